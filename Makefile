@@ -1,0 +1,61 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# The first of these that runs and is Python 3.11 or newer.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+BIN := .venv/bin
+INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
+
+.PHONY: help run reset test check format requirements
+
+help: ## List the targets.
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
+	@exec $(BIN)/python -m infra.run
+
+reset: ## Forget what was created with make run.
+	rm -rf .local
+
+test: .venv/dev .venv-cloud/ready ## Run all tests.
+	$(BIN)/python -m pytest
+
+check: .venv/dev ## Format and lint check, types, import rules.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev ## Format the code.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
+	for name in requirements requirements-run requirements-dev infra/requirements-cloud; do \
+		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
+			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…"; exit 1; }
+	@echo "Making .venv with $(PYTHON) …"
+	@$(PYTHON) -m venv .venv
+
+.venv-cloud/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…"; exit 1; }
+	@$(PYTHON) -m venv .venv-cloud
+
+.venv/run: requirements-run.txt .venv/bin/python
+	@echo "Installing what the API needs …"
+	@$(BIN)/python $(INSTALL) -r requirements-run.txt
+	@touch $@
+
+.venv/dev: requirements-dev.txt .venv/run
+	@echo "Installing what the tests and checks need …"
+	@$(BIN)/python $(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+.venv-cloud/ready: infra/requirements-cloud.txt .venv-cloud/bin/python
+	@echo "Installing the embedded cloud …"
+	@.venv-cloud/bin/python $(INSTALL) -r infra/requirements-cloud.txt
+	@touch $@

@@ -1,0 +1,1 @@
+"""The tunnel and edge management API: everything the Lambda functions run."""

@@ -1,0 +1,1 @@
+"""The only calls to AWS: the table of records (DynamoDB) and the vault of secrets (KMS)."""

@@ -1,0 +1,104 @@
+"""Clients of AWS, made once and on first use, and one name for every way of not being reachable."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import boto3
+from botocore import exceptions
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+# Three attempts of at most four seconds each, and the pauses between them, fit into the gateway's 29 seconds.
+_CONFIG = Config(
+    connect_timeout=1,
+    read_timeout=3,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=64,
+    tcp_keepalive=True,
+)
+_BUSY = {
+    "DependencyTimeoutException",
+    "InternalServerError",
+    "KMSInternalException",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestTimeout",
+    "ServiceUnavailable",
+    "ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+_MISCONFIGURED = {
+    "AccessDeniedException",
+    "InvalidSignatureException",
+    "NotFoundException",
+    "ResourceNotFoundException",
+    "UnrecognizedClientException",
+}
+
+_clients: dict[str, Any] = {}
+_lock = threading.Lock()
+
+
+class AwsError(Exception):
+    """What AWS, or the way there, answered instead of doing its work: a code, never what was sent."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Unavailable(AwsError):
+    """The store or the key service is throttling, down or out of reach."""
+
+
+class Misconfigured(AwsError):
+    """No credentials, no region, no such table or key, or no right to use it."""
+
+
+def client(service: str) -> Any:
+    """The process's one client of a service ("dynamodb", "kms").
+
+    It speaks to AWS_ENDPOINT_URL when that is set, to the emulator that LOCALSTACK_HOST names when that is, and
+    to the real cloud with neither.
+    """
+    if service not in _clients:
+        with _lock:  # a boto3 session is not safe to share while it makes clients
+            if service not in _clients:
+                _clients[service] = _connect(service)
+    return _clients[service]
+
+
+def _connect(service: str) -> Any:
+    if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
+        from localstack_client.session import Session  # a development requirement, not in the package
+
+        return Session().client(service, config=_CONFIG)
+    return boto3.client(service, config=_CONFIG)
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Turn what boto3 raises into Unavailable or Misconfigured; an answer to the question itself passes."""
+    try:
+        yield
+    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
+        raise Unavailable(type(error).__name__) from None
+    except (exceptions.NoCredentialsError, exceptions.NoRegionError) as error:
+        raise Misconfigured(type(error).__name__) from None
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _MISCONFIGURED:
+            raise Misconfigured(error.response["Error"]["Code"]) from None
+        if is_busy(error):
+            raise Unavailable(error.response["Error"]["Code"]) from None
+        raise
+
+
+def is_busy(error: ClientError) -> bool:
+    """Whether the service asks to come again later."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status >= 500 or error.response["Error"]["Code"] in _BUSY

@@ -1,0 +1,44 @@
+"""The vault (KMS): seals secrets for one resource of one account, and opens them only where they are used.
+
+What was opened stays in memory for at most five minutes, so that a signature does not cost a call to KMS.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
+
+from cachetools import TTLCache
+
+from chalicelib.storage import aws
+
+T = TypeVar("T")
+
+_opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=256, ttl=300)
+_lock = threading.Lock()
+
+
+def seal(plaintext: bytes, context: Mapping[str, str]) -> bytes:
+    """Encrypt at most 4,096 bytes; only the same context opens them again. Raises aws.Unavailable."""
+    with aws.reaching():
+        answer = aws.client("kms").encrypt(KeyId=_key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
+    return cast(bytes, answer["CiphertextBlob"])
+
+
+def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
+    """What `read` makes of the sealed bytes, from memory if they were opened before. Raises aws.Unavailable."""
+    key = (sealed, tuple(sorted(context.items())), read)
+    with _lock:
+        _opened.expire()
+        if key in _opened:
+            return cast(T, _opened[key])
+    with aws.reaching():
+        answer = aws.client("kms").decrypt(KeyId=_key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context))
+    secret = read(answer["Plaintext"])
+    with _lock:
+        _opened[key] = secret
+    return secret
+
+
+def _key_id() -> str:
+    return os.environ.get("KEY_ID", "alias/tunnel-edge")

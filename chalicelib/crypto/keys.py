@@ -1,0 +1,100 @@
+"""Key pairs of the three types the API knows, and public keys in OpenSSH authorized_keys form."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+    load_ssh_public_key,
+)
+
+KeyType = Literal["rsa", "ecdsa", "ed25519"]
+Curve = Literal["nistp256", "nistp384", "nistp521"]
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
+
+
+@dataclass(frozen=True)
+class AuthorizedKey:
+    """A public key, and the line in OpenSSH authorized_keys form that it was read from."""
+
+    line: str
+    key: PublicKey
+
+
+_CURVES: dict[str, type[ec.EllipticCurve]] = {
+    "nistp256": ec.SECP256R1,
+    "nistp384": ec.SECP384R1,
+    "nistp521": ec.SECP521R1,
+}
+_MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384  # OpenSSH refuses moduli above 16,384 bits
+
+
+def generate_rsa(bits: Literal[2048, 4096]) -> rsa.RSAPrivateKey:
+    """A fresh RSA key; 4096 bits take some tenths of a second."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=bits)
+
+
+def generate_ecdsa(curve: Curve) -> ec.EllipticCurvePrivateKey:
+    """A fresh ECDSA key on the curve of that OpenSSH name."""
+    return ec.generate_private_key(_CURVES[curve]())
+
+
+def generate_ed25519() -> ed25519.Ed25519PrivateKey:
+    """A fresh Ed25519 key."""
+    return ed25519.Ed25519PrivateKey.generate()
+
+
+def to_der(key: PrivateKey) -> bytes:
+    """A private key as PKCS#8 DER, unencrypted; at most 2,400 bytes."""
+    return key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+
+
+def from_der(der: bytes) -> PrivateKey:
+    """The private key that `to_der` wrote; ValueError if it is damaged."""
+    key = load_der_private_key(der, password=None)
+    if not isinstance(key, PrivateKey):
+        raise ValueError("not an rsa, ecdsa or ed25519 private key")
+    return key
+
+
+def authorized_key(key: PublicKey) -> str:
+    """A public key as one authorized_keys line without a comment."""
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def parse_authorized_key(line: str) -> AuthorizedKey:
+    """The key in an authorized_keys line `<type> <base64> [comment]`; ValueError says what is wrong with it."""
+    words = line.strip().split(None, 2)
+    if len(words) < 2 or "\n" in line.strip() or "\r" in line.strip():
+        raise ValueError("must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]")
+    if words[0].endswith("-cert-v01@openssh.com"):
+        raise ValueError("must be a plain public key, not a certificate")
+    if words[0].startswith("sk-"):
+        raise ValueError("must be an rsa, ecdsa or ed25519 key; security keys cannot be certified")
+    try:
+        key = load_ssh_public_key(f"{words[0]} {words[1]}".encode())
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None
+    return AuthorizedKey(line, _certifiable(key))
+
+
+def key_type(key: PublicKey | PrivateKey) -> KeyType:
+    """The type's name in the API."""
+    if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
+        return "rsa"
+    return "ecdsa" if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey) else "ed25519"
+
+
+def _certifiable(key: object) -> PublicKey:
+    if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
+        raise ValueError(f"must be an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
+    if not isinstance(key, PublicKey):
+        raise ValueError("must be an rsa, ecdsa or ed25519 key")
+    return key

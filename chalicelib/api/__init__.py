@@ -1,0 +1,1 @@
+"""How every endpoint behaves, whatever it offers."""

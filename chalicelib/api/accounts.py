@@ -1,0 +1,44 @@
+"""Accounts and the users and bots in them: who can own a credential. No endpoint makes them; the operator does."""
+
+from dataclasses import dataclass
+
+from chalicelib import clock, ids
+from chalicelib.storage import table
+from chalicelib.storage.table import Item
+
+ACCOUNTS = "accounts"
+_KINDS = {"usr": "/users", "bot": "/bot_users"}
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A user or bot, and whether it may act for the others of its account."""
+
+    id: str
+    admin: bool
+
+
+def new_account(name: str) -> Item:
+    """An account, not yet stored."""
+    id = ids.new("acct")
+    return Item(ACCOUNTS, id, {"name": name, "created_at": clock.rfc3339(ids.created_at(id))})
+
+
+def new_owner(account: str, prefix: str, name: str, *, admin: bool) -> Item:
+    """A user ("usr") or bot ("bot") of an account, not yet stored."""
+    id = ids.new(prefix)
+    body = {"name": name, "admin": admin, "created_at": clock.rfc3339(ids.created_at(id))}
+    return Item(f"{account}#{_KINDS[prefix]}", id, body)
+
+
+def owner(account: str, id: str) -> Owner | None:
+    """The user or bot of that id, or None when the account has none. Raises aws.Unavailable."""
+    prefix = id.partition("_")[0]
+    found = table.read(f"{account}#{_KINDS[prefix]}", id) if prefix in _KINDS else None
+    return Owner(found.id, found.body["admin"]) if found else None
+
+
+def owners(account: str) -> list[Item]:
+    """All users and bots of an account, the oldest first. Raises aws.Unavailable."""
+    found = [item for path in _KINDS.values() for item in table.newest(f"{account}#{path}")]
+    return sorted(found, key=lambda item: ids.unprefixed(item.id))

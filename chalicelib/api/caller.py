@@ -1,0 +1,109 @@
+"""Who is calling: authentication (SPEC 5, 9), the account every storage scope lies in, and the owner rule.
+
+Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import ids
+from chalicelib.api import accounts
+from chalicelib.api.accounts import Owner
+from chalicelib.api.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
+from chalicelib.storage import table
+from chalicelib.storage.table import Claim
+
+VERSIONS = ("2", "0")  # the current one first
+_BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A user or bot of an account, and the API version it speaks."""
+
+    account: str
+    id: str
+    admin: bool
+    version: str = VERSIONS[0]
+
+    def scope(self, path: str) -> str:
+        """Where the caller's account keeps what the path offers: the only way from a request to the storage."""
+        return f"{self.account}#{path}"
+
+    def owner(self, asked: str) -> Owner:
+        """Who is to own what the caller creates (SPEC 5.4): "" is the caller; only admins may name another."""
+        if asked in ("", self.id):
+            return Owner(self.id, self.admin)
+        if not self.admin:
+            raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
+        owner = accounts.owner(self.account, asked)
+        if owner is None:
+            raise UnknownReference(
+                "The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}
+            )
+        return owner
+
+    def as_context(self) -> dict[str, str]:
+        """The caller as the gateway hands it from the authorizer to the app: strings only."""
+        return {
+            "account": self.account,
+            "caller": self.id,
+            "admin": "true" if self.admin else "false",
+            "version": self.version,
+        }
+
+    @staticmethod
+    def from_context(context: Mapping[str, str]) -> "Caller":
+        """The caller that `as_context` described."""
+        return Caller(context["account"], context["caller"], context["admin"] == "true", context["version"])
+
+
+def new_token(key_id: str) -> tuple[str, str]:
+    """A bearer token for an API key, 192 random bits beside the key's id; and its digest, all that is stored."""
+    token = f"{ids.unprefixed(key_id)}_{secrets.token_urlsafe(24)}"
+    return token, _digest(token)
+
+
+def token_claim(key_id: str, digest: str, account: str, owner: Owner) -> Claim:
+    """What authentication reads in one look: whose key this is."""
+    facts = {"digest": digest, "account": account, "owner_id": owner.id, "admin": owner.admin}
+    return Claim("token", ids.unprefixed(key_id), facts)
+
+
+def authenticate(headers: Mapping[str, str]) -> Caller:
+    """The caller behind a request's headers, whatever the case of their names.
+
+    Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
+    """
+    lowered = {name.lower(): value for name, value in headers.items()}
+    facts = _facts(lowered.get("authorization", ""))
+    return Caller(facts["account"], facts["owner_id"], facts["admin"], _version(lowered))
+
+
+def _facts(authorization: str) -> dict[str, Any]:
+    form = _BEARER.fullmatch(authorization.strip())
+    if not form:
+        raise Unauthenticated("Send the header 'Authorization: Bearer <token of an API key>'.")
+    token = form[1]
+    facts = table.read_claim("token", token[:27])
+    if facts is None or not hmac.compare_digest(facts["digest"], _digest(token)):
+        raise Unauthenticated("The API key is unknown or was deleted.")
+    return facts
+
+
+def _version(lowered: Mapping[str, str]) -> str:
+    names = [name.strip() for name in os.environ.get("VERSION_HEADERS", "Service-Version").split(",")]
+    version = next((lowered[name.lower()] for name in names if name.lower() in lowered), "").strip()
+    if version not in VERSIONS:
+        raise UnsupportedVersion(f"Send the header '{names[0]}' with a supported version: {' or '.join(VERSIONS)}.")
+    return version
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,139 @@
+"""Endpoints as plain tuples, and the one path from a request to a view.
+
+Every request passes the same steps in the contract's order: route, token, version, body, fields; then its view.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, cast
+
+from chalice.app import Authorizer, Chalice, Request, Response
+
+from chalicelib.api import body, caller, fields, links
+from chalicelib.api.caller import Caller
+from chalicelib.api.errors import InvalidRequest
+from chalicelib.api.fields import Shape
+from chalicelib.api.middleware import ANY_METHOD, ANY_PATH, Raised
+
+_MOST_FAULTS = 100  # that one refusal names, so that it stays far below the gateway's limit for a response
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request as its view sees it: who calls, the path's values, and the body and query in their shapes."""
+
+    caller: Caller
+    path: Mapping[str, str]
+    base_url: str
+    body: Any
+    query: Any
+
+
+class Nothing(Shape):
+    """No field, no parameter."""
+
+
+class Endpoint(NamedTuple):
+    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body."""
+
+    method: str
+    path: str
+    status: int
+    view: Callable[[Call], dict[str, Any] | None]
+    body: type[Shape] = Nothing
+    query: type[Shape] = Nothing
+
+
+class Offer(Protocol):
+    """Anything that has endpoints: a resource, a module."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]: ...
+
+
+class GatewayAuthorizer(Authorizer):
+    """The gateway's REQUEST authorizer; Chalice has none that sees more than one header."""
+
+    name = "authorizer"
+
+    def to_swagger(self) -> dict[str, Any]:
+        uri = (
+            "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/"
+            "${Authorizer.Arn}/invocations"
+        )
+        return {
+            "in": "header",
+            "type": "apiKey",
+            "name": "Authorization",
+            "x-amazon-apigateway-authtype": "custom",
+            "x-amazon-apigateway-authorizer": {
+                "type": "request",
+                "authorizerUri": {"Fn::Sub": uri},
+                "authorizerResultTtlInSeconds": int(os.environ.get("AUTHORIZER_TTL", "0")),
+            },
+        }
+
+
+def serve(app: Chalice, offers: Iterable[Offer]) -> None:
+    """Register every endpoint with the app, and on every path the gateway's fallback for other methods."""
+    authorizer = GatewayAuthorizer()
+    paths = {"/": None, ANY_PATH: None}
+    for offer in offers:
+        for endpoint in offer.endpoints():
+            app.route(endpoint.path, methods=[endpoint.method], content_types=[], authorizer=authorizer)(
+                _chalice_view(app, endpoint)
+            )
+            paths[endpoint.path] = None
+    for path in paths:
+        app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
+
+
+def _never() -> None:
+    """Stands for the fallbacks, which the middleware answers."""
+
+
+def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
+    def view(**path: str) -> Response:
+        try:
+            answer = endpoint.view(_call(cast(Request, app.current_request), endpoint, path))
+        except Exception as error:
+            raise Raised from error
+        return Response(answer, headers={"Content-Type": "application/json"}, status_code=endpoint.status)
+
+    return view
+
+
+def _call(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> Call:
+    who = _caller(request)
+    asked, query = _check(request, endpoint, path)
+    return Call(who, path, links.base_url(request.to_original_event()), asked, query)
+
+
+def _caller(request: Request) -> Caller:
+    """Who the gateway's authorizer says is calling; where none stands before the app, the app asks itself."""
+    if "authorizer" not in request.context:
+        request.context["authorizer"] = caller.authenticate(request.headers).as_context()
+    return Caller.from_context(request.context["authorizer"])
+
+
+def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, Shape | None]:
+    raw = b"" if endpoint.method in ("GET", "DELETE") else bytes(request.raw_body)
+    values = body.parse(raw, request.headers.get("content-type", ""))
+    faults = {}
+    if endpoint.method == "PATCH" and values.pop("id", path["id"]) != path["id"]:
+        faults["id"] = "must be the id in the path, or absent"
+    parameters = (request.to_original_event().get("multiValueQueryStringParameters")) or {}
+    faults |= {name: "must be given once" for name, all_values in parameters.items() if len(all_values) > 1}
+    asked, body_faults = fields.check(endpoint.body, values)
+    query, query_faults = fields.check(endpoint.query, {name: given[0] for name, given in parameters.items()})
+    faults = body_faults | query_faults | faults
+    if faults:
+        raise _invalid(faults)
+    return asked, query
+
+
+def _invalid(faults: Mapping[str, str]) -> InvalidRequest:
+    named = dict(list(faults.items())[:_MOST_FAULTS])
+    first, rule = next(iter(named.items()))
+    rest = f" {len(faults) - 1} more: see the details." if len(faults) > 1 else ""
+    return InvalidRequest(f"'{first}' {rule}.{rest}", named)

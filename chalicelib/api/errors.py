@@ -1,0 +1,106 @@
+"""Every refusal of the API, one class per row of the contract's table; the middleware gives them their one body.
+
+Imports nothing, so that the gateway's authorizer can use it.
+"""
+
+from collections.abc import Mapping
+
+
+class Refusal(Exception):
+    """What the API answers instead of what was asked.
+
+    `message` is a sentence a person can act on; `details` maps dotted field paths to what would be right there.
+    Neither ever holds a secret.
+    """
+
+    status = 500
+    code = "internal_error"
+
+    def __init__(self, message: str, details: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details or {})
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {}
+
+
+class InvalidRequest(Refusal):
+    status, code = 400, "invalid_request"
+
+
+class MalformedJson(Refusal):
+    status, code = 400, "malformed_json"
+
+
+class UnknownReference(Refusal):
+    status, code = 400, "unknown_reference"
+
+
+class UnsupportedVersion(Refusal):
+    status, code = 400, "unsupported_version"
+
+
+class Unauthenticated(Refusal):
+    status, code = 401, "unauthenticated"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"WWW-Authenticate": "Bearer"}
+
+
+class Forbidden(Refusal):
+    status, code = 403, "forbidden"
+
+
+class NotFound(Refusal):
+    status, code = 404, "not_found"
+
+
+class NoSuchRoute(Refusal):
+    status, code = 404, "no_such_route"
+
+
+class MethodNotAllowed(Refusal):
+    status, code = 405, "method_not_allowed"
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__(f"This path answers to {allowed}.")
+        self.allowed = allowed
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Allow": self.allowed}
+
+
+class Conflict(Refusal):
+    status, code = 409, "conflict"
+
+
+class PayloadTooLarge(Refusal):
+    status, code = 413, "payload_too_large"
+
+
+class UnsupportedMediaType(Refusal):
+    status, code = 415, "unsupported_media_type"
+
+
+class InternalError(Refusal):
+    """Our bug: says nothing but the operation id."""
+
+    def __init__(self) -> None:
+        super().__init__("The service failed to answer. Quote the operation id when you report it.")
+
+
+class Unavailable(Refusal):
+    """The store or the key service is throttling or down; nothing was half done."""
+
+    status, code = 503, "unavailable"
+
+    def __init__(self) -> None:
+        super().__init__("The service is busy or briefly out of reach. Nothing was half done; try again.")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": "1"}

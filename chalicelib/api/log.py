@@ -1,0 +1,35 @@
+"""One JSON line per request on standard output; never a header, a body or the text of an exception.
+
+Exceptions tell where they came from but not what they say, since what they say may hold what they were given.
+"""
+
+import json
+import logging
+import os
+import sys
+import traceback
+
+_logger = logging.getLogger("tunnel_edge")
+
+
+def start() -> None:
+    """Send the lines to standard output, from LOG_LEVEL (default INFO) up."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    _logger.handlers = [handler]
+    _logger.propagate = False
+    level = logging.getLevelName(os.environ.get("LOG_LEVEL", "INFO").upper())
+    _logger.setLevel(level if isinstance(level, int) else logging.INFO)
+
+
+def request(line: dict[str, str | int | float | None], error: BaseException | None) -> None:
+    """Log an answered request, and the place in the code of the error behind a 5xx."""
+    level = logging.ERROR if error else logging.INFO
+    if not _logger.isEnabledFor(level):
+        return
+    cause = {"error": type(error).__name__, "code": getattr(error, "code", None), "at": _frames(error)} if error else {}
+    _logger.log(level, json.dumps({"level": logging.getLevelName(level), **line, **cause}))
+
+
+def _frames(error: BaseException) -> list[str]:
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]

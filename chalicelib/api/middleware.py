@@ -1,0 +1,98 @@
+"""The middleware around every request: the operation id, the one error body, the answer's JSON, the log line.
+
+The only place that catches everything.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
+
+from chalicelib import ids
+from chalicelib.api import errors, log
+from chalicelib.api.errors import Refusal
+from chalicelib.storage import aws
+
+ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods no endpoint has
+ANY_PATH = "/{proxy+}"  # and for paths
+
+
+class Raised(ChaliceUnhandledError):
+    """Carries any exception out of a view: Chalice would answer all others itself before a middleware sees them."""
+
+
+def wrap(app: Chalice) -> None:
+    """Answer every request of the app through this middleware."""
+    log.start()
+
+    def answer(request: Request | None, get_response: Callable[[Any], Response]) -> Response:
+        started = time.perf_counter()
+        context: dict[str, Any] = request.context if request else {}
+        operation_id = context.get("requestId") or ids.new("op")
+        response, error = _attempt(app, request, get_response, operation_id)
+        response.headers["Operation-Id"] = operation_id
+        line = {
+            "operation_id": operation_id,
+            "account": context.get("authorizer", {}).get("account"),
+            "method": request.method if request else None,
+            "route": request.path if request else None,
+            "status": response.status_code,
+            "duration_ms": round((time.perf_counter() - started) * 1000, 2),
+            "bytes": len(response.body),
+        }
+        log.request(line, error)
+        return response
+
+    app.register_middleware(answer, "http")
+
+
+def _attempt(
+    app: Chalice, request: Request | None, get_response: Callable[[Any], Response], operation_id: str
+) -> tuple[Response, BaseException | None]:
+    """The answer, and the error behind it if it is a 5xx."""
+    try:
+        _check_route(app, request)
+        response = get_response(request)
+        response.body = "" if response.body is None else _json(response.body)
+        return response, None
+    except Exception as caught:
+        error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
+        refusal = _refusal(error)
+        return refused(refusal, operation_id), error if refusal.status >= 500 else None
+
+
+def _check_route(app: Chalice, request: Request | None) -> None:
+    """Refuse what the gateway's fallbacks let through, as it would be answered without a gateway."""
+    if request is None:
+        raise errors.InternalError
+    methods = app.routes.get(request.path, {})
+    if request.method in methods:
+        return
+    if allowed := ", ".join(sorted(methods.keys() - {ANY_METHOD})):
+        raise errors.MethodNotAllowed(allowed)
+    raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
+
+
+def _refusal(error: BaseException) -> Refusal:
+    if isinstance(error, Refusal):
+        return error
+    return errors.Unavailable() if isinstance(error, aws.Unavailable) else errors.InternalError()
+
+
+def refused(refusal: Refusal, operation_id: str) -> Response:
+    """A refusal in its one body."""
+    body = {
+        "error_code": refusal.code,
+        "status_code": refusal.status,
+        "msg": refusal.message,
+        "details": {**refusal.details, "operation_id": operation_id},
+    }
+    response = Response(_json(body), status_code=refusal.status)
+    response.headers.update({"Content-Type": "application/json", **refusal.headers})
+    return response
+
+
+def _json(body: Any) -> str:
+    return json.dumps(body, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,12 @@
+"""What the API offers: one file per table of SPEC 2.2–2.8, named as its path."""
+
+from chalicelib.api.resource import Resource
+from chalicelib.resources.api_keys import API_KEYS
+from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES
+from chalicelib.resources.ssh_user_certificates import SSH_USER_CERTIFICATES
+
+ALL: tuple[Resource, ...] = (
+    API_KEYS,
+    SSH_CERTIFICATE_AUTHORITIES,
+    SSH_USER_CERTIFICATES,
+)

@@ -1,0 +1,91 @@
+"""The operator's entrance: `python -m chalicelib`. Works on the store that the environment names."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib import operations, resources
+from chalicelib.api import accounts
+from chalicelib.operations import Unknown
+from chalicelib.storage.aws import AwsError
+
+Subparsers = Any  # argparse has no public name for what add_subparsers returns
+
+
+def main(arguments: list[str]) -> None:
+    """Do what the arguments say; one sentence and exit status 1 when it cannot be done."""
+    asked = _parser().parse_args(arguments)
+    try:
+        asked.act(asked)
+    except Unknown as error:
+        sys.exit(str(error))
+    except AwsError as error:
+        sys.exit(f"The store cannot be used ({error.code}): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.")
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(prog="python -m chalicelib", description=__doc__)
+    groups = parser.add_subparsers(required=True, metavar="WHAT")
+
+    account = _group(groups, "accounts", "accounts, each with users, bots and resources of its own")
+    create = _command(account, "create", "create an account with its first admin and the admin's first key", _create)
+    create.add_argument("name", help="the account's name")
+    create.add_argument("--admin", default="admin", metavar="NAME", help="the first admin's name (default: admin)")
+    _command(account, "list", "list all accounts with their users and bots", _list)
+
+    for kind, prefix in (("users", "usr"), ("bots", "bot")):
+        add = _command(_group(groups, kind, f"the {kind} of an account"), "add", f"add one of the {kind}", _add)
+        add.add_argument("account", help="the account's id (acct_…)")
+        add.add_argument("name", help="a name to know it by")
+        add.add_argument("--admin", action="store_true", help="may act for the others of its account")
+        add.set_defaults(prefix=prefix)
+
+    issue = _command(_group(groups, "keys", "API keys"), "issue", "issue an API key for a user or bot", _issue)
+    issue.add_argument("account", help="the account's id (acct_…)")
+    issue.add_argument("owner", help="the id of the user (usr_…) or bot (bot_…) that is to own the key")
+    issue.add_argument("--description", default="", help="what uses the key")
+
+    _command(groups, "routes", "list the routes of the API", _routes)
+    return parser
+
+
+def _group(groups: Subparsers, name: str, about: str) -> Subparsers:
+    return groups.add_parser(name, help=about, description=about).add_subparsers(required=True, metavar="ACTION")
+
+
+def _command(group: Subparsers, name: str, about: str, act: Callable[[Namespace], None]) -> ArgumentParser:
+    command: ArgumentParser = group.add_parser(name, help=about, description=about)
+    command.set_defaults(act=act)
+    return command
+
+
+def _create(asked: Namespace) -> None:
+    account, user, token = operations.create_account(asked.name, asked.admin)
+    print(f"account {account.id}\nadmin {user.id}\ntoken {token}")
+
+
+def _list(asked: Namespace) -> None:
+    for account in operations.list_accounts():
+        print(f"{account.id} {account.body['name']}")
+        for owner in accounts.owners(account.id):
+            print(f"  {owner.id} {owner.body['name']}{' (admin)' if owner.body['admin'] else ''}")
+
+
+def _add(asked: Namespace) -> None:
+    print(operations.add_owner(asked.account, asked.prefix, asked.name, admin=asked.admin).id)
+
+
+def _issue(asked: Namespace) -> None:
+    key, token = operations.issue_key(asked.account, asked.owner, asked.description)
+    print(f"key {key.id}\ntoken {token}")
+
+
+def _routes(asked: Namespace) -> None:
+    for resource in resources.ALL:
+        for endpoint in resource.endpoints():
+            print(f"{endpoint.method:6} {endpoint.path}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,153 @@
+"""The cloud on this machine: MiniStack in a virtual environment of its own, and the stacks deployed into it.
+
+Its state is saved when it is stopped gracefully, in files that hold key material: for the owner's eyes only.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from chalicelib.storage import aws
+
+ROOT = Path(__file__).parent.parent
+MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
+HOST = "127.0.0.1"
+DATA_STACK = "tunnel-edge-data"
+
+
+class Trouble(Exception):
+    """What stands in the way, in one sentence for the person at the terminal."""
+
+
+def check_port(port: int, *, setting: str) -> None:
+    """Raise Trouble when something listens on the port; `setting` names the variable that chooses another."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OverflowError:
+            raise Trouble(f"{setting}={port} is not a port: choose one from 1 to 65535.") from None
+        except OSError as error:
+            raise Trouble(f"Port {port} cannot be used ({error.strerror}): choose another with {setting}=….") from None
+
+
+class Cloud:
+    """A MiniStack process that this one started."""
+
+    def __init__(self, state: Path, port: int) -> None:
+        self.url = f"http://{HOST}:{port}"
+        self._state = state
+        self._port = port
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self._state / "cloud.log"
+
+    @property
+    def is_started(self) -> bool:
+        return self._process is not None
+
+    def start(self) -> None:
+        """Start it with the state that was saved, and wait until it answers. Raises Trouble."""
+        check_port(self._port, setting="CLOUD_PORT")
+        _check_state(self._state)
+        self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(self.log, "wb") as log:
+            self._process = subprocess.Popen(
+                [MINISTACK],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: the cloud stops after the server
+            )
+        self._await_answer()
+
+    def wait(self) -> int:
+        """Wait until the process ends; its exit status."""
+        return self._process.wait() if self._process else 0
+
+    def stop(self) -> None:
+        """Let it save its state and end."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "BIND_HOST": HOST,
+            "GATEWAY_PORT": str(self._port),
+            "PERSIST_STATE": "1",
+            "STATE_DIR": str(self._state),
+            "S3_PERSIST": "0",
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
+            "LOG_LEVEL": "WARNING",
+            "TMPDIR": str(self._state),
+        }
+
+    def _await_answer(self) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if self._process and self._process.poll() is not None:
+                break
+            try:
+                with urlopen(f"{self.url}/_ministack/health", timeout=1):
+                    return
+            except (URLError, OSError):
+                time.sleep(0.05)
+        self.stop()
+        raise Trouble(f"The embedded cloud did not start; its last words are in {self.log}.")
+
+
+def _check_state(state: Path) -> None:
+    """MiniStack would pass over a file it cannot read, and what it held would be lost: refuse it first."""
+    for file in sorted(state.glob("*.json")):
+        try:
+            json.loads(file.read_text())
+        except (ValueError, OSError) as error:
+            raise Trouble(
+                f"The saved state in {file} cannot be read ({error}): mend it, or forget all of it with 'make reset'."
+            ) from None
+
+
+def settings(url: str) -> dict[str, str]:
+    """The environment in which boto3 speaks to an emulated cloud."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
+    }
+
+
+def deploy(template: Path, stack: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    """Create the stack when it does not exist yet; its outputs. Raises Trouble when it fails."""
+    client = aws.client("cloudformation")
+    try:
+        return _outputs(client, stack)
+    except client.exceptions.ClientError:
+        client.create_stack(
+            StackName=stack,
+            TemplateBody=template.read_text(),
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+        )
+    client.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
+    return _outputs(client, stack)
+
+
+def _outputs(client: Any, stack: str) -> dict[str, str]:
+    description = client.describe_stacks(StackName=stack)["Stacks"][0]
+    if not description["StackStatus"].endswith("_COMPLETE") or "ROLLBACK" in description["StackStatus"]:
+        raise Trouble(f"The stack {stack} is in the state {description['StackStatus']}: 'make reset' starts afresh.")
+    return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}

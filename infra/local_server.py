@@ -1,0 +1,148 @@
+"""Chalice's local server, made to answer as the API gateway does: unknown paths and methods reach the app.
+
+Chalice's own answers those itself, holds every keep-alive answer back for 40 ms, and breaks the connection after a
+HEAD or a chunked request.
+"""
+
+import socket
+import sys
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from chalice.app import Chalice
+from chalice.config import Config
+from chalice.local import (
+    ChaliceRequestHandler,
+    CustomLocalChalice,
+    LambdaEventConverter,
+    LocalChalice,
+    LocalDevServer,
+    LocalGateway,
+    MatchResult,
+    RouteMatcher,
+    ThreadedHTTPServer,
+)
+
+from chalicelib import ids
+from chalicelib.api import middleware
+from chalicelib.api.errors import InvalidRequest, NoSuchRoute, PayloadTooLarge, Refusal
+
+MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
+
+
+class Matcher(RouteMatcher):
+    """Routes as API Gateway finds them: its greedy path takes what no other does."""
+
+    def match_route(self, url: str) -> MatchResult:
+        if not url.startswith("//"):  # which Chalice would read as the name of a host
+            try:
+                return super().match_route(url)
+            except ValueError:
+                pass
+        return MatchResult(middleware.ANY_PATH, {}, None)
+
+
+class Everyone:
+    """Lets every request through to the app, which authenticates where no gateway did."""
+
+    def authorize(self, path: str, event: dict[str, Any], context: Any) -> tuple[dict[str, Any], Any]:
+        return event, context
+
+
+class Gateway(LocalGateway):
+    """Chalice's stand-in for API Gateway, with the fallbacks for paths and methods that the real one is given."""
+
+    def __init__(self, app: Chalice, config: Config) -> None:
+        super().__init__(app, config)
+        self.event_converter = LambdaEventConverter(Matcher(list(app.routes)), app.api.binary_types)
+        self._authorizer = Everyone()  # type: ignore[assignment]
+
+    def _has_user_defined_options_method(self, lambda_event: dict[str, Any]) -> bool:
+        return True  # else Chalice answers OPTIONS itself
+
+
+class Handler(ChaliceRequestHandler):
+    """One connection. Answers leave in one packet, at once."""
+
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    timeout = 75  # seconds that an idle connection is kept
+
+    def __init__(self, *connection: Any, app_object: Chalice, config: Config) -> None:
+        self.local_gateway = Gateway(app_object, config)
+        BaseHTTPRequestHandler.__init__(self, *connection)
+
+    def _generic_handle(self) -> None:
+        try:
+            self._check_framing()
+        except Refusal as refusal:
+            self.close_connection = True  # the body is still on its way
+            self._refuse(refusal)
+        else:
+            super()._generic_handle()
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = do_OPTIONS = _generic_handle
+
+    def _check_framing(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            raise InvalidRequest("Send the body whole, with its length in the header 'Content-Length'.")
+        if int(length) > MAX_BODY:
+            raise PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes.")
+
+    def _send_http_response(self, code: int, headers: dict[str, Any], body: str | bytes | None) -> None:
+        if code == 204:  # has neither a body nor a length
+            self.send_response(code)
+            self._send_headers({name: value for name, value in headers.items() if name != "Content-Type"})
+            return
+        super()._send_http_response(code, headers, body)
+
+    def _send_http_response_with_body(self, code: int, headers: dict[str, Any], body: str | bytes) -> None:
+        if self.command != "HEAD":
+            super()._send_http_response_with_body(code, headers, body)
+            return
+        self.send_response(code)
+        self._send_headers({**headers, "Content-Length": str(len(body))})
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Give what the HTTP parser refuses the one error body."""
+        self.close_connection = True
+        if code == 501:
+            self._refuse(NoSuchRoute(f"No path answers to the method {self.command[:20]}."))
+        else:
+            self._refuse(InvalidRequest(f"The request is not HTTP as this server reads it: {message or code}."))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        response = middleware.refused(refusal, ids.new("op"))
+        self._send_http_response(response.status_code, {**response.headers, "Connection": "close"}, response.body)
+
+    def handle_expect_100(self) -> bool:
+        proceed = super().handle_expect_100()
+        self.wfile.flush()
+        return bool(proceed)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """The app writes a line of its own for every request."""
+
+
+class Server(ThreadedHTTPServer):
+    """A thread for each connection, and room for many that arrive at once."""
+
+    request_queue_size = 128
+
+    def server_bind(self) -> None:
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_name, self.server_port = self.socket.getsockname()[:2]  # without asking a name server
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+def create(app: Chalice, host: str, port: int) -> LocalDevServer:
+    """A server of the app, listening. OSError when the port is taken."""
+    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # Chalice's own way to a request for each thread
+    app.__class__ = CustomLocalChalice
+    config = Config.create(chalice_app=app, lambda_timeout=29)
+    return LocalDevServer(app, config, host, port, Handler, Server)

@@ -1,0 +1,146 @@
+"""What the tests share: the store in process (moto), the served API on the embedded cloud, accounts to act in."""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from moto import mock_aws
+
+from chalicelib import operations
+from infra import cloud
+from tests.doors import RECORD, Client, Http, InProcess
+
+ROOT = Path(__file__).parent.parent
+
+os.environ.update(  # before anything makes a client
+    AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION="us-east-1"
+)
+for name in ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST", "BASE_URL", "VERSION_HEADERS", "AWS_PROFILE"):
+    os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def store() -> Iterator[None]:
+    """The table and the key, from the template that deploys them, in this process."""
+    with mock_aws():
+        cloud.deploy(ROOT / "infra" / "data.yaml", cloud.DATA_STACK, {"Name": "tunnel-edge"})
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def recorded_logs() -> None:
+    """Keep every log line of the app in this process for the test that looks for secrets in them."""
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            RECORD.logs.append(record.getMessage())
+
+    logging.getLogger("tunnel_edge").addHandler(Keep())
+
+
+@pytest.fixture(scope="session")
+def door() -> InProcess:
+    return InProcess()
+
+
+@pytest.fixture
+def nobody(door: InProcess) -> Client:
+    """A caller without a token."""
+    return Client(door)
+
+
+@pytest.fixture
+def admin(door: InProcess) -> Client:
+    """The admin of a fresh account."""
+    account, user, token = operations.create_account("test", "admin")
+    return Client(door, account=account.id, user=user.id).with_token(token)
+
+
+@pytest.fixture
+def stranger(door: InProcess) -> Client:
+    """The admin of another fresh account."""
+    account, user, token = operations.create_account("other", "admin")
+    return Client(door, account=account.id, user=user.id).with_token(token)
+
+
+@pytest.fixture
+def member(door: InProcess, admin: Client) -> Client:
+    """A user of the admin's account who is not an admin."""
+    user = operations.add_owner(admin.account, "usr", "member", admin=False)
+    _, token = operations.issue_key(admin.account, user.id, "")
+    return Client(door, account=admin.account, user=user.id).with_token(token)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Served:
+    """The API as `make run` serves it, with an embedded cloud and a state of its own."""
+
+    base_url: str
+    token: str
+    cloud_url: str
+    local: Path
+    log: Path
+
+    def client(self) -> Client:
+        return Client(Http(self.base_url)).with_token(self.token)
+
+    def operate(self, *arguments: str) -> str:
+        """What `python -m chalicelib …` prints, on the embedded cloud."""
+        environment = {**os.environ, **cloud.settings(self.cloud_url)}
+        command = [sys.executable, "-m", "chalicelib", *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=30
+        ).stdout
+
+
+def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served]:
+    """Start what `make run` starts, and wait until it answers."""
+    port, cloud_port, log = free_port(), free_port(), local.with_suffix(".log")
+    environment = {**os.environ, "LOCAL_DIR": str(local), "PORT": str(port), "CLOUD_PORT": str(cloud_port), **settings}
+    with open(log, "ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infra.run"], cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
+    base_url = f"http://127.0.0.1:{port}"
+    await_answer(base_url, process, log)
+    token = dict(line.split("=", 1) for line in (local / "env").read_text().splitlines())["API_KEY"]
+    return process, Served(base_url, token, f"http://127.0.0.1:{cloud_port}", local, log)
+
+
+def await_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    while process.poll() is None:
+        try:
+            httpx.get(url, timeout=5, trust_env=False)
+        except httpx.TransportError:
+            continue
+        return
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One served API for all tests that need a socket or a store that stands concurrency."""
+    process, api = serve(tmp_path_factory.mktemp("served") / "local")
+    yield api
+    process.terminate()
+    process.wait(timeout=30)
+    RECORD.logs.extend(api.log.read_text().splitlines())
+
+
+@pytest.fixture(scope="session")
+def http(served: Served) -> Client:
+    """The first account's admin, over HTTP."""
+    return served.client()

@@ -1,0 +1,143 @@
+"""Ways into the service, one interface for all of them, and a record of everything they were told.
+
+In process: the app behind the local server's gateway. Over HTTP: any base URL.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import httpx
+from chalice.config import Config
+
+from app import app
+from chalicelib.api import caller
+from infra.local_server import Gateway
+
+VERSION = {"Service-Version": caller.VERSIONS[0]}
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+class Door(Protocol):
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer: ...
+
+
+class InProcess:
+    """The app, reached as through the local server but without a socket."""
+
+    base_url = "http://localhost"
+
+    def __init__(self) -> None:
+        self._gateway = Gateway(app, Config.create(chalice_app=app))
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        answer = self._gateway.handle_request(method, path, dict(headers), body or None)
+        flat = {**answer["headers"], **answer["multiValueHeaders"]}
+        return Answer(answer["statusCode"], {k.lower(): v for k, v in flat.items()}, answer["body"] or "")
+
+
+class Http:
+    """Any base URL."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        self._client = httpx.Client(timeout=60, trust_env=False)
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        answer = self._client.request(method, self.base_url + path, headers=dict(headers), content=body or None)
+        return Answer(answer.status_code, {k.lower(): v for k, v in answer.headers.items()}, answer.text)
+
+
+@dataclass
+class Record:
+    """What went through the doors of a test run: the secrets that were given out, and the texts that were."""
+
+    secrets: set[str] = field(default_factory=set)
+    errors: list[str] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+
+
+RECORD = Record()
+
+
+@dataclass(frozen=True)
+class Client:
+    """A caller at a door: sends JSON with its token and the version header."""
+
+    door: Door
+    token: str = ""
+    headers: Mapping[str, str] = field(default_factory=lambda: VERSION)
+    account: str = ""
+    user: str = ""
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """`body` is sent as JSON, or as it is when it is bytes. A header given as "" is left out."""
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json"} if raw else {}
+        sent |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        sent |= {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        answer = self.door.send(method, path, {name: value for name, value in sent.items() if value}, raw)
+        self._remember(answer)
+        return answer
+
+    def get(self, path: str) -> Answer:
+        return self.send("GET", path)
+
+    def post(self, path: str, body: Any) -> Answer:
+        return self.send("POST", path, body)
+
+    def patch(self, path: str, body: Any) -> Answer:
+        return self.send("PATCH", path, body)
+
+    def put(self, path: str, body: Any) -> Answer:
+        return self.send("PUT", path, body)
+
+    def delete(self, path: str) -> Answer:
+        return self.send("DELETE", path)
+
+    def create(self, path: str, body: Any) -> Any:
+        """The body of a creation that must succeed."""
+        answer = self.post(path, body)
+        assert answer.status == 201, answer.text
+        return answer.json
+
+    def all(self, path: str, items: str, limit: int = 100) -> Iterator[Any]:
+        """Every entry of a list, by its next_page_uri."""
+        uri = f"{path}?limit={limit}"
+        while uri:
+            answer = self.get(uri)
+            assert answer.status == 200, answer.text
+            yield from answer.json[items]
+            uri = (answer.json["next_page_uri"] or "").removeprefix(self.door.base_url)
+
+    def with_token(self, token: str) -> "Client":
+        RECORD.secrets.add(token)
+        return replace(self, token=token)
+
+    def _remember(self, answer: Answer) -> None:
+        if answer.status >= 400:
+            RECORD.errors.append(answer.text)
+        elif answer.status == 201 and '"token":"' in answer.text:
+            RECORD.secrets.add(answer.json["token"])
+
+
+def refusal(answer: Answer, **details: str) -> dict[str, Any]:
+    """The whole body that a refusal must have, given its message and the details beside the operation id."""
+    body = answer.json
+    return {
+        "error_code": body["error_code"],
+        "status_code": answer.status,
+        "msg": body["msg"],
+        "details": {**details, "operation_id": answer.headers["operation-id"]},
+    }

@@ -117,7 +117,7 @@ def _caller(request: Request) -> Caller:
 
 
 def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, Shape | None]:
-    raw = b"" if endpoint.method in ("GET", "DELETE") else bytes(request.raw_body)
+    raw = b"" if endpoint.method in ("GET", "DELETE") else cast(bytes, request.raw_body)
     values = body.parse(raw, request.headers.get("content-type", ""))
     faults = {}
     if endpoint.method == "PATCH" and values.pop("id", path["id"]) != path["id"]:

@@ -5,7 +5,7 @@ Every change is one conditional update or one transaction; an item is never read
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -69,10 +69,8 @@ def create(*items: Item) -> None:
         try:
             _dynamodb().transact_write_items(TransactItems=writes)
         except ClientError as error:
-            claims = [claim for item in items for claim in (None, *item.claims)]  # None: the item itself
-            for claim, reason in zip(claims, _reasons(error), strict=True):
-                if claim and reason == "ConditionalCheckFailed":
-                    raise Taken(claim) from None
+            if taken := _taken(items, _reasons(error)):
+                raise Taken(taken) from None
             raise
 
 
@@ -250,6 +248,14 @@ def _reasons(error: ClientError) -> list[str]:
     if reasons and "ConditionalCheckFailed" not in reasons and "ValidationError" not in reasons:
         raise aws.Unavailable("TransactionCanceledException")
     return reasons
+
+
+def _taken(items: Iterable[Item], reasons: list[str]) -> Claim | None:
+    """The first claim among those of the items that another holds."""
+    parts = [part for item in items for part in (None, *item.claims)]  # None stands for the item itself
+    return next(
+        (part for part, reason in zip(parts, reasons, strict=False) if reason == "ConditionalCheckFailed"), None
+    )
 
 
 def _code(error: ClientError) -> str:

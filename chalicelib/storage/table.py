@@ -208,7 +208,7 @@ def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[I
 
 
 def _writes(item: Item) -> Iterator[dict[str, Any]]:
-    record = {"scope": item.scope, "id": item.id, "body": item.body}
+    record: dict[str, Any] = {"scope": item.scope, "id": item.id, "body": item.body}
     if item.sealed:
         record["sealed"] = item.sealed
     if item.claims:
@@ -244,7 +244,8 @@ def _reasons(error: ClientError) -> list[str]:
 
     Raises aws.Unavailable when the transaction only met another one and none of its conditions failed.
     """
-    reasons = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())]
+    response: Mapping[str, Any] = error.response
+    reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
     if reasons and "ConditionalCheckFailed" not in reasons and "ValidationError" not in reasons:
         raise aws.Unavailable("TransactionCanceledException")
     return reasons

@@ -1,6 +1,7 @@
 """The operator's entrance: `python -m chalicelib`. Works on the store that the environment names."""
 
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from chalicelib import operations, resources
 from chalicelib.api import accounts
 from chalicelib.operations import Unknown
+from chalicelib.resources import tunnels
 from chalicelib.storage.aws import AwsError
 
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
@@ -46,6 +48,10 @@ def _parser() -> ArgumentParser:
     issue.add_argument("owner", help="the id of the user (usr_…) or bot (bot_…) that is to own the key")
     issue.add_argument("--description", default="", help="what uses the key")
 
+    online = _group(groups, "tunnels", "the tunnels of an account")
+    demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
+    demo.add_argument("account", help="the account's id (acct_…)")
+
     _command(groups, "routes", "list the routes of the API", _routes)
     return parser
 
@@ -79,6 +85,16 @@ def _add(asked: Namespace) -> None:
 def _issue(asked: Namespace) -> None:
     key, token = operations.issue_key(asked.account, asked.owner, asked.description)
     print(f"key {key.id}\ntoken {token}")
+
+
+def _demo(asked: Namespace) -> None:
+    id = operations.open_demo_tunnel(asked.account)
+    print(f"tunnel {id} is online until Ctrl-C", flush=True)
+    try:
+        while tunnels.renew_lease(asked.account, id, lease=operations.DEMO_LEASE):
+            time.sleep(operations.DEMO_LEASE / 3)
+    except KeyboardInterrupt:
+        tunnels.close_tunnel(asked.account, id)
 
 
 def _routes(asked: Namespace) -> None:

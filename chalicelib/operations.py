@@ -3,9 +3,13 @@
 from chalicelib import ids
 from chalicelib.api import accounts
 from chalicelib.api.caller import Caller
+from chalicelib.resources import tunnels
 from chalicelib.resources.api_keys import API_KEYS, Create
+from chalicelib.resources.tunnels import AgentTunnel
 from chalicelib.storage import table
 from chalicelib.storage.table import Item
+
+DEMO_LEASE = 15  # seconds
 
 
 class Unknown(Exception):
@@ -23,8 +27,7 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
 
 def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     """A user ("usr") or bot ("bot") in an account. Raises Unknown."""
-    if table.read(accounts.ACCOUNTS, account_id) is None:
-        raise Unknown(f"There is no account {account_id}.")
+    _check_account(account_id)
     owner = accounts.new_owner(account_id, prefix, name, admin=admin)
     table.create(owner)
     return owner
@@ -43,6 +46,28 @@ def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, s
 def list_accounts() -> list[Item]:
     """All accounts, the oldest first."""
     return list(reversed(table.newest(accounts.ACCOUNTS)))
+
+
+def open_demo_tunnel(account_id: str) -> str:
+    """A tunnel to see one by, online for DEMO_LEASE seconds; its id. Raises Unknown."""
+    _check_account(account_id)
+    name = ids.unprefixed(ids.new("ep")).lower()
+    tunnel = AgentTunnel(
+        tunnel_session=ids.new("ts"),
+        endpoint=ids.new("ep"),
+        region="local",
+        proto="https",
+        public_url=f"https://{name}.tunnels.example",
+        forwards_to="http://localhost:80",
+        metadata="A demonstration",
+        metadata_0="A demonstration, as version 0 shows it",
+    )
+    return tunnels.open_tunnel(account_id, tunnel, lease=DEMO_LEASE)
+
+
+def _check_account(id: str) -> None:
+    if table.read(accounts.ACCOUNTS, id) is None:
+        raise Unknown(f"There is no account {id}.")
 
 
 def _key(caller: Caller, description: str) -> tuple[Item, str]:

@@ -18,6 +18,11 @@ class Owner:
     admin: bool
 
 
+def scope(account: str, path: str) -> str:
+    """Where an account keeps what a path offers."""
+    return f"{account}#{path}"
+
+
 def new_account(name: str) -> Item:
     """An account, not yet stored."""
     id = ids.new("acct")
@@ -28,17 +33,17 @@ def new_owner(account: str, prefix: str, name: str, *, admin: bool) -> Item:
     """A user ("usr") or bot ("bot") of an account, not yet stored."""
     id = ids.new(prefix)
     body = {"name": name, "admin": admin, "created_at": clock.rfc3339(ids.created_at(id))}
-    return Item(f"{account}#{_KINDS[prefix]}", id, body)
+    return Item(scope(account, _KINDS[prefix]), id, body)
 
 
 def owner(account: str, id: str) -> Owner | None:
     """The user or bot of that id, or None when the account has none. Raises aws.Unavailable."""
     prefix = id.partition("_")[0]
-    found = table.read(f"{account}#{_KINDS[prefix]}", id) if prefix in _KINDS else None
+    found = table.read(scope(account, _KINDS[prefix]), id) if prefix in _KINDS else None
     return Owner(found.id, found.body["admin"]) if found else None
 
 
 def owners(account: str) -> list[Item]:
     """All users and bots of an account, the oldest first. Raises aws.Unavailable."""
-    found = [item for path in _KINDS.values() for item in table.newest(f"{account}#{path}")]
+    found = [item for path in _KINDS.values() for item in table.newest(scope(account, path))]
     return sorted(found, key=lambda item: ids.unprefixed(item.id))

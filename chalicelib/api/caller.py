@@ -34,7 +34,7 @@ class Caller:
 
     def scope(self, path: str) -> str:
         """Where the caller's account keeps what the path offers: the only way from a request to the storage."""
-        return f"{self.account}#{path}"
+        return accounts.scope(self.account, path)
 
     def owner(self, asked: str) -> Owner:
         """Who is to own what the caller creates (SPEC 5.4): "" is the caller; only admins may name another."""

@@ -124,7 +124,7 @@ def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tup
         faults["id"] = "must be the id in the path, or absent"
     parameters = (request.to_original_event().get("multiValueQueryStringParameters")) or {}
     faults |= {name: "must be given once" for name, all_values in parameters.items() if len(all_values) > 1}
-    asked, body_faults = fields.check(endpoint.body, values)
+    asked, body_faults = fields.check(endpoint.body, values, path)
     query, query_faults = fields.check(endpoint.query, {name: given[0] for name, given in parameters.items()})
     faults = body_faults | query_faults | faults
     if faults:

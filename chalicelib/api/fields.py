@@ -93,12 +93,20 @@ def _printable(text: str) -> str:
     return text
 
 
+def _backend(text: str) -> str:
+    if not (text.startswith("bkd") and ids.is_id(text, text.partition("_")[0])):
+        raise ValueError("must be the id of a backend (bkd…_…)")
+    return text
+
+
 Text = Annotated[str, if_null("")]
 Name = Annotated[str, AfterValidator(_printable), max_bytes(255)]
 Description = Annotated[Text, max_bytes(255)]
 Metadata = Annotated[Text, max_bytes(4096)]
 Time = Annotated[datetime | None, BeforeValidator(_time)]
 OwnerId = Annotated[Text, AfterValidator(_owner)]
+
+BackendId = Annotated[str, AfterValidator(_backend)]
 
 
 class Described(Shape):
@@ -108,10 +116,15 @@ class Described(Shape):
     metadata: Metadata = ""
 
 
-def check(shape: type[S], values: Mapping[str, Any]) -> tuple[S | None, dict[str, str]]:
-    """The values in the shape; or None, and what would be right at each dotted path that is wrong."""
+def check(
+    shape: type[S], values: Mapping[str, Any], path: Mapping[str, str] | None = None
+) -> tuple[S | None, dict[str, str]]:
+    """The values in the shape; or None, and what would be right at each dotted path that is wrong.
+
+    Validators find the values of the request's path in their `info.context`.
+    """
     try:
-        return shape.model_validate(values), {}
+        return shape.model_validate(values, context=path), {}
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         return None, {_dotted(fault["loc"]): _sentence(shape, fault) for fault in faults}

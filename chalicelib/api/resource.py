@@ -36,6 +36,7 @@ class Resource:
     prefix: str
     path: str
     items: str
+    show: Callable[[dict[str, Any], Call], dict[str, Any]] = lambda entry, _: entry  # for what is not stored as shown
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
@@ -47,10 +48,10 @@ class Resource:
         page: Page = call.query
         found = table.newest(call.caller.scope(self.path), before=page.before_id, count=page.limit + 1)
         uri = f"{call.base_url}{self.path}"
-        return paging.render(self.items, [self.shown(item, call.base_url) for item in found], uri, page)
+        return paging.render(self.items, [self.shown(item, call) for item in found], uri, page)
 
     def get(self, call: Call) -> dict[str, Any]:
-        return self.shown(self.found(self.find(call.caller, self.id_in(call))), call.base_url)
+        return self.shown(self.found(self.find(call.caller, self.id_in(call))), call)
 
     def find(self, caller: Caller, id: str) -> Item | None:
         """The caller's resource of that id, or None."""
@@ -75,9 +76,9 @@ class Resource:
             raise self._missing()
         return item
 
-    def shown(self, item: Item, base_url: str) -> dict[str, Any]:
+    def shown(self, item: Item, call: Call) -> dict[str, Any]:
         """The resource as responses carry it."""
-        return {"id": item.id, "uri": f"{base_url}{self.path}/{item.id}", **item.body}
+        return self.show({"id": item.id, "uri": f"{call.base_url}{self.path}/{item.id}", **item.body}, call)
 
     def _missing(self) -> NotFound:
         return NotFound(f"No such resource. Those of this account are listed at {self.path}.")
@@ -111,7 +112,7 @@ class EditableResource(Resource):
             table.create(item)
         except Taken as taken:
             raise Conflict(f"The {taken.claim.kind} is in use already.") from None
-        return {**self.shown(item, call.base_url), **new.once}
+        return {**self.shown(item, call), **new.once}
 
     def stored(self, caller: Caller, id: str, new: New) -> Item:
         """The item of a new resource, its secrets sealed for it alone."""
@@ -129,7 +130,7 @@ class EditableResource(Resource):
         fields = call.body.model_dump(exclude_unset=True)
         scope = call.caller.scope(self.path)
         item = table.change(scope, id, fields) if fields else table.read(scope, id)
-        return self.shown(self.found(item), call.base_url)
+        return self.shown(self.found(item), call)
 
     def delete(self, call: Call) -> None:
         if not table.delete(call.caller.scope(self.path), self.id_in(call)):

@@ -4,9 +4,13 @@ from chalicelib.api.resource import Resource
 from chalicelib.resources.api_keys import API_KEYS
 from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES
 from chalicelib.resources.ssh_user_certificates import SSH_USER_CERTIFICATES
+from chalicelib.resources.tunnels import TUNNELS
+from chalicelib.resources.weighted_backends import WEIGHTED_BACKENDS
 
 ALL: tuple[Resource, ...] = (
     API_KEYS,
     SSH_CERTIFICATE_AUTHORITIES,
     SSH_USER_CERTIFICATES,
+    TUNNELS,
+    WEIGHTED_BACKENDS,
 )

@@ -126,6 +126,24 @@ def change(scope: str, id: str, fields: Mapping[str, Any]) -> Item | None:
     return _item(answer["Attributes"])
 
 
+def renew(scope: str, id: str, *, expires: int) -> bool:
+    """Set the second at which an item is gone; False when it is gone already. Raises aws.Unavailable."""
+    try:
+        with aws.reaching():
+            _dynamodb().update_item(
+                **_at(scope, id),
+                UpdateExpression="SET #expires = :expires",
+                ConditionExpression="attribute_exists(#id) AND #expires > :now",
+                ExpressionAttributeNames={"#id": "id", "#expires": "expires"},
+                ExpressionAttributeValues={":now": marshal.attribute(_now()), ":expires": marshal.attribute(expires)},
+            )
+    except ClientError as error:
+        if _code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return True
+
+
 def delete(scope: str, id: str) -> bool:
     """Remove an item and release its claims, all or nothing; False when there is none. Raises aws.Unavailable."""
     try:

@@ -1,0 +1,42 @@
+"""Weighted backends: children and the share of the traffic each of them gets (SPEC 2.6)."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+
+from chalicelib.api.caller import Caller
+from chalicelib.api.fields import BackendId, Described, if_null
+from chalicelib.api.resource import EditableResource, New
+
+
+def _not_itself(children: dict[str, int], info: ValidationInfo) -> dict[str, int]:
+    if (info.context or {}).get("id") in children:
+        raise ValueError("must not name the backend itself")
+    return children
+
+
+Weight = Annotated[int, Field(ge=0, le=10_000)]
+Children = Annotated[dict[BackendId, Weight], Field(max_length=100), AfterValidator(_not_itself), if_null({})]
+
+
+class Create(Described):
+    backends: Children = {}
+
+
+class Change(Described):
+    backends: Children = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Some clients send an empty map with every change, and do not mean to take the children away.
+        return {name: value for name, value in values.items() if name != "backends" or value not in ({}, None)}
+
+
+def make(caller: Caller, id: str, asked: Create) -> New:
+    return New(asked.model_dump())
+
+
+WEIGHTED_BACKENDS = EditableResource(
+    prefix="bkdwd", path="/backends/weighted", items="backends", create=Create, change=Change, make=make
+)

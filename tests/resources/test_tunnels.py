@@ -1,0 +1,134 @@
+"""Tunnels (SPEC 2.8, 4.7): what is online, as both versions show it, and the writing side of tunnel servers."""
+
+import json
+import threading
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.resources.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
+from tests.doors import Client
+
+BASE = "http://localhost"
+
+
+def agent_tunnel(**changed: str) -> AgentTunnel:
+    fields = {
+        "tunnel_session": ids.new("ts"),
+        "endpoint": ids.new("ep"),
+        "region": "eu",
+        "proto": "https",
+        "public_url": "https://a.example",
+        "forwards_to": "http://localhost:80",
+    }
+    return AgentTunnel(**{**fields, **changed})  # type: ignore[arg-type]
+
+
+def listed(client: Client) -> list[str]:
+    return [tunnel["id"] for tunnel in client.all("/tunnels", "tunnels")]
+
+
+def test_an_agent_tunnel_carries_exactly_its_fields(admin: Client) -> None:
+    tunnel = agent_tunnel(metadata="m")
+    id = open_tunnel(admin.account, tunnel, lease=60)
+    shown = admin.get(f"/tunnels/{id}").json
+    assert shown == {
+        "id": id,
+        "public_url": "https://a.example",
+        "started_at": shown["started_at"],
+        "metadata": "m",
+        "proto": "https",
+        "region": "eu",
+        "tunnel_session": {
+            "id": tunnel.tunnel_session,
+            "uri": f"{BASE}/tunnel_sessions/{tunnel.tunnel_session}",
+        },
+        "endpoint": {"id": tunnel.endpoint, "uri": f"{BASE}/endpoints/{tunnel.endpoint}"},
+        "forwards_to": "http://localhost:80",
+    }
+    assert admin.get("/tunnels").json == {"tunnels": [shown], "uri": f"{BASE}/tunnels", "next_page_uri": None}
+
+
+@pytest.mark.parametrize("group", ["", ids.new("bkdtg")])
+def test_a_backend_tunnel_carries_labels_and_the_group_it_serves(admin: Client, group: str) -> None:
+    session = ids.new("ts")
+    tunnel = BackendTunnel(
+        tunnel_session=session, region="us", forwards_to="localhost:22", labels={"app": "web"}, backends=group
+    )
+    id = open_tunnel(admin.account, tunnel, lease=60)
+    shown = admin.get(f"/tunnels/{id}").json
+    ref = {"backends": {"id": group, "uri": f"{BASE}/backends/tunnel_group/{group}"}} if group else {}
+    assert shown == {
+        "id": id,
+        "started_at": shown["started_at"],
+        "metadata": "",
+        "region": "us",
+        "tunnel_session": {"id": session, "uri": f"{BASE}/tunnel_sessions/{session}"},
+        "labels": {"app": "web"},
+        "forwards_to": "localhost:22",
+        **ref,
+    }
+
+
+def test_version_0_shows_the_other_metadata_and_nothing_else_differs(admin: Client) -> None:
+    id = open_tunnel(admin.account, agent_tunnel(metadata="two", metadata_0="zero"), lease=60)
+    two = admin.get(f"/tunnels/{id}").json
+    zero = admin.send("GET", f"/tunnels/{id}", Service_Version="0").json
+    assert (two["metadata"], zero["metadata"]) == ("two", "zero")
+    assert {**zero, "metadata": "two"} == two
+    assert admin.send("GET", "/tunnels", Service_Version="0").json["tunnels"] == [zero]
+
+
+def test_a_closed_tunnel_is_gone(admin: Client) -> None:
+    id = open_tunnel(admin.account, agent_tunnel(), lease=60)
+    assert close_tunnel(admin.account, id) is True
+    assert admin.get(f"/tunnels/{id}").status == 404
+    assert close_tunnel(admin.account, id) is False
+
+
+def test_a_tunnel_is_gone_from_list_and_get_as_soon_as_its_lease_ran_out(admin: Client) -> None:
+    id = open_tunnel(admin.account, agent_tunnel(), lease=2)
+    assert listed(admin) == [id]
+    while admin.get(f"/tunnels/{id}").status == 200:
+        threading.Event().wait(0.05)
+    assert admin.get(f"/tunnels/{id}").status == 404
+    assert listed(admin) == []
+    assert renew_lease(admin.account, id, lease=60) is False
+    assert close_tunnel(admin.account, id) is False
+
+
+def test_a_renewed_lease_keeps_a_tunnel_online(admin: Client) -> None:
+    short, renewed = (open_tunnel(admin.account, agent_tunnel(), lease=1) for _ in range(2))
+    assert renew_lease(admin.account, renewed, lease=60) is True
+    while admin.get(f"/tunnels/{short}").status == 200:
+        threading.Event().wait(0.05)
+    assert listed(admin) == [renewed]
+
+
+def test_no_other_account_can_see_renew_or_close_a_tunnel(admin: Client, stranger: Client) -> None:
+    id = open_tunnel(admin.account, agent_tunnel(), lease=60)
+    assert stranger.get(f"/tunnels/{id}").status == 404
+    assert listed(stranger) == []
+    assert renew_lease(stranger.account, id, lease=60) is False
+    assert close_tunnel(stranger.account, id) is False
+    assert listed(admin) == [id]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+def test_pages_are_full_although_expired_tunnels_lie_between(admin: Client, limit: int) -> None:
+    online = [open_tunnel(admin.account, agent_tunnel(), lease=0 if i % 3 else 60) for i in range(12)][::3]
+    uri, pages = f"/tunnels?limit={limit}", []
+    while uri:
+        page = admin.get(uri).json
+        pages.append([tunnel["id"] for tunnel in page["tunnels"]])
+        uri = (page["next_page_uri"] or "").removeprefix(BASE)
+    assert [id for page in pages for id in page] == online[::-1]
+    assert all(len(page) == limit for page in pages[:-1])
+    assert pages[-1]
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])
+def test_tunnels_are_read_only_over_http(admin: Client, method: str) -> None:
+    answer = admin.send(method, "/tunnels" if method == "POST" else f"/tunnels/{ids.new('tn')}", {})
+    assert (answer.status, answer.headers["allow"]) == (405, "GET")
+    assert json.loads(answer.text)["error_code"] == "method_not_allowed"

@@ -1,5 +1,6 @@
 """The operator's entrance: `python -m chalicelib`. Works on the store that the environment names."""
 
+import signal
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -88,6 +89,7 @@ def _issue(asked: Namespace) -> None:
 
 
 def _demo(asked: Namespace) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     id = operations.open_demo_tunnel(asked.account)
     print(f"tunnel {id} is online until Ctrl-C", flush=True)
     try:

@@ -7,7 +7,7 @@ from chalicelib.resources import tunnels
 from chalicelib.resources.api_keys import API_KEYS, Create
 from chalicelib.resources.tunnels import AgentTunnel
 from chalicelib.storage import table
-from chalicelib.storage.table import Item
+from chalicelib.storage.items import Item
 
 DEMO_LEASE = 15  # seconds
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from chalicelib import clock, ids
 from chalicelib.storage import table
-from chalicelib.storage.table import Item
+from chalicelib.storage.items import Item
 
 ACCOUNTS = "accounts"
 _KINDS = {"usr": "/users", "bot": "/bot_users"}

@@ -18,26 +18,32 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
     if len(raw) > MAX_BYTES:
         raise PayloadTooLarge(f"The body is larger than {MAX_BYTES} bytes.")
     try:
-        body = json.loads(raw.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
+        return read_object(raw.decode())
     except UnicodeDecodeError:
         raise MalformedJson("The body is not UTF-8.") from None
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The JSON object that a text is. Raises MalformedJson."""
+    try:
+        found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise MalformedJson(f"The body is not JSON: {error.msg} at character {error.pos}.") from None
+        raise MalformedJson(f"This is not JSON: {error.msg} at character {error.pos}.") from None
     except (ValueError, RecursionError):
-        raise MalformedJson("The body holds a number too long or brackets too deep to read.") from None
-    if not isinstance(body, dict):
-        raise MalformedJson("The body must be a JSON object.")
-    return body
+        raise MalformedJson("A number is too long or brackets are too deep to read.") from None
+    if not isinstance(found, dict):
+        raise MalformedJson("This must be a JSON object.")
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise MalformedJson(f"The body names the key {json.dumps(name[:100])} twice in one object.")
+            raise MalformedJson(f"The key {json.dumps(name[:100])} stands twice in one object.")
         found[name] = value
     return found
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise MalformedJson(f"The body holds {name}, which is not JSON.")
+    raise MalformedJson(f"{name} is not JSON.")

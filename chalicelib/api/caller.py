@@ -16,8 +16,8 @@ from chalicelib import ids
 from chalicelib.api import accounts
 from chalicelib.api.accounts import Owner
 from chalicelib.api.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
-from chalicelib.storage import table
-from chalicelib.storage.table import Claim
+from chalicelib.storage import claims
+from chalicelib.storage.claims import Claim
 
 VERSIONS = ("2", "0")  # the current one first
 _BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re.ASCII | re.IGNORECASE)
@@ -91,7 +91,7 @@ def _facts(authorization: str) -> dict[str, Any]:
     if not form:
         raise Unauthenticated("Send the header 'Authorization: Bearer <token of an API key>'.")
     token = form[1]
-    facts = table.read_claim("token", token[:27])
+    facts = claims.read("token", token[:27])
     if facts is None or not hmac.compare_digest(facts["digest"], _digest(token)):
         raise Unauthenticated("The API key is unknown or was deleted.")
     return facts

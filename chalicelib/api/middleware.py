@@ -67,11 +67,11 @@ def _check_route(app: Chalice, request: Request | None) -> None:
     """Refuse what the gateway's fallbacks let through, as it would be answered without a gateway."""
     if request is None:
         raise errors.InternalError
-    methods = app.routes.get(request.path, {})
+    methods = app.routes.get(request.path, {}).keys() - {ANY_METHOD}
     if request.method in methods:
         return
-    if allowed := ", ".join(sorted(methods.keys() - {ANY_METHOD})):
-        raise errors.MethodNotAllowed(allowed)
+    if methods:
+        raise errors.MethodNotAllowed(", ".join(sorted(methods)))
     raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
 
 

@@ -12,7 +12,8 @@ from chalicelib.api.errors import Conflict, NotFound, UnknownReference
 from chalicelib.api.fields import Described, Shape
 from chalicelib.api.paging import Page
 from chalicelib.storage import table, vault
-from chalicelib.storage.table import Claim, Item, Taken
+from chalicelib.storage.claims import Claim, Taken
+from chalicelib.storage.items import Item
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class EditableResource(Resource):
         try:
             table.create(item)
         except Taken as taken:
-            raise Conflict(f"The {taken.claim.kind} is in use already.") from None
+            field = taken.claim.kind
+            raise Conflict(f"'{field}' is in use already.", {field: "must be unique in the whole service"}) from None
         return {**self.shown(item, call), **new.once}
 
     def stored(self, caller: Caller, id: str, new: New) -> Item:
@@ -121,8 +123,8 @@ class EditableResource(Resource):
             caller.scope(self.path),
             id,
             {"created_at": clock.rfc3339(ids.created_at(id)), **new.body},
-            {name: vault.seal(secret, context) for name, secret in new.sealed.items()},
-            new.claims,
+            sealed={name: vault.seal(secret, context) for name, secret in new.sealed.items()},
+            claims=new.claims,
         )
 
     def patch(self, call: Call) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from chalicelib.api.resource import EditableResource, New, seal_context
 from chalicelib.crypto import keys
 from chalicelib.crypto.keys import Curve, KeyType, PrivateKey
 from chalicelib.storage import vault
-from chalicelib.storage.table import Item
+from chalicelib.storage.items import Item
 
 _BELONGS_TO = {"elliptic_curve": "ecdsa", "key_size": "rsa"}
 

@@ -12,7 +12,7 @@ from chalicelib.api import accounts, links
 from chalicelib.api.endpoints import Call
 from chalicelib.api.resource import Resource
 from chalicelib.storage import table
-from chalicelib.storage.table import Item
+from chalicelib.storage.items import Item
 
 _REFS = {"tunnel_session": "/tunnel_sessions", "endpoint": "/endpoints", "backends": "/backends/tunnel_group"}
 

@@ -1,101 +1,60 @@
-"""The one table (DynamoDB): items under a scope and an id, and claims to values unique in the whole service.
+"""The one table (DynamoDB): items under a scope and an id, and what binds them, claims and pointers.
 
 A scope is one account's items of one kind, so a list is one Query and a read one GetItem, whatever the size.
-Every change is one conditional update or one transaction; an item is never read, altered and written back.
+Every change is one conditional update or one transaction: what another wrote meanwhile is never overwritten unseen.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import replace
 from typing import Any
 
-from botocore.exceptions import ClientError
+from chalicelib.storage import aws, dynamodb, items, pointers
+from chalicelib.storage import claims as held
+from chalicelib.storage.claims import Claim, Taken
+from chalicelib.storage.dynamodb import Condition, ConditionFailed, Part
+from chalicelib.storage.items import Item
+from chalicelib.storage.pointers import Dangling, Held, Pointer
 
-from chalicelib import clock
-from chalicelib.storage import aws, marshal
-
-_KEY = {"#scope": "scope", "#id": "id"}
-_UNEXPIRED = "(attribute_not_exists(#expires) OR #expires > :now)"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A value that one item holds for itself in the whole service, and facts to read together with it."""
-
-    kind: str
-    value: str
-    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def scope(self) -> str:
-        return f"{self.kind}#{self.value}"
+_TRIES = 5  # at a change that others overtake
+Write = tuple[Part, Exception | None]  # and what it means when its condition fails, None: that the item has changed
 
 
-@dataclass(frozen=True)
-class Item:
-    """What is stored under a scope and an id.
-
-    `body` is what the API shows, `sealed` what only the vault can read, `claims` what the item holds for itself,
-    `expires` the Unix second at which the item is gone.
-    """
-
-    scope: str
-    id: str
-    body: dict[str, Any]
-    sealed: dict[str, bytes] = field(default_factory=dict, repr=False)
-    claims: tuple[Claim, ...] = ()
-    expires: int | None = None
-
-
-class Taken(Exception):
-    """Another item holds the claim."""
-
-    def __init__(self, claim: Claim) -> None:
-        super().__init__(claim.kind)
-        self.claim = claim
-
-
-def create(*items: Item) -> None:
-    """Write the items and their claims, all or nothing. Raises Taken, aws.Unavailable.
+def create(*new: Item) -> None:
+    """Write items, their claims and pointers, all or nothing. Raises Taken, Dangling, aws.Unavailable.
 
     Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content.
     """
-    writes = [write for item in items for write in _writes(item)]
-    with aws.reaching():
-        if len(writes) == 1:
-            _dynamodb().put_item(**writes[0]["Put"])
-            return
-        try:
-            _dynamodb().transact_write_items(TransactItems=writes)
-        except ClientError as error:
-            if taken := _taken(items, _reasons(error)):
-                raise Taken(taken) from None
-            raise
+    writes: list[Write] = [(dynamodb.putting(item.to_record()), None) for item in new]
+    for item in new:
+        writes += _bonds(replace(item, claims=(), points=()), item)
+    if len(writes) == 1:
+        dynamodb.put(writes[0][0])
+    else:
+        _transact(writes)
 
 
 def read(scope: str, id: str) -> Item | None:
     """The item, or None when there is none or it has expired. Raises aws.Unavailable."""
-    record = _get(scope, id)
-    item = _item(record) if record else None
-    return item if item and _is_live(item) else None
+    item = read_parts(scope, id)
+    return item if item and item.body else None
 
 
-def read_claim(kind: str, value: str) -> dict[str, Any] | None:
-    """The facts of the claim to a value, or None when nothing claims it. Raises aws.Unavailable."""
-    record = _get(Claim(kind, value).scope, "claim")
-    return marshal.plain(record)["body"] if record else None
+def read_parts(scope: str, id: str) -> Item | None:
+    """The item, also where only parts of it were ever set and its body is empty. Raises aws.Unavailable."""
+    record = dynamodb.get(scope, id)
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live else None
 
 
 def newest(scope: str, *, before: str | None = None, count: int | None = None) -> list[Item]:
     """At most `count` items of a scope (all without it), newest first, older than the id `before`.
 
-    What has expired does not count: fewer than `count` means that there are no more. Their `sealed` stays in the
-    store. Raises aws.Unavailable.
+    What has expired does not count: fewer than `count` means that there are no more. Their `sealed` and what binds
+    them stay in the store. Raises aws.Unavailable.
     """
     found: list[Item] = []
     for page in _pages(scope, before, count):
-        found += page
+        found += map(Item.from_record, page)
         if count is not None and len(found) >= count:
             return found[:count]
     return found
@@ -106,193 +65,153 @@ def change(scope: str, id: str, fields: Mapping[str, Any]) -> Item | None:
 
     Raises aws.Unavailable.
     """
-    names = {f"#field{i}": name for i, name in enumerate(fields)}
-    values = {f":value{i}": marshal.attribute(value) for i, value in enumerate(fields.values())}
-    sets = ", ".join(f"#body.{name} = {value}" for name, value in zip(names, values, strict=True))
     try:
-        with aws.reaching():
-            answer = _dynamodb().update_item(
-                **_at(scope, id),
-                UpdateExpression=f"SET {sets}",
-                ConditionExpression=f"attribute_exists(#id) AND {_UNEXPIRED}",
-                ExpressionAttributeNames={"#body": "body", "#id": "id", "#expires": "expires", **names},
-                ExpressionAttributeValues={":now": marshal.attribute(_now()), **values},
-                ReturnValues="ALL_NEW",
-            )
-    except ClientError as error:
-        if _code(error) == "ConditionalCheckFailedException":
+        return Item.from_record(dynamodb.update(dynamodb.setting(scope, id, _in("body", fields), items.live())))
+    except ConditionFailed:
+        return None
+
+
+def rewrite(
+    scope: str,
+    id: str,
+    fields: Mapping[str, Any],
+    *,
+    parts: Mapping[str, Any] | None = None,
+    claims: tuple[Claim, ...] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    points: tuple[Pointer, ...] | None = None,
+) -> Item | None:
+    """Set fields and parts (None takes one away) of an item and what binds it, all or nothing.
+
+    `claims` are all that it is to hold from now on, `points` all that it is to point at; without them they stay.
+    `facts` are set in every claim it holds. The item as it is then, or None when there is none.
+
+    Raises Taken, Dangling, aws.Unavailable.
+    """
+    for _ in range(_TRIES):
+        before = read(scope, id)
+        if before is None:
             return None
-        raise
-    return _item(answer["Attributes"])
+        after = replace(
+            before,
+            claims=before.claims if claims is None else claims,
+            points=before.points if points is None else points,
+        )
+        attributes = {**_in("body", fields), **_parts(before, parts or {}), **_bond_attributes(after)}
+        update = dynamodb.setting(scope, id, attributes, items.unchanged(before))
+        told = [(held.changing(claim, id, facts), None) for claim in before.claims if facts]
+        if _transact([(update, None), *_bonds(before, after), *told]):
+            return read(scope, id)  # a transaction tells nothing of what it wrote
+    raise aws.Unavailable("TransactionConflict")
+
+
+def delete(scope: str, id: str) -> bool:
+    """Remove an item and release what binds it, all or nothing; False when there is none.
+
+    Raises Held when something points at it, aws.Unavailable.
+    """
+    live = items.live()
+    unbound = " AND ".join(f"attribute_not_exists(#{name})" for name in ("claims", "points", "pointed_by"))
+    try:
+        dynamodb.delete(dynamodb.deleting(scope, id, Condition(f"{live.text} AND {unbound}", live.values)))
+    except ConditionFailed as failed:
+        return failed.found is not None and _delete_bound(Item.from_record(failed.found))
+    return True
+
+
+def _delete_bound(item: Item | None) -> bool:
+    for _ in range(_TRIES):
+        if item is None or not item.body or not item.is_live:
+            return False
+        if item.pointed_by:
+            raise Held(item.pointed_by)
+        same = items.unchanged(item)
+        unheld = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
+        deletion = dynamodb.deleting(item.scope, item.id, unheld)
+        if _transact([(deletion, None), *_bonds(item, replace(item, claims=(), points=()))]):
+            return True
+        item = read(item.scope, item.id)
+    raise aws.Unavailable("TransactionConflict")
 
 
 def renew(scope: str, id: str, *, expires: int) -> bool:
     """Set the second at which an item is gone; False when it is gone already. Raises aws.Unavailable."""
     try:
-        with aws.reaching():
-            _dynamodb().update_item(
-                **_at(scope, id),
-                UpdateExpression="SET #expires = :expires",
-                ConditionExpression="attribute_exists(#id) AND #expires > :now",
-                ExpressionAttributeNames={"#id": "id", "#expires": "expires"},
-                ExpressionAttributeValues={":now": marshal.attribute(_now()), ":expires": marshal.attribute(expires)},
-            )
-    except ClientError as error:
-        if _code(error) == "ConditionalCheckFailedException":
-            return False
-        raise
+        leased = Condition("#expires > :now", {"now": items.now()})
+        dynamodb.update(dynamodb.setting(scope, id, {"expires": expires}, leased))
+    except ConditionFailed:
+        return False
     return True
 
 
-def delete(scope: str, id: str) -> bool:
-    """Remove an item and release its claims, all or nothing; False when there is none. Raises aws.Unavailable."""
+def put_part(scope: str, id: str, name: str, value: Mapping[str, Any]) -> Item:
+    """Set a part of an item, which need not exist; the item as it is then. Raises aws.Unavailable."""
+    first = dynamodb.setting(scope, id, {"parts": {name: value}}, Condition("attribute_not_exists(#parts)"))
+    further = dynamodb.setting(scope, id, {f"parts.{name}": value}, Condition("attribute_exists(#parts)"))
+    for part in (further, first, further):  # the last one for when another set a first part in between
+        try:
+            return Item.from_record(dynamodb.update(part))
+        except ConditionFailed:
+            continue
+    raise aws.Unavailable("ConditionalCheckFailed")
+
+
+def drop_part(scope: str, id: str, name: str) -> bool:
+    """Take a part of an item away; False when it has none of that name. Raises aws.Unavailable."""
     try:
-        with aws.reaching():
-            _dynamodb().delete_item(
-                **_at(scope, id),
-                ConditionExpression=f"attribute_exists(#id) AND attribute_not_exists(#claims) AND {_UNEXPIRED}",
-                ExpressionAttributeNames={"#id": "id", "#claims": "claims", "#expires": "expires"},
-                ExpressionAttributeValues={":now": marshal.attribute(_now())},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-    except ClientError as error:
-        if _code(error) != "ConditionalCheckFailedException":
-            raise
-        held = error.response.get("Item")
-        return bool(held) and _is_live(_item(held)) and _delete_with_claims(_item(held))
+        held = Condition(f"attribute_exists(#parts.#{name})")
+        dynamodb.update(dynamodb.setting(scope, id, {f"parts.{name}": None}, held))
+    except ConditionFailed:
+        return False
     return True
 
 
-def _delete_with_claims(item: Item) -> bool:
-    deletions = [
-        {
-            "Delete": {
-                **_at(item.scope, item.id),
-                "ConditionExpression": "attribute_exists(#id)",
-                "ExpressionAttributeNames": {"#id": "id"},
-            }
-        },
-        *(
-            {
-                "Delete": {
-                    **_at(claim.scope, "claim"),
-                    "ConditionExpression": "#holder = :holder",
-                    "ExpressionAttributeNames": {"#holder": "holder"},
-                    "ExpressionAttributeValues": {":holder": marshal.attribute(item.id)},
-                }
-            }
-            for claim in item.claims
-        ),
-    ]
-    try:
-        with aws.reaching():
-            _dynamodb().transact_write_items(TransactItems=deletions)
-    except ClientError as error:
-        if "ConditionalCheckFailed" in _reasons(error):
-            return False
-        raise
-    return True
+def _in(attribute: str, entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{attribute}.{name}": value for name, value in entries.items()}
 
 
-def _get(scope: str, id: str) -> Mapping[str, Any] | None:
-    with aws.reaching():
-        found: Mapping[str, Any] | None = _dynamodb().get_item(**_at(scope, id), ConsistentRead=True).get("Item")
-    return found
+def _parts(item: Item, parts: Mapping[str, Any]) -> dict[str, Any]:
+    if item.parts:
+        return _in("parts", parts)
+    first = {name: value for name, value in parts.items() if value is not None}
+    return {"parts": first} if first else {}
 
 
-def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[Item]]:
-    query: dict[str, Any] = {
-        "TableName": _table_name(),
-        "ConsistentRead": True,
-        "ScanIndexForward": False,
-        "KeyConditionExpression": "#scope = :scope" + (" AND #id < :before" if before else ""),
-        "FilterExpression": _UNEXPIRED,
-        "ProjectionExpression": "#scope, #id, #body, #expires",
-        "ExpressionAttributeNames": {**_KEY, "#body": "body", "#expires": "expires"},
-        "ExpressionAttributeValues": {
-            ":scope": marshal.attribute(scope),
-            ":now": marshal.attribute(_now()),
-            **({":before": marshal.attribute(before)} if before else {}),
-        },
-        **({"Limit": count} if count else {}),
-    }
-    while True:
-        with aws.reaching():
-            answer = _dynamodb().query(**query)
-        yield [_item(found) for found in answer["Items"]]
-        if "LastEvaluatedKey" not in answer:
-            return
-        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+def _bond_attributes(item: Item) -> dict[str, Any]:
+    bonds = {"claims": items.claims_record(item.claims), "points": pointers.to_record(item.points)}
+    return {name: value or None for name, value in bonds.items()}
 
 
-def _writes(item: Item) -> Iterator[dict[str, Any]]:
-    record: dict[str, Any] = {"scope": item.scope, "id": item.id, "body": item.body}
-    if item.sealed:
-        record["sealed"] = item.sealed
-    if item.claims:
-        record["claims"] = [[claim.kind, claim.value] for claim in item.claims]
-    if item.expires is not None:
-        record["expires"] = item.expires
-    yield {"Put": {"TableName": _table_name(), "Item": marshal.attributes(record)}}
-    for claim in item.claims:
-        holder = {"scope": claim.scope, "id": "claim", "body": dict(claim.facts), "holder": item.id}
-        yield {
-            "Put": {
-                "TableName": _table_name(),
-                "Item": marshal.attributes(holder),
-                "ConditionExpression": "attribute_not_exists(#id) OR #holder = :holder",
-                "ExpressionAttributeNames": {"#id": "id", "#holder": "holder"},
-                "ExpressionAttributeValues": {":holder": marshal.attribute(item.id)},
-            }
-        }
+def _bonds(before: Item, after: Item) -> Iterator[Write]:
+    """The writes that turn the claims and pointers of an item into those it is to have."""
+    had = {(claim.kind, claim.value) for claim in before.claims}
+    kept = {(claim.kind, claim.value) for claim in after.claims}
+    for claim in after.claims:
+        if (claim.kind, claim.value) not in had:
+            yield held.taking(claim, after.id), Taken(claim)
+    for claim in before.claims:
+        if (claim.kind, claim.value) not in kept:
+            yield held.releasing(claim, after.id), None
+    for pointer in sorted(set(after.points) - set(before.points)):
+        yield pointers.recording(pointer, after.scope, after.id), Dangling(pointer)
+    for pointer in sorted(set(before.points) - set(after.points)):
+        yield pointers.erasing(pointer, after.scope, after.id), None
 
 
-def _item(record: Mapping[str, Any]) -> Item:
-    plain = marshal.plain(record)
-    claims = tuple(Claim(kind, value) for kind, value in plain.pop("claims", ()))
-    return Item(**plain, claims=claims)
+def _transact(writes: Iterable[Write]) -> bool:
+    """Do all or nothing; False when the item has changed meanwhile. Raises what else a failed condition means."""
+    parts, meanings = zip(*writes, strict=True)
+    failed = [meanings[place] for place in dynamodb.transact(parts)]
+    if failed and failed[0] is not None:
+        raise failed[0]
+    return not failed
 
 
-def _is_live(item: Item) -> bool:
-    return item.expires is None or item.expires > _now()
-
-
-def _reasons(error: ClientError) -> list[str]:
-    """Why each part of a transaction was refused, in order; [] when the error is another one.
-
-    Raises aws.Unavailable when the transaction only met another one and none of its conditions failed.
-    """
-    response: Mapping[str, Any] = error.response
-    reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
-    if reasons and "ConditionalCheckFailed" not in reasons and "ValidationError" not in reasons:
-        raise aws.Unavailable("TransactionCanceledException")
-    return reasons
-
-
-def _taken(items: Iterable[Item], reasons: list[str]) -> Claim | None:
-    """The first claim among those of the items that another holds."""
-    parts = [part for item in items for part in (None, *item.claims)]  # None stands for the item itself
-    return next(
-        (part for part, reason in zip(parts, reasons, strict=False) if reason == "ConditionalCheckFailed"), None
+def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[dict[str, Any]]]:
+    return dynamodb.pages(
+        {"scope": scope, "now": items.now(), **({"before": before} if before else {})},
+        limit=count,
+        KeyConditionExpression="#scope = :scope" + (" AND #id < :before" if before else ""),
+        FilterExpression=items.live().text,
+        ProjectionExpression="#scope, #id, #body, #parts, #expires",
     )
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response["Error"]["Code"])
-
-
-def _now() -> int:
-    return int(clock.now().timestamp())
-
-
-def _at(scope: str, id: str) -> dict[str, Any]:
-    return {"TableName": _table_name(), "Key": marshal.attributes({"scope": scope, "id": id})}
-
-
-@cache
-def _table_name() -> str:
-    return os.environ.get("TABLE_NAME", "tunnel-edge")
-
-
-def _dynamodb() -> Any:
-    return aws.client("dynamodb")

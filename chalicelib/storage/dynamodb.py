@@ -1,0 +1,184 @@
+"""The requests to DynamoDB that the table is made of: plain records in and out, and what a refused one means.
+
+An expression names an attribute as it is, `#id` for `id`, and a value of its own by `:name`.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.storage import aws, marshal
+
+Part = Mapping[str, Any]  # one write to one record, alone or in a transaction
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What must be true of the record under the key for a write to happen."""
+
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+ANYTHING = Condition("")
+
+
+class ConditionFailed(Exception):
+    """A write did not happen; `found` is the record under its key, if there is one."""
+
+    def __init__(self, found: Mapping[str, Any] | None) -> None:
+        super().__init__()
+        self.found = found
+
+
+def putting(record: Mapping[str, Any], condition: Condition | None = None) -> Part:
+    """Writing a whole record."""
+    expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
+    return {"Put": {"TableName": _table_name(), "Item": marshal.attributes(record), **expressed}}
+
+
+def setting(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition = ANYTHING) -> Part:
+    """Setting attributes of a record, "body.name" for one in the map of its body; None takes one away."""
+    given = {path: value for path, value in attributes.items() if value is not None}
+    sets = ", ".join(f"{_named(path)} = :set{place}" for place, path in enumerate(given))
+    gone = ", ".join(_named(path) for path, value in attributes.items() if value is None)
+    values = {f"set{place}": value for place, value in enumerate(given.values())}
+    expressions = {
+        "UpdateExpression": " ".join([f"SET {sets}"] * bool(given) + [f"REMOVE {gone}"] * bool(gone)),
+        **({"ConditionExpression": condition.text} if condition.text else {}),
+    }
+    return {"Update": {**_at(scope, id), **_expressed({**condition.values, **values}, **expressions)}}
+
+
+def adding(scope: str, id: str, name: str, members: Set[str], condition: Condition) -> Part:
+    """Adding members to a set of a record."""
+    expressed = _expressed(
+        {**condition.values, "members": members},
+        UpdateExpression=f"ADD #{name} :members",
+        ConditionExpression=condition.text,
+    )
+    return {"Update": {**_at(scope, id), **expressed}}
+
+
+def removing(scope: str, id: str, name: str, members: Set[str]) -> Part:
+    """Removing members from a set of a record that exists."""
+    expressed = _expressed(
+        {"members": members},
+        UpdateExpression=f"DELETE #{name} :members",
+        ConditionExpression="attribute_exists(#id)",
+    )
+    return {"Update": {**_at(scope, id), **expressed}}
+
+
+def deleting(scope: str, id: str, condition: Condition) -> Part:
+    """Removing a record."""
+    return {"Delete": {**_at(scope, id), **_expressed(condition.values, ConditionExpression=condition.text)}}
+
+
+def get(scope: str, id: str) -> dict[str, Any] | None:
+    """The record under a key, as it is now, or None. Raises aws.Unavailable."""
+    with aws.reaching():
+        found = _client().get_item(**_at(scope, id), ConsistentRead=True).get("Item")
+    return marshal.plain(found) if found else None
+
+
+def put(part: Part) -> None:
+    """Do one `putting` that has no condition. Raises aws.Unavailable."""
+    with aws.reaching():
+        _client().put_item(**part["Put"])
+
+
+def update(part: Part) -> dict[str, Any]:
+    """Do one `setting`; the record as it is then. Raises ConditionFailed, aws.Unavailable."""
+    with _conditional():
+        answer = _client().update_item(**part["Update"], ReturnValues="ALL_NEW")
+    return marshal.plain(answer["Attributes"])
+
+
+def delete(part: Part) -> None:
+    """Do one `deleting`. Raises ConditionFailed, aws.Unavailable."""
+    with _conditional():
+        _client().delete_item(**part["Delete"], ReturnValuesOnConditionCheckFailure="ALL_OLD")
+
+
+def transact(parts: Sequence[Part]) -> list[int]:
+    """Do all parts or none: the places of those whose condition failed, none when all is done.
+
+    Raises aws.Unavailable, also when the parts only met another transaction.
+    """
+    try:
+        with aws.reaching():
+            _client().transact_write_items(TransactItems=list(parts))
+    except ClientError as error:
+        response: Mapping[str, Any] = error.response
+        reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
+        if failed := [place for place, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
+            return failed
+        if reasons and "ValidationError" not in reasons:
+            raise aws.Unavailable("TransactionCanceledException") from None
+        raise
+    return []
+
+
+def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -> Iterator[list[dict[str, Any]]]:
+    """The records that a query selects, the highest id first, page by page. Raises aws.Unavailable."""
+    query: dict[str, Any] = {
+        "TableName": _table_name(),
+        "ConsistentRead": True,
+        "ScanIndexForward": False,
+        **_expressed(values, **expressions),
+        **({"Limit": limit} if limit else {}),
+    }
+    while True:
+        with aws.reaching():
+            answer = _client().query(**query)
+        yield [marshal.plain(found) for found in answer["Items"]]
+        if "LastEvaluatedKey" not in answer:
+            return
+        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+@contextmanager
+def _conditional() -> Iterator[None]:
+    try:
+        with aws.reaching():
+            yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
+        response: Mapping[str, Any] = error.response
+        raise ConditionFailed(marshal.plain(response["Item"]) if response.get("Item") else None) from None
+
+
+def _named(path: str) -> str:
+    return ".".join(f"#{name}" for name in path.split("."))
+
+
+def _expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+    """Expressions as a request carries them, with the names and values that stand in them."""
+    names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
+    given = {f":{name}": marshal.attribute(value) for name, value in values.items()}
+    return {
+        **expressions,
+        "ExpressionAttributeNames": {f"#{name}": name for name in names},
+        **({"ExpressionAttributeValues": given} if given else {}),
+    }
+
+
+def _at(scope: str, id: str) -> dict[str, Any]:
+    return {"TableName": _table_name(), "Key": marshal.attributes({"scope": scope, "id": id})}
+
+
+@cache
+def _table_name() -> str:
+    return os.environ.get("TABLE_NAME", "tunnel-edge")
+
+
+def _client() -> Any:
+    return aws.client("dynamodb")

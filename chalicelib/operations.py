@@ -73,4 +73,4 @@ def _check_account(id: str) -> None:
 def _key(caller: Caller, description: str) -> tuple[Item, str]:
     id = ids.new(API_KEYS.prefix)
     new = API_KEYS.make(caller, id, Create(description=description))
-    return API_KEYS.stored(caller, id, new), new.once["token"]
+    return API_KEYS.stored(caller, id, new, scope=caller.scope(API_KEYS.path)), new.once["token"]

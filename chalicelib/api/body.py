@@ -27,8 +27,12 @@ def read_object(text: str) -> dict[str, Any]:
     """The JSON object that a text is. Raises MalformedJson."""
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        if "\\u" in text:  # an escape can name half a character, which nothing behind here could write
+            json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise MalformedJson(f"This is not JSON: {error.msg} at character {error.pos}.") from None
+    except UnicodeEncodeError:
+        raise MalformedJson("This holds half a character: a surrogate without its pair.") from None
     except (ValueError, RecursionError):
         raise MalformedJson("A number is too long or brackets are too deep to read.") from None
     if not isinstance(found, dict):

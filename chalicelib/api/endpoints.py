@@ -24,10 +24,15 @@ class Call:
     """One request as its view sees it: who calls, the path's values, and the body and query in their shapes."""
 
     caller: Caller
-    path: Mapping[str, str]
+    path: dict[str, str]
     base_url: str
     body: Any
     query: Any
+
+    @property
+    def id(self) -> str:
+        """The last value in the path: the id of what the request is about."""
+        return next(reversed(self.path.values()))
 
 
 class Nothing(Shape):
@@ -103,7 +108,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
     return view
 
 
-def _call(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> Call:
+def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request)
     asked, query = _check(request, endpoint, path)
     return Call(who, path, links.base_url(request.to_original_event()), asked, query)
@@ -120,7 +125,8 @@ def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tup
     raw = b"" if endpoint.method in ("GET", "DELETE") else cast(bytes, request.raw_body)
     values = body.parse(raw, request.headers.get("content-type", ""))
     faults = {}
-    if endpoint.method == "PATCH" and values.pop("id", path["id"]) != path["id"]:
+    own_id = [*path.values()][-1:]
+    if endpoint.method == "PATCH" and [values.pop("id", *own_id)] != own_id:
         faults["id"] = "must be the id in the path, or absent"
     parameters = (request.to_original_event().get("multiValueQueryStringParameters")) or {}
     faults |= {name: "must be given once" for name, all_values in parameters.items() if len(all_values) > 1}

@@ -82,6 +82,11 @@ def if_null(value: Any) -> BeforeValidator:
     return BeforeValidator(lambda given: value if given is None else given)
 
 
+def if_empty(value: Any) -> BeforeValidator:
+    """Null and "" mean unspecified, which means the value."""
+    return BeforeValidator(lambda given: value if given is None or given == "" else given)
+
+
 def if_zero(value: Any) -> BeforeValidator:
     """Null, "" and 0 mean unspecified, which means the value: some clients send every field they know."""
     return BeforeValidator(lambda given: value if given in (None, "", 0) and given is not False else given)

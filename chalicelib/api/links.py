@@ -1,8 +1,46 @@
-"""Absolute addresses: every `uri`, `next_page_uri` and Ref (SPEC 2.1)."""
+"""Where things are: the path of every kind of id, absolute addresses, Refs (SPEC 2.1)."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
+
+from chalicelib import ids
+from chalicelib.api.errors import NotFound
+
+_PATHS = {
+    "bkdhr": "/backends/http_response",
+    "bkdtg": "/backends/tunnel_group",
+    "bkdwd": "/backends/weighted",
+    "bot": "/bot_users",
+    "ca": "/certificate_authorities",
+    "edghts": "/edges/https",
+    "edgtcp": "/edges/tcp",
+    "edgtls": "/edges/tls",
+    "edghtsrt": "/edges/https/{edge_id}/routes",
+    "ep": "/endpoints",
+    "ts": "/tunnel_sessions",
+    "usr": "/users",
+}
+_PREFIXES = {path: prefix for prefix, path in _PATHS.items()}
+
+
+def path_of(id: str) -> str:
+    """The path of the list in which an id stands."""
+    return _PATHS.get(id.partition("_")[0], "/backends")  # every other kind that an id may be of is a backend
+
+
+def ref(base_url: str, id: str) -> dict[str, str]:
+    """A Ref object: a pointer to another resource."""
+    return {"id": id, "uri": f"{base_url}{path_of(id)}/{id}"}
+
+
+def check(path: str, values: Mapping[str, str]) -> None:
+    """Refuse values of a path's variables that are no id of the kind they stand for. Raises NotFound."""
+    for variable in re.finditer(r"/\{(\w+)\}", path):
+        collection = path[: variable.start()]
+        if collection in _PREFIXES and not ids.is_id(values[variable[1]], _PREFIXES[collection]):
+            raise NotFound(f"There is nothing of that id under {collection}.")
 
 
 def base_url(event: Mapping[str, Any]) -> str:
@@ -18,8 +56,3 @@ def _stage_path(event: Mapping[str, Any]) -> str:
     # The gateway's own path starts with the stage, or with the base path of a custom domain; the event's does not.
     full, path = event["requestContext"].get("path", ""), event.get("path", "")
     return str(full.removesuffix(path)).rstrip("/") if path else ""
-
-
-def ref(base_url: str, path: str, id: str) -> dict[str, str]:
-    """A Ref object: a pointer to another resource."""
-    return {"id": id, "uri": f"{base_url}{path}/{id}"}

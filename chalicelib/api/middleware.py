@@ -14,6 +14,8 @@ from chalicelib import ids
 from chalicelib.api import errors, log
 from chalicelib.api.errors import Refusal
 from chalicelib.storage import aws
+from chalicelib.storage.claims import Taken
+from chalicelib.storage.pointers import Dangling, Held
 
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods no endpoint has
 ANY_PATH = "/{proxy+}"  # and for paths
@@ -76,9 +78,23 @@ def _check_route(app: Chalice, request: Request | None) -> None:
 
 
 def _refusal(error: BaseException) -> Refusal:
-    if isinstance(error, Refusal):
-        return error
-    return errors.Unavailable() if isinstance(error, aws.Unavailable) else errors.InternalError()
+    """What an error means to the caller."""
+    match error:
+        case Refusal():
+            return error
+        case aws.Unavailable():
+            return errors.Unavailable()
+        case Taken():
+            field = error.claim.kind
+            return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})
+        case Held():
+            named = {f"used_by.{place}": holder for place, holder in enumerate(error.holders[:10])}
+            return errors.Conflict(f"Still in use by {', '.join(error.holders[:10])}.", named)
+        case Dangling():
+            field = error.pointer.field
+            return errors.UnknownReference(f"'{field}' names nothing.", {field: f"{error.pointer.id} is not known"})
+        case _:
+            return errors.InternalError()
 
 
 def refused(refusal: Refusal, operation_id: str) -> Response:

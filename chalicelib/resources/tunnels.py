@@ -14,7 +14,7 @@ from chalicelib.api.resource import Resource
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
-_REFS = {"tunnel_session": "/tunnel_sessions", "endpoint": "/endpoints", "backends": "/backends/tunnel_group"}
+_REFS = ("tunnel_session", "endpoint", "backends")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def _show(entry: dict[str, Any], call: Call) -> dict[str, Any]:
     older = entry.pop("metadata_0")
     # A tunnel has no address in SPEC 2.8, and one that serves no tunnel group no Ref to it.
     shown = {name: value for name, value in entry.items() if name != "uri" and (name, value) != ("backends", "")}
-    refs = {name: links.ref(call.base_url, path, shown[name]) for name, path in _REFS.items() if shown.get(name)}
+    refs = {name: links.ref(call.base_url, shown[name]) for name in _REFS if shown.get(name)}
     return {**shown, **refs, "metadata": older if call.caller.version == "0" else shown["metadata"]}
 
 

@@ -97,7 +97,9 @@ def put(part: Part) -> None:
 def update(part: Part) -> dict[str, Any]:
     """Do one `setting`; the record as it is then. Raises ConditionFailed, aws.Unavailable."""
     with _conditional():
-        answer = _client().update_item(**part["Update"], ReturnValues="ALL_NEW")
+        answer = _client().update_item(
+            **part["Update"], ReturnValues="ALL_NEW", ReturnValuesOnConditionCheckFailure="ALL_OLD"
+        )
     return marshal.plain(answer["Attributes"])
 
 

@@ -4,7 +4,7 @@ Every record of one is part of the transaction that writes the item which points
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.storage import dynamodb
@@ -20,6 +20,7 @@ class Pointer:
     part: str
     scope: str
     id: str
+    field: str = field(default="", compare=False)  # that names the target in what the caller sent
 
 
 class Dangling(Exception):

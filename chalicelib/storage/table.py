@@ -4,7 +4,7 @@ A scope is one account's items of one kind, so a list is one Query and a read on
 Every change is one conditional update or one transaction: what another wrote meanwhile is never overwritten unseen.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -77,14 +77,15 @@ def rewrite(
     fields: Mapping[str, Any],
     *,
     parts: Mapping[str, Any] | None = None,
-    claims: tuple[Claim, ...] | None = None,
+    claims: Callable[[dict[str, Any]], tuple[Claim, ...]] | None = None,
     facts: Mapping[str, Any] | None = None,
-    points: tuple[Pointer, ...] | None = None,
+    points: Mapping[str, tuple[Pointer, ...]] | None = None,
 ) -> Item | None:
     """Set fields and parts (None takes one away) of an item and what binds it, all or nothing.
 
-    `claims` are all that it is to hold from now on, `points` all that it is to point at; without them they stay.
-    `facts` are set in every claim it holds. The item as it is then, or None when there is none.
+    `claims` tells from the body all that it is to hold from now on, `points` by part all that the part is to point
+    at; without them they stay. `facts` are set in every claim it holds. The item as it is then, or None when there
+    is none.
 
     Raises Taken, Dangling, aws.Unavailable.
     """
@@ -94,8 +95,8 @@ def rewrite(
             return None
         after = replace(
             before,
-            claims=before.claims if claims is None else claims,
-            points=before.points if points is None else points,
+            claims=claims({**before.body, **fields}) if claims else before.claims,
+            points=_repointed(before.points, points or {}),
         )
         attributes = {**_in("body", fields), **_parts(before, parts or {}), **_bond_attributes(after)}
         update = dynamodb.setting(scope, id, attributes, items.unchanged(before))
@@ -144,6 +145,14 @@ def renew(scope: str, id: str, *, expires: int) -> bool:
     return True
 
 
+def sweep(scope: str) -> None:
+    """Remove all that stands under a scope. Can be repeated after a crash. Raises Held, aws.Unavailable."""
+    for page in _everything(scope):
+        for record in page:
+            if not delete(scope, record["id"]):  # only parts of it were ever set
+                dynamodb.delete(dynamodb.deleting(scope, record["id"], Condition("attribute_not_exists(#body)")))
+
+
 def put_part(scope: str, id: str, name: str, value: Mapping[str, Any]) -> Item:
     """Set a part of an item, which need not exist; the item as it is then. Raises aws.Unavailable."""
     first = dynamodb.setting(scope, id, {"parts": {name: value}}, Condition("attribute_not_exists(#parts)"))
@@ -157,12 +166,15 @@ def put_part(scope: str, id: str, name: str, value: Mapping[str, Any]) -> Item:
 
 
 def drop_part(scope: str, id: str, name: str) -> bool:
-    """Take a part of an item away; False when it has none of that name. Raises aws.Unavailable."""
+    """Take a part of an item away, with its pointers; False when it has none of that name. Raises aws.Unavailable."""
+    unbound = Condition(f"attribute_exists(#parts.#{name}) AND attribute_not_exists(#points)")
     try:
-        held = Condition(f"attribute_exists(#parts.#{name})")
-        dynamodb.update(dynamodb.setting(scope, id, {f"parts.{name}": None}, held))
-    except ConditionFailed:
-        return False
+        dynamodb.update(dynamodb.setting(scope, id, {f"parts.{name}": None}, unbound))
+    except ConditionFailed as failed:
+        item = Item.from_record(failed.found) if failed.found else None
+        if item is None or name not in item.parts:
+            return False
+        rewrite(scope, id, {}, parts={name: None}, points={name: ()})
     return True
 
 
@@ -198,6 +210,11 @@ def _bonds(before: Item, after: Item) -> Iterator[Write]:
         yield pointers.erasing(pointer, after.scope, after.id), None
 
 
+def _repointed(before: Iterable[Pointer], points: Mapping[str, tuple[Pointer, ...]]) -> tuple[Pointer, ...]:
+    kept = (pointer for pointer in before if pointer.part not in points)
+    return (*kept, *(pointer for new in points.values() for pointer in new))
+
+
 def _transact(writes: Iterable[Write]) -> bool:
     """Do all or nothing; False when the item has changed meanwhile. Raises what else a failed condition means."""
     parts, meanings = zip(*writes, strict=True)
@@ -205,6 +222,12 @@ def _transact(writes: Iterable[Write]) -> bool:
     if failed and failed[0] is not None:
         raise failed[0]
     return not failed
+
+
+def _everything(scope: str) -> Iterator[list[dict[str, Any]]]:
+    return dynamodb.pages(
+        {"scope": scope}, limit=None, KeyConditionExpression="#scope = :scope", ProjectionExpression="#id"
+    )
 
 
 def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[dict[str, Any]]]:

@@ -1,0 +1,26 @@
+"""The backend of TLS edges (SPEC 2.9): what answers the traffic."""
+
+from typing import Annotated, Any
+
+from chalicelib.api import links
+from chalicelib.api.endpoints import Call
+from chalicelib.api.fields import BackendId, if_empty
+from chalicelib.api.module import Enabled, Module
+from chalicelib.api.references import References
+from chalicelib.storage.items import Item
+
+
+class Backend(Enabled):
+    backend_id: Annotated[BackendId | None, if_empty(None)] = None
+
+
+def _points(kept: dict[str, Any]) -> References:
+    return {"backend_id": [kept["backend_id"]] if kept["backend_id"] else []}
+
+
+def _show(kept: dict[str, Any], _item: Item, call: Call) -> dict[str, Any]:
+    id = kept["backend_id"]
+    return {"enabled": kept["enabled"], "backend": links.ref(call.base_url, id) if id else None}
+
+
+BACKEND = Module(path="/edges/tls/{id}/backend", shape=Backend, show=_show, points=_points)

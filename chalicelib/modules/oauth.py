@@ -1,0 +1,115 @@
+"""The OAuth module of HTTPS edge routes (SPEC 2.9): who may pass, as one identity provider knows them.
+
+The client secret of an OAuth app is sealed like every secret, and opened only to be shown: SPEC 4.8 says it is.
+"""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from chalicelib.api.caller import Caller
+from chalicelib.api.endpoints import Call
+from chalicelib.api.fields import Name, Shape, Text, if_null, max_bytes
+from chalicelib.api.module import Enabled, Module
+from chalicelib.api.resource import seal_context
+from chalicelib.storage import vault
+from chalicelib.storage.items import Item
+
+_SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_DOMAIN = "(?=.{1,253}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z][A-Za-z0-9-]{0,61}[A-Za-z0-9]"
+
+
+def _form(pattern: str, sentence: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text, flags=re.ASCII):
+            raise ValueError(sentence)
+        return text
+
+    return AfterValidator(check)
+
+
+Domain = Annotated[str, _form(_DOMAIN, "must be a domain, for example example.com")]
+Email = Annotated[
+    str, _form(rf"[^\s@\"(),:;<>\[\]\\]{{1,64}}@{_DOMAIN}", "must be an e-mail address, for example ada@example.com")
+]
+Team = Annotated[str, _form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
+Organization = Annotated[str, _form(_SLUG, "must be an organization's slug"), max_bytes(255)]
+Seconds = Annotated[int, Field(ge=0, le=2**32 - 1), if_null(0)]
+CookiePrefix = Annotated[str, _form("[A-Za-z0-9.]{1,64}", "must be 1 to 64 letters, digits and dots")]
+
+
+class Provider(Shape):
+    client_id: Annotated[Text, max_bytes(1024)] = ""
+    client_secret: Annotated[Text, max_bytes(1024)] = Field("", validate_default=True, repr=False)
+    scopes: Annotated[list[Name], Field(max_length=100), if_null([])] = []
+    email_addresses: Annotated[list[Email], Field(max_length=1000), if_null([])] = []
+    email_domains: Annotated[list[Domain], Field(max_length=1000), if_null([])] = []
+
+    @field_validator("client_secret")
+    @classmethod
+    def _both_or_none(cls, secret: str, info: ValidationInfo) -> str:
+        if bool(secret) != bool(info.data.get("client_id", secret)):
+            raise ValueError("must be given together with client_id, or not at all")
+        return secret
+
+    @field_validator("scopes")
+    @classmethod
+    def _only_with_an_app(cls, scopes: list[str], info: ValidationInfo) -> list[str]:
+        if scopes and not (info.data.get("client_id", "?") and info.data.get("client_secret", "?")):
+            raise ValueError("may be given only together with client_id and client_secret")
+        return scopes
+
+
+class GitHub(Provider):
+    teams: Annotated[list[Team], Field(max_length=1000), if_null([])] = []
+    organizations: Annotated[list[Organization], Field(max_length=1000), if_null([])] = []
+
+
+class Providers(Shape):
+    github: GitHub | None = None
+    facebook: Provider | None = None
+    microsoft: Provider | None = None
+    google: Provider | None = None
+    linkedin: Provider | None = None
+    gitlab: Provider | None = None
+    twitch: Provider | None = None
+    amazon: Provider | None = None
+
+
+class OAuth(Enabled):
+    provider: Providers
+    options_passthrough: Annotated[bool, if_null(False)] = False
+    cookie_prefix: Annotated[CookiePrefix, if_null("service.")] = "service."
+    inactivity_timeout: Seconds = 0
+    maximum_duration: Seconds = 0
+    auth_check_interval: Seconds = 0
+
+    @field_validator("provider")
+    @classmethod
+    def _exactly_one(cls, providers: Providers) -> Providers:
+        if len(providers.model_dump(exclude_none=True)) != 1:
+            raise ValueError(f"must name exactly one of {', '.join(Providers.model_fields)}")
+        return providers
+
+
+def _keep(asked: OAuth, caller: Caller, holder: str) -> dict[str, Any]:
+    values: dict[str, Any] = asked.model_dump()
+    for provider in filter(None, values["provider"].values()):
+        secret = provider["client_secret"].encode()
+        provider["client_secret"] = vault.seal(secret, seal_context(caller.account, holder)) if secret else b""
+    return values
+
+
+def _show(kept: dict[str, Any], item: Item, call: Call) -> dict[str, Any]:
+    context = seal_context(call.caller.account, item.id)
+    shown = {name: provider and _opened(provider, context) for name, provider in kept["provider"].items()}
+    return {**kept, "provider": shown}
+
+
+def _opened(provider: dict[str, Any], context: dict[str, str]) -> dict[str, Any]:
+    sealed = provider["client_secret"]
+    return {**provider, "client_secret": vault.unseal(sealed, context, bytes.decode) if sealed else ""}
+
+
+OAUTH = Module(path="/edges/https/{edge_id}/routes/{id}/oauth", shape=OAuth, keep=_keep, show=_show)

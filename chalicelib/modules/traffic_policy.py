@@ -1,0 +1,47 @@
+"""The traffic policy of TCP edges (SPEC 2.9): a JSON document in a string, kept as it was sent."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from chalicelib.api import body, fields
+from chalicelib.api.errors import MalformedJson
+from chalicelib.api.fields import Shape, max_bytes
+from chalicelib.api.module import Enabled, Module
+
+
+class Action(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)  # every type of action has settings of its own
+
+    type: Annotated[str, Field(min_length=1)]
+
+
+class Rule(Shape):
+    name: str = ""
+    expressions: list[str] = []
+    actions: Annotated[list[Action], Field(min_length=1)]
+
+
+class Policy(Shape):
+    inbound: list[Rule] = []
+    outbound: list[Rule] = []
+
+
+def _policy(text: str) -> str:
+    try:
+        document = body.read_object(text)
+    except MalformedJson as error:
+        raise ValueError(f"must be a JSON document: {error.message}") from None
+    _, faults = fields.check(Policy, document)
+    if faults:
+        raise ValueError(
+            "must be a policy: " + "; ".join(f"{place} {rule}" for place, rule in list(faults.items())[:10])
+        )
+    return text
+
+
+class TrafficPolicy(Enabled):
+    value: Annotated[str, AfterValidator(_policy), max_bytes(128 * 1024)]
+
+
+TRAFFIC_POLICY = Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy)

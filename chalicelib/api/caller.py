@@ -98,7 +98,7 @@ def _facts(authorization: str) -> dict[str, Any]:
 
 
 def _version(lowered: Mapping[str, str]) -> str:
-    names = [name.strip() for name in os.environ.get("VERSION_HEADERS", "Service-Version").split(",")]
+    names = [name.strip() for name in (os.environ.get("VERSION_HEADERS") or "Service-Version").split(",")]
     version = next((lowered[name.lower()] for name in names if name.lower() in lowered), "").strip()
     if version not in VERSIONS:
         raise UnsupportedVersion(f"Send the header '{names[0]}' with a supported version: {' or '.join(VERSIONS)}.")

@@ -3,6 +3,7 @@
 A shape is a pydantic model of a request body, line for line the SPEC's table.
 """
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,6 +15,7 @@ from pydantic_core import ErrorDetails
 from chalicelib import clock, ids
 
 S = TypeVar("S", bound="Shape")
+DOMAIN = "(?=.{1,253}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _MAX_PATH = 200  # characters of a field's dotted path that an error repeats
 _SENTENCES = {
     "missing": "is required",
@@ -65,6 +67,18 @@ def _owner(text: str) -> str:
     return text
 
 
+def form(pattern: str, sentence: str) -> AfterValidator:
+    """A string that the pattern matches as a whole; the sentence says what it must be."""
+    compiled = re.compile(pattern, flags=re.ASCII)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(sentence)
+        return text
+
+    return AfterValidator(check)
+
+
 def id_of(*prefixes: str) -> AfterValidator:
     """A string of the form of an id with one of the prefixes."""
 
@@ -111,6 +125,7 @@ Metadata = Annotated[Text, max_bytes(4096)]
 Time = Annotated[datetime | None, BeforeValidator(_time)]
 OwnerId = Annotated[Text, AfterValidator(_owner)]
 
+Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com")]
 BackendId = Annotated[str, AfterValidator(_backend)]
 
 

@@ -95,10 +95,10 @@ class Resource:
 
     def shown(self, item: Item, call: Call) -> dict[str, Any]:
         """The resource as responses carry it."""
-        return self.show({"id": item.id, "uri": f"{call.base_url}{self.at(call)}/{item.id}", **item.body}, call)
+        return self.show({"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **item.body}, call)
 
     def missing(self) -> NotFound:
-        return NotFound(f"No such resource. Those of this account are listed at {self.path}.")
+        return NotFound(f"This account has nothing of that id under {self.path}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,10 +124,14 @@ class EditableResource(Resource):
 
     def post(self, call: Call) -> dict[str, Any]:
         id = ids.new(self.prefix)
-        new = self.make(call.caller, id, call.body)
+        new = self.new(call, id)
         item = self.stored(call.caller, id, new, scope=self.scope(call))
         table.create(item)
         return {**self.shown(item, call), **new.once}
+
+    def new(self, call: Call, id: str) -> New:
+        """What is to be created."""
+        return self.make(call.caller, id, call.body)
 
     def stored(self, caller: Caller, id: str, new: New, *, scope: str) -> Item:
         """The item of a new resource, its secrets sealed for it alone."""

@@ -16,3 +16,8 @@ ALL: tuple[Module, ...] = (
     MUTUAL_TLS,
     TLS_TERMINATION,
 )
+
+
+def at(home: str) -> tuple[Module, ...]:
+    """The modules of the edges or routes at a path."""
+    return tuple(module for module in ALL if module.home == home)

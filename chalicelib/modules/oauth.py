@@ -3,40 +3,27 @@
 The client secret of an OAuth app is sealed like every secret, and opened only to be shown: SPEC 4.8 says it is.
 """
 
-import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Name, Shape, Text, if_null, max_bytes
+from chalicelib.api.fields import DOMAIN, Domain, Name, Shape, Text, form, if_null, max_bytes
 from chalicelib.api.module import Enabled, Module
 from chalicelib.api.resource import seal_context
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
 
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_DOMAIN = "(?=.{1,253}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z][A-Za-z0-9-]{0,61}[A-Za-z0-9]"
 
-
-def _form(pattern: str, sentence: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text, flags=re.ASCII):
-            raise ValueError(sentence)
-        return text
-
-    return AfterValidator(check)
-
-
-Domain = Annotated[str, _form(_DOMAIN, "must be a domain, for example example.com")]
 Email = Annotated[
-    str, _form(rf"[^\s@\"(),:;<>\[\]\\]{{1,64}}@{_DOMAIN}", "must be an e-mail address, for example ada@example.com")
+    str, form(rf"[^\s@\"(),:;<>\[\]\\]{{1,64}}@{DOMAIN}", "must be an e-mail address, for example ada@example.com")
 ]
-Team = Annotated[str, _form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
-Organization = Annotated[str, _form(_SLUG, "must be an organization's slug"), max_bytes(255)]
+Team = Annotated[str, form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
+Organization = Annotated[str, form(_SLUG, "must be an organization's slug"), max_bytes(255)]
 Seconds = Annotated[int, Field(ge=0, le=2**32 - 1), if_null(0)]
-CookiePrefix = Annotated[str, _form("[A-Za-z0-9.]{1,64}", "must be 1 to 64 letters, digits and dots")]
+CookiePrefix = Annotated[str, form("[A-Za-z0-9.]{1,64}", "must be 1 to 64 letters, digits and dots")]
 
 
 class Provider(Shape):

@@ -1,6 +1,6 @@
 """TLS termination on HTTPS edges (SPEC 2.9). Where TLS ends is the edge's own; the module says which versions."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
@@ -10,7 +10,7 @@ from chalicelib.api.module import Enabled, Module
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
-EDGE = "edge"  # where TLS ends on an edge that does not say
+EDGE: Final = "edge"  # where TLS ends on an edge that does not say
 
 
 class TlsTermination(Enabled):

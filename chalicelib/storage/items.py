@@ -33,6 +33,11 @@ class Item:
     expires: int | None = None
 
     @property
+    def path(self) -> str:
+        """The scope without the account."""
+        return self.scope.partition("#")[2]
+
+    @property
     def is_live(self) -> bool:
         return self.expires is None or self.expires > now()
 

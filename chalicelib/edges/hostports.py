@@ -1,0 +1,45 @@
+"""Hostports: where an edge listens, as host:port. No other edge in the service may have one meanwhile."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from chalicelib.api.endpoints import Call
+from chalicelib.api.fields import DOMAIN, form, if_null
+from chalicelib.storage.claims import Claim
+
+_HOST = rf"(?:\*\.)?{DOMAIN}"
+_PORT = "[1-9][0-9]{0,4}"
+
+
+def _in_range(hostport: str) -> str:
+    if int(hostport.rpartition(":")[2]) > 65535:
+        raise ValueError("must have a port from 1 to 65535")
+    return hostport.lower()
+
+
+def _distinct(hostports: list[str]) -> list[str]:
+    if len(set(hostports)) < len(hostports):
+        raise ValueError("must not name a hostport twice")
+    return hostports
+
+
+def claims(body: dict[str, Any], _call: Call) -> tuple[Claim, ...]:
+    """An edge's claims to its hostports."""
+    return tuple(Claim("hostports", hostport) for hostport in body["hostports"])
+
+
+_Hostport = Annotated[
+    str,
+    form(f"{_HOST}:{_PORT}", "must be of the form host:port, for example app.example.com:443"),
+    AfterValidator(_in_range),
+]
+_On443 = Annotated[
+    str,
+    form(f"{_HOST}:443", "must be of the form host:443, for example app.example.com:443"),
+    AfterValidator(_in_range),
+]
+_Bounded = (Field(max_length=20), AfterValidator(_distinct), if_null([]))
+
+Hostports = Annotated[list[_Hostport], *_Bounded]
+HostportsOn443 = Annotated[list[_On443], *_Bounded]

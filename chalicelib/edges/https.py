@@ -1,0 +1,80 @@
+"""HTTPS edges: what answers HTTPS requests to their hostports, by routes. Deleting one deletes its routes first."""
+
+from typing import Annotated, Any, Literal
+
+from chalicelib import modules
+from chalicelib.api.endpoints import Call
+from chalicelib.api.fields import Described, if_empty
+from chalicelib.api.modular import ModularResource, make, with_modules
+from chalicelib.api.resource import New
+from chalicelib.edges import hostports
+from chalicelib.edges.hostports import HostportsOn443
+from chalicelib.edges.routes import ROUTES
+from chalicelib.modules import tls_termination
+from chalicelib.modules.tls_termination import TlsTermination
+from chalicelib.storage import aws, table
+from chalicelib.storage.items import Item
+from chalicelib.storage.pointers import Held
+
+_TRIES = 3  # at an edge that gains routes while it is deleted
+
+
+class Edge(Described):
+    hostports: HostportsOn443 = []
+    terminate_at: Annotated[Literal["edge", "upstream"], if_empty(tls_termination.EDGE)] = tls_termination.EDGE
+
+
+class _HttpsEdges(ModularResource):
+    def new(self, call: Call, id: str) -> New:
+        _check(call.body.tls_termination, call.body.terminate_at)
+        return super().new(call, id)
+
+    def changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
+        if fields.keys() & {"tls_termination", "terminate_at"}:
+            before = self.found(table.read(self.scope(call), self.id_in(call)))
+            kept = before.parts.get("tls_termination")
+            asked = call.body.tls_termination if "tls_termination" in fields else kept and TlsTermination(**kept)
+            _check(asked, fields.get("terminate_at", before.body["terminate_at"]))
+        return super().changed(call, fields)
+
+    def shown(self, item: Item, call: Call) -> dict[str, Any]:
+        routes = table.newest(_routes(item.scope, item.id))
+        return {**super().shown(item, call), "routes": [ROUTES.shown(route, call) for route in routes]}
+
+    def delete(self, call: Call) -> None:
+        scope, id = self.scope(call), self.id_in(call)
+        self.found(table.read(scope, id))
+        for _ in range(_TRIES):
+            table.sweep(_routes(scope, id))
+            try:
+                table.delete(scope, id)
+            except Held:
+                continue
+            return
+        raise aws.Unavailable("TransactionConflict")
+
+
+def _check(asked: TlsTermination | None, terminate_at: str) -> None:
+    if asked:
+        tls_termination.check(asked, terminate_at, at="tls_termination.")
+
+
+def _routes(scope: str, id: str) -> str:
+    """Where the routes of an edge are kept."""
+    return f"{scope}/{id}/routes"
+
+
+_MODULES = modules.at("/edges/https/{edge_id}")
+_SHAPE = with_modules(Edge, _MODULES)
+
+HTTPS_EDGES = _HttpsEdges(
+    prefix="edghts",
+    path="/edges/https",
+    items="https_edges",
+    variable="edge_id",
+    create=_SHAPE,
+    change=_SHAPE,
+    make=make,
+    modules=_MODULES,
+    claims=hostports.claims,
+)

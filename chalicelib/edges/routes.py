@@ -1,0 +1,70 @@
+"""Routes of HTTPS edges: the requests that a path selects, and the modules they pass through.
+
+A route points at its edge always, strict references or not: the edge cannot go before its routes.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from chalicelib import modules
+from chalicelib.api import links
+from chalicelib.api.endpoints import Call
+from chalicelib.api.errors import NotFound
+from chalicelib.api.fields import Described, form, max_bytes
+from chalicelib.api.modular import ModularResource, make, with_modules
+from chalicelib.api.resource import New
+from chalicelib.storage import table
+from chalicelib.storage.claims import Claim
+from chalicelib.storage.pointers import Pointer
+
+_EDGES = "/edges/https"
+
+MatchType = Literal["exact_path", "path_prefix"]
+Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(1024)]
+
+
+class Change(Described):
+    match_type: MatchType = "path_prefix"
+    match: Match = "/"
+
+
+class Create(Change):
+    match_type: MatchType
+    match: Match
+
+
+class _Routes(ModularResource):
+    def list_page(self, call: Call) -> dict[str, Any]:
+        self._check_edge(call)
+        return super().list_page(call)
+
+    def new(self, call: Call, id: str) -> New:
+        self._check_edge(call)
+        edge_id = call.path["edge_id"]
+        new = super().new(call, id)
+        edge = Pointer("", call.caller.scope(_EDGES), edge_id, "edge_id")
+        return replace(new, body={**new.body, "edge_id": edge_id}, points=(*new.points, edge))
+
+    def _check_edge(self, call: Call) -> None:
+        links.check(self.path, call.path)
+        if table.read(call.caller.scope(_EDGES), call.path["edge_id"]) is None:
+            raise NotFound("There is no such edge in this account.")
+
+
+def _claims(body: dict[str, Any], call: Call) -> tuple[Claim, ...]:
+    place = f"{call.caller.scope(_EDGES)}/{call.path['edge_id']}"
+    return (Claim("match", f"{place}#{body['match_type']}#{body['match']}"),)
+
+
+_MODULES = modules.at("/edges/https/{edge_id}/routes/{id}")
+
+ROUTES = _Routes(
+    prefix="edghtsrt",
+    path="/edges/https/{edge_id}/routes",
+    items="routes",
+    create=with_modules(Create, _MODULES),
+    change=with_modules(Change, _MODULES),
+    make=make,
+    modules=_MODULES,
+    claims=_claims,
+)

@@ -78,11 +78,27 @@ def parse_authorized_key(line: str) -> AuthorizedKey:
         raise ValueError("must be a plain public key, not a certificate")
     if words[0].startswith("sk-"):
         raise ValueError("must be an rsa, ecdsa or ed25519 key; security keys cannot be certified")
+    return AuthorizedKey(line, load_openssh(words[0], words[1]))
+
+
+def load_openssh(type: str, encoded: str) -> PublicKey:
+    """The key behind the type and the base64 of OpenSSH; ValueError says what is wrong with it."""
     try:
-        key = load_ssh_public_key(f"{words[0]} {words[1]}".encode())
-    except (ValueError, UnsupportedAlgorithm):
+        key = load_ssh_public_key(f"{type} {encoded}".encode())
+    except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # the last for a compressed point
         raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None
-    return AuthorizedKey(line, _certifiable(key))
+    return accepted(key)
+
+
+def accepted(key: object) -> PublicKey:
+    """The key, if it is of a type, curve and size that OpenSSH and the API take; ValueError says what it must be."""
+    if not isinstance(key, PublicKey):
+        raise ValueError("must be an rsa, ecdsa or ed25519 key")
+    if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
+        raise ValueError(f"must be an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
+    if isinstance(key, ec.EllipticCurvePublicKey) and not isinstance(key.curve, tuple(_CURVES.values())):
+        raise ValueError(f"must be an ECDSA key on one of the curves {', '.join(_CURVES)}")
+    return key
 
 
 def key_type(key: PublicKey | PrivateKey) -> KeyType:
@@ -90,11 +106,3 @@ def key_type(key: PublicKey | PrivateKey) -> KeyType:
     if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
         return "rsa"
     return "ecdsa" if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey) else "ed25519"
-
-
-def _certifiable(key: object) -> PublicKey:
-    if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
-        raise ValueError(f"must be an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
-    if not isinstance(key, PublicKey):
-        raise ValueError("must be an rsa, ecdsa or ed25519 key")
-    return key

@@ -3,6 +3,7 @@
 from chalicelib.api.resource import Resource
 from chalicelib.resources.api_keys import API_KEYS
 from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES
+from chalicelib.resources.ssh_credentials import SSH_CREDENTIALS
 from chalicelib.resources.ssh_user_certificates import SSH_USER_CERTIFICATES
 from chalicelib.resources.tunnels import TUNNELS
 from chalicelib.resources.weighted_backends import WEIGHTED_BACKENDS
@@ -10,6 +11,7 @@ from chalicelib.resources.weighted_backends import WEIGHTED_BACKENDS
 ALL: tuple[Resource, ...] = (
     API_KEYS,
     SSH_CERTIFICATE_AUTHORITIES,
+    SSH_CREDENTIALS,
     SSH_USER_CERTIFICATES,
     TUNNELS,
     WEIGHTED_BACKENDS,

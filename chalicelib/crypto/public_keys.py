@@ -1,0 +1,90 @@
+"""Public keys in any of the forms that people keep them in, and the fingerprint that is the same in all of them.
+
+OpenSSH authorized_keys; PEM, either SubjectPublicKeyInfo or PKCS#1; and RFC 4716, which ssh-keygen -e writes.
+"""
+
+import base64
+import hashlib
+import re
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from chalicelib.crypto import keys
+from chalicelib.crypto.keys import PublicKey
+
+_SECURITY_KEYS = ("sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com")
+_TYPES = (
+    "ssh-rsa",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ssh-ed25519",
+    *_SECURITY_KEYS,
+)
+_PEM = re.compile(r"-----BEGIN (RSA )?PUBLIC KEY-----\s[0-9A-Za-z+/=\s]+-----END (RSA )?PUBLIC KEY-----")
+_RFC4716 = re.compile(r"---- BEGIN SSH2 PUBLIC KEY ----\r?\n(.+)---- END SSH2 PUBLIC KEY ----", flags=re.DOTALL)
+_RFC4716_HEADER = re.compile(r"^[^\s:]+:(?:.*\\\r?\n)*.*$", flags=re.MULTILINE)  # a backslash continues it
+_DAMAGED = "must hold one intact public key"
+
+
+def fingerprint(text: str) -> str:
+    """The fingerprint of the one public key in a text; ValueError says what is wrong with it."""
+    return fingerprint_of(_blob(text.strip()))
+
+
+def fingerprint_of(blob: bytes) -> str:
+    """The fingerprint, as ssh-keygen -l prints it, of a key in the wire form that SSH clients present (RFC 4253)."""
+    return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
+
+
+def _blob(text: str) -> bytes:
+    """The wire form of the key: the same whatever form it came in."""
+    if not text.startswith("-"):
+        return _from_line(text)
+    if _PEM.fullmatch(text):
+        return _from_pem(text)
+    if found := _RFC4716.fullmatch(text):
+        blob = _decoded("".join(_RFC4716_HEADER.sub("", found[1]).split()))
+        return _canonical(blob[4 : 4 + int.from_bytes(blob[:4])].decode(errors="replace"), blob)
+    if "PRIVATE KEY" in text:
+        raise ValueError("must be a public key; this is a private one, which nobody else should ever see")
+    raise ValueError("must be one public key and nothing else: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form")
+
+
+def _from_line(line: str) -> bytes:
+    if len(line.splitlines()) > 1:
+        raise ValueError("must be one public key: a single line, or PEM")
+    type, encoded, *more = [*re.split("[ \t]+", line), ""]
+    if type not in _TYPES and any(word in _TYPES for word in (encoded, *more)):
+        raise ValueError("must start with the type of the key, without options before it")
+    return _canonical(type, _decoded(encoded))
+
+
+def _from_pem(text: str) -> bytes:
+    try:
+        key = load_pem_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError(_DAMAGED) from None
+    return _wire(keys.accepted(key))
+
+
+def _canonical(type: str, blob: bytes) -> bytes:
+    """The blob as OpenSSH writes it, which need not be as it was given: numbers can have zeros before them."""
+    if type.endswith("-cert-v01@openssh.com"):
+        raise ValueError("must be a plain public key, not a certificate")
+    if type not in _TYPES:
+        raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
+    key = keys.load_openssh(type, base64.b64encode(blob).decode())
+    return blob if type in _SECURITY_KEYS else _wire(key)  # the application of a security key is part of it
+
+
+def _decoded(encoded: str) -> bytes:
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except ValueError:
+        raise ValueError(_DAMAGED) from None
+
+
+def _wire(key: PublicKey) -> bytes:
+    return base64.b64decode(keys.authorized_key(key).split()[1])

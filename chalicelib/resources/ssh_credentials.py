@@ -1,0 +1,97 @@
+"""SSH credentials (SPEC 2.3). The claim to a key repeats its rules, so that the SSH gateway asks once for both."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from chalicelib import acl
+from chalicelib.api.caller import Caller
+from chalicelib.api.endpoints import Call
+from chalicelib.api.fields import Described, OwnerId, if_null, max_bytes
+from chalicelib.api.resource import EditableResource, New
+from chalicelib.crypto import public_keys
+from chalicelib.storage import claims, table
+from chalicelib.storage.claims import Claim
+
+_CLAIMED = "public_key"
+_MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below what Lambda can answer
+
+
+def _public_key(text: str) -> str:
+    public_keys.fingerprint(text)
+    return text
+
+
+def _bounded(rules: list[str]) -> list[str]:
+    if sum(len(rule.encode()) for rule in rules) > _MAX_ACL_BYTES:
+        raise ValueError(f"must be at most {_MAX_ACL_BYTES} bytes of UTF-8 together")
+    return rules
+
+
+Acl = Annotated[
+    list[Annotated[str, AfterValidator(acl.check)]], Field(max_length=1000), AfterValidator(_bounded), if_null([])
+]
+
+
+class Change(Described):
+    acl: Acl = []
+
+
+class Create(Change):
+    public_key: Annotated[str, max_bytes(16 * 1024), AfterValidator(_public_key)]
+    owner_id: OwnerId = ""
+
+
+def make(caller: Caller, id: str, asked: Create) -> New:
+    owner = caller.owner(asked.owner_id)
+    facts = {"account": caller.account, "id": id, "owner_id": owner.id, "acl": asked.acl}
+    return New(
+        body={
+            "description": asked.description,
+            "metadata": asked.metadata,
+            "public_key": asked.public_key,
+            "acl": asked.acl,
+            "owner_id": owner.id,
+        },
+        claims=(Claim(_CLAIMED, public_keys.fingerprint(asked.public_key), facts),),
+    )
+
+
+@dataclass(frozen=True)
+class Credential:
+    """What a gateway needs to know of the credential behind a key; `acl` is for acl.permits."""
+
+    account: str
+    id: str
+    owner_id: str
+    acl: list[str]
+
+
+def find_by_fingerprint(fingerprint: str) -> Credential | None:
+    """The credential, of any account, with the key of a fingerprint (public_keys.fingerprint_of), or None.
+
+    One read. Raises aws.Unavailable.
+    """
+    facts = claims.read(_CLAIMED, fingerprint)
+    return Credential(**facts) if facts else None
+
+
+class _SshCredentials(EditableResource):
+    def patch(self, call: Call) -> dict[str, Any]:
+        """As any other, but new rules go into the credential and into its claim at once."""
+        fields = call.body.model_dump(exclude_unset=True)
+        if "acl" not in fields:
+            return super().patch(call)
+        scope, facts = call.caller.scope(self.path), {"acl": fields["acl"]}
+        return self.shown(self.found(table.rewrite(scope, self.id_in(call), fields, facts=facts)), call)
+
+
+SSH_CREDENTIALS = _SshCredentials(
+    prefix="sshcr",
+    path="/ssh_credentials",
+    items="ssh_credentials",
+    create=Create,
+    change=Change,
+    make=make,
+)

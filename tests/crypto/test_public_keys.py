@@ -1,0 +1,223 @@
+"""Public keys in every form and their fingerprints; ssh-keygen makes the keys and judges what we say of them."""
+
+import base64
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.crypto import keys, public_keys
+
+KINDS = ["rsa-2048", "rsa-3072", "ecdsa-256", "ecdsa-384", "ecdsa-521", "ed25519-256"]
+SECURITY_KINDS = ["sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"]
+TYPES = "ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-ed25519"
+NO_TYPE = f"must be PEM or start with the type of the key: {TYPES}, {', '.join(SECURITY_KINDS)}"
+DAMAGED = "must hold one intact public key"
+SSH_DAMAGED = "must hold an intact rsa, ecdsa or ed25519 public key"
+NOTHING_ELSE = "must be one public key and nothing else: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form"
+PRIVATE = "must be a public key; this is a private one, which nobody else should ever see"
+
+
+def keygen(*arguments: object) -> str:
+    command = ["ssh-keygen", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+
+
+def judged(path: Path) -> str:
+    """The fingerprint that ssh-keygen -l prints."""
+    return keygen("-l", "-f", path).split()[1]
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a key pair of every kind, and one that is too short."""
+    directory = tmp_path_factory.mktemp("keys")
+    for kind in [*KINDS, "rsa-2047"]:
+        type, bits = kind.split("-")
+        keygen("-q", "-t", type, "-b", bits, "-N", "", "-C", "made for a test", "-f", directory / kind)
+    return directory
+
+
+def string(content: bytes | str) -> bytes:
+    raw = content.encode() if isinstance(content, str) else content
+    return len(raw).to_bytes(4) + raw
+
+
+def line(type: str, *strings: bytes | str) -> str:
+    """An authorized_keys line from the strings of its wire form."""
+    return f"{type} {base64.b64encode(b''.join(map(string, (type, *strings)))).decode()}"
+
+
+def security_key(type: str, application: str) -> str:
+    """What a security key would give: there is none here to make one."""
+    if "ed25519" in type:
+        raw = keys.generate_ed25519().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        return line(type, raw, application)
+    point = keys.generate_ecdsa("nistp256").public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return line(type, "nistp256", point, application)
+
+
+def pem(key: object) -> str:
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()  # type: ignore[attr-defined]
+
+
+def refused(text: str) -> str:
+    with pytest.raises(ValueError, match=r"^must ") as error:
+        public_keys.fingerprint(text)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fingerprint_is_the_one_that_ssh_keygen_prints(made: Path, kind: str) -> None:
+    assert public_keys.fingerprint((made / f"{kind}.pub").read_text()) == judged(made / kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", ["PEM", "PKCS8", "RFC4716"])
+def test_a_key_has_the_same_fingerprint_in_all_its_forms(made: Path, kind: str, form: str) -> None:
+    if kind.startswith("ed25519") and form != "RFC4716":  # ssh-keygen does not write it
+        text = pem(load_ssh_public_key((made / f"{kind}.pub").read_bytes()))
+    else:
+        text = keygen("-e", "-m", form, "-f", made / kind)
+    assert public_keys.fingerprint(text) == judged(made / kind)
+    assert public_keys.fingerprint(f"\n {text.strip()}  \r\n") == judged(made / kind)
+    assert public_keys.fingerprint(text.replace("\n", "\r\n")) == judged(made / kind)
+
+
+def test_a_comment_is_no_part_of_the_key(made: Path) -> None:
+    type, encoded, *_ = (made / "rsa-2048.pub").read_text().split()
+    for comment in ("", " ", "\tone", " two words", " ssh-rsa", " -----BEGIN PRIVATE KEY-----", " größer"):
+        assert public_keys.fingerprint(f"{type} \t{encoded}{comment}") == judged(made / "rsa-2048")
+
+
+def test_headers_of_rfc_4716_are_no_part_of_the_key(made: Path) -> None:
+    begin, _, *rest = keygen("-e", "-m", "RFC4716", "-f", made / "rsa-2048").splitlines()
+    headers = ["Subject: me", "x-long: this goes on \\", "and on: \\", "and AAAA", 'Comment: "c"']
+    assert public_keys.fingerprint("\n".join([begin, *headers, *rest])) == judged(made / "rsa-2048")
+
+
+@pytest.mark.parametrize("type", SECURITY_KINDS)
+def test_the_application_is_part_of_a_security_key(tmp_path: Path, type: str) -> None:
+    text = security_key(type, "ssh:")
+    other = line(type, *_strings(text)[1:-1], "ssh:work")
+    for count, key in enumerate((text, other)):
+        (tmp_path / f"{count}.pub").write_text(f"{key} comment\n")
+        assert public_keys.fingerprint(f"{key} comment") == judged(tmp_path / f"{count}.pub")
+    assert public_keys.fingerprint(text) != public_keys.fingerprint(other)
+    wire = base64.b64decode(text.split()[1])
+    rfc4716 = "\n".join(["---- BEGIN SSH2 PUBLIC KEY ----", *textwrap.wrap(text.split()[1], 70)])
+    assert public_keys.fingerprint(f"{rfc4716}\n---- END SSH2 PUBLIC KEY ----") == public_keys.fingerprint_of(wire)
+
+
+def test_zeros_before_a_number_do_not_make_another_key(made: Path) -> None:
+    type, exponent, modulus = _strings((made / "rsa-2048.pub").read_text())
+    padded = line(type.decode(), b"\0\0" + exponent, b"\0" + modulus)
+    assert public_keys.fingerprint(padded) == judged(made / "rsa-2048")
+
+
+def test_a_gateway_gets_the_fingerprint_from_the_key_on_the_wire(made: Path) -> None:
+    wire = base64.b64decode((made / "ecdsa-256.pub").read_text().split()[1])
+    assert public_keys.fingerprint_of(wire) == judged(made / "ecdsa-256")
+
+
+def test_a_private_key_is_refused_without_repeating_it(made: Path, tmp_path: Path) -> None:
+    openssh = (made / "ecdsa-256").read_text()
+    pkcs8 = tmp_path / "pkcs8"
+    pkcs8.write_text(openssh)
+    pkcs8.chmod(0o600)
+    keygen("-p", "-m", "PKCS8", "-N", "", "-P", "", "-q", "-f", pkcs8)
+    for text in (openssh, pkcs8.read_text(), openssh + (made / "ecdsa-256.pub").read_text()):
+        assert refused(text) == PRIVATE
+
+
+def test_a_certificate_is_refused(made: Path) -> None:
+    keygen("-q", "-s", made / "ed25519-256", "-I", "id", made / "ecdsa-384.pub")
+    path = made / "ecdsa-384-cert.pub"
+    assert refused(path.read_text()) == "must be a plain public key, not a certificate"
+
+
+def test_weak_and_foreign_keys_are_refused(made: Path) -> None:
+    short = "must be an RSA key of 2048 to 16384 bits"
+    assert refused((made / "rsa-2047.pub").read_text()) == short
+    assert refused(keygen("-e", "-m", "PEM", "-f", made / "rsa-2047")) == short
+    assert refused(pem(dsa.generate_private_key(1024).public_key())) == "must be an rsa, ecdsa or ed25519 key"
+    assert refused(pem(ed448.Ed448PrivateKey.generate().public_key())) == "must be an rsa, ecdsa or ed25519 key"
+    koblitz = ec.generate_private_key(ec.SECP256K1()).public_key()
+    assert refused(pem(koblitz)) == "must be an ECDSA key on one of the curves nistp256, nistp384, nistp521"
+    assert refused(line("ssh-dss", b"\1", b"\1", b"\1", b"\1")) == NO_TYPE
+    assert refused(line("ssh-ed448", bytes(57))) == NO_TYPE
+
+
+def test_a_key_stands_alone(made: Path) -> None:
+    one, pem_one = (made / "ed25519-256.pub").read_text(), keygen("-e", "-m", "PEM", "-f", made / "rsa-2048")
+    assert refused(one + (made / "rsa-2048.pub").read_text()) == "must be one public key: a single line, or PEM"
+    assert refused(pem_one + pem_one) == NOTHING_ELSE
+    assert refused(f"text\n{pem_one}") == "must be one public key: a single line, or PEM"
+    assert refused(f"{pem_one}text") == NOTHING_ELSE
+    assert refused("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----") == NOTHING_ELSE
+
+
+@pytest.mark.parametrize("options", ["restrict", 'command="ls -l"', 'from="192.0.2.1",no-pty'])
+def test_options_before_a_key_are_refused(made: Path, options: str) -> None:
+    sentence = "must start with the type of the key, without options before it"
+    assert refused(f"{options} {(made / 'ed25519-256.pub').read_text()}") == sentence
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "hello", "AAAA", "ssh-rsa\u00a0AAAA", "-", "---- BEGIN SSH2 PUBLIC KEY ----"]
+)
+def test_what_is_no_key_at_all_is_refused(text: str) -> None:
+    assert refused(text) in (NO_TYPE, NOTHING_ELSE)
+
+
+def test_damaged_keys_are_refused(made: Path) -> None:
+    type, encoded, *_ = (made / "ecdsa-256.pub").read_text().split()
+    compressed = keys.generate_ecdsa("nistp256").public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+    assert refused(type) == SSH_DAMAGED
+    assert refused(f"{type} {encoded[:-1]}") == DAMAGED
+    assert refused(f"{type} {encoded[:40]}!{encoded[40:]}") == DAMAGED
+    assert refused(f"{type} {encoded[:-8]}") == SSH_DAMAGED
+    assert refused(f"ssh-rsa {encoded}") == SSH_DAMAGED
+    assert refused(line("ecdsa-sha2-nistp256", "nistp256", b"\4" + bytes(64))) == SSH_DAMAGED
+    assert refused(line("ecdsa-sha2-nistp256", "nistp256", compressed)) == SSH_DAMAGED
+    with pytest.raises(ValueError, match=f"^{SSH_DAMAGED}$"):
+        keys.parse_authorized_key(line("ecdsa-sha2-nistp256", "nistp256", compressed))
+    assert refused(line("ssh-ed25519", bytes(31))) == SSH_DAMAGED
+    assert refused(line("ssh-ed25519", bytes(32), "more")) == SSH_DAMAGED
+    assert refused(line("sk-ssh-ed25519@openssh.com", bytes(32))) == SSH_DAMAGED
+    lines = keygen("-e", "-m", "PKCS8", "-f", made / "ecdsa-256").splitlines()
+    assert refused("\n".join([lines[0], *lines[2:]])) == DAMAGED
+    assert refused("\n".join([*lines[:-1], "-----END RSA PUBLIC KEY-----"])) == DAMAGED
+
+
+def test_a_key_that_is_too_long_for_openssh_is_refused() -> None:
+    numbers = rsa.RSAPublicNumbers(65537, (1 << 16384) + 1)
+    assert refused(pem(numbers.public_key())) == "must be an RSA key of 2048 to 16384 bits"
+
+
+@given(st.data())
+def test_whatever_is_sent_is_a_key_or_refused_in_a_sentence(made: Path, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(["ecdsa-256", "ed25519-256"]))
+    plain = (made / f"{kind}.pub").read_text()
+    whole = data.draw(st.sampled_from([plain, pem(load_ssh_public_key(plain.encode())), ""]))
+    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(whole))] * 2)))
+    text = whole[:start] + data.draw(st.text(max_size=20)) + whole[end:]
+    try:
+        assert public_keys.fingerprint(text).startswith("SHA256:")
+    except ValueError as error:
+        assert str(error).startswith("must ")  # noqa: PT017
+
+
+def _strings(text: str) -> list[bytes]:
+    """The strings in the wire form of a line."""
+    wire, found = base64.b64decode(text.split()[1]), []
+    while wire:
+        size = int.from_bytes(wire[:4])
+        found.append(wire[4 : 4 + size])
+        wire = wire[4 + size :]
+    return found

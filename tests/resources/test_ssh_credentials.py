@@ -1,0 +1,297 @@
+"""SSH credentials (SPEC 2.3, 4.2): keys that are unique in the whole service, rules, and what a gateway asks for."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from threading import Barrier
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chalicelib import acl, ids, operations
+from chalicelib.crypto import keys, public_keys
+from chalicelib.resources import ssh_credentials
+from chalicelib.storage import aws
+from infra import cloud
+from tests.conftest import ROOT, Served
+from tests.doors import Answer, Client
+from tests.refusals import assert_invalid, assert_not_found, assert_refused
+from tests.samples import public_key
+
+PATH = "/ssh_credentials"
+UNIQUE = "must be one that nothing else uses"
+
+
+def found(key: str) -> dict[str, Any] | None:
+    """What a gateway learns of the key that a client presents."""
+    credential = ssh_credentials.find_by_fingerprint(public_keys.fingerprint(key))
+    return asdict(credential) if credential else None
+
+
+def assert_taken(answer: Answer) -> None:
+    assert_refused(answer, 409, "conflict", "'public_key' is in use already.", {"public_key": UNIQUE})
+
+
+def test_a_credential_is_shown_whole_and_its_key_verbatim(admin: Client) -> None:
+    key, rules = f"  {public_key()}  ada@home\n", ["bind:*.Example.com", "bind:[::1]:22", "bind:env=*"]
+    created = admin.create(PATH, {"description": "d", "metadata": "m", "public_key": key, "acl": rules})
+    assert created == {
+        "id": created["id"],
+        "uri": f"http://localhost{PATH}/{created['id']}",
+        "created_at": created["created_at"],
+        "description": "d",
+        "metadata": "m",
+        "public_key": key,
+        "acl": rules,
+        "owner_id": admin.user,
+    }
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+
+
+@pytest.mark.parametrize("absent", [{}, {"acl": []}, {"acl": None}])
+def test_without_rules_a_credential_has_no_restrictions(admin: Client, absent: dict[str, Any]) -> None:
+    key = public_key()
+    assert admin.create(PATH, {"public_key": key, **absent})["acl"] == []
+    credential = ssh_credentials.find_by_fingerprint(public_keys.fingerprint(key))
+    assert credential is not None
+    assert acl.permits(credential.acl, "any.example.com")
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        (None, "must be a string"),
+        (7, "must be a string"),
+        ("ssh-ed25519 " + "A" * 16_384, "must be at most 16384 bytes of UTF-8"),
+        ("ssh-ed25519 AAAA", "must hold an intact rsa, ecdsa or ed25519 public key"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
+            "must be a public key; this is a private one, which nobody else should ever see",
+        ),
+    ],
+)
+def test_a_key_that_is_none_is_refused_with_a_reason_and_not_repeated(admin: Client, key: Any, sentence: str) -> None:
+    answer = admin.post(PATH, {"public_key": key})
+    assert_invalid(answer, {"public_key": sentence})
+    assert "c2VjcmV0" not in answer.text
+
+
+def test_a_key_is_required(admin: Client) -> None:
+    assert_invalid(admin.post(PATH, {}), {"public_key": "is required"})
+
+
+def test_a_key_never_changes(admin: Client) -> None:
+    created = admin.create(PATH, {"public_key": public_key()})
+    answer = admin.patch(f"{PATH}/{created['id']}", {"public_key": public_key(), "owner_id": admin.user})
+    sentence = "is not a field here; known: description, metadata, acl"
+    assert_invalid(answer, {"public_key": sentence, "owner_id": sentence})
+
+
+def test_every_bad_rule_is_named_by_its_index(admin: Client) -> None:
+    rules = ["allow:a", "*", "bind:*.example.com:22", 7, "bind:example.com", None]
+    faults = {
+        "acl.0": "must be '*' or start with 'bind:'",
+        "acl.2": "must not join a wildcard with a port",
+        "acl.3": "must be a string",
+        "acl.5": "must be a string",
+    }
+    assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": rules}), faults)
+    created = admin.create(PATH, {"public_key": public_key()})
+    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"acl": rules}), faults)
+
+
+@pytest.mark.parametrize("acl", ["*", {}, 0, False])
+def test_rules_are_an_array(admin: Client, acl: Any) -> None:
+    assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": acl}), {"acl": "must be an array"})
+
+
+def test_there_are_at_most_1000_rules_of_32_kib_together(admin: Client) -> None:
+    many = ["*"] * 1001
+    assert_invalid(
+        admin.post(PATH, {"public_key": public_key(), "acl": many}), {"acl": "must have at most 1000 entries"}
+    )
+    long = ["bind:k=" + "v" * 249] * 128  # 256 bytes each
+    large = [*long, "*"]
+    sentence = "must be at most 32768 bytes of UTF-8 together"
+    assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": large}), {"acl": sentence})
+    for rules in (many[1:], long):
+        created = admin.create(PATH, {"public_key": public_key(), "acl": rules})
+        assert admin.get(f"{PATH}/{created['id']}").json["acl"] == rules
+
+
+words = st.text("ab0-*é", min_size=1, max_size=5)
+rules = st.one_of(
+    st.just("*"),
+    st.tuples(st.sampled_from(["", "*."]), words, words).map(lambda parts: "bind:{}{}.{}".format(*parts)),
+    st.tuples(words, st.integers(-1, 65_536)).map(lambda parts: "bind:{}:{}".format(*parts)),
+    st.tuples(words, words).map(lambda parts: "bind:{}={}".format(*parts)),
+)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(rules=st.lists(rules, max_size=4))
+def test_accepted_rules_come_back_as_they_were_and_others_leave_all_as_it_was(admin: Client, rules: list[str]) -> None:
+    key = public_key()
+    before = admin.create(PATH, {"public_key": key, "acl": ["bind:before.example"]})
+    answer = admin.patch(before["uri"].removeprefix("http://localhost"), {"acl": rules})
+    after = admin.get(f"{PATH}/{before['id']}").json
+    if answer.status == 200:
+        assert answer.json == after == {**before, "acl": rules}
+    else:
+        assert (answer.status, after) == (400, before)
+    assert (found(key) or {})["acl"] == after["acl"]
+
+
+def test_only_an_admin_names_another_owner(admin: Client, member: Client, stranger: Client) -> None:
+    theirs = admin.create(PATH, {"public_key": public_key(), "owner_id": member.user})
+    assert theirs["owner_id"] == member.user
+    assert member.create(PATH, {"public_key": public_key()})["owner_id"] == member.user
+    answer = member.post(PATH, {"public_key": public_key(), "owner_id": admin.user})
+    details = {"owner_id": "must be absent or your own id"}
+    assert_refused(answer, 403, "forbidden", "Only an admin may name another owner.", details)
+    for nobody in (stranger.user, ids.new("usr"), ids.new("bot")):
+        answer = admin.post(PATH, {"public_key": public_key(), "owner_id": nobody})
+        details = {"owner_id": "must be the id of a user or bot of this account"}
+        assert_refused(answer, 400, "unknown_reference", "The owner is not known.", details)
+
+
+def test_a_key_serves_one_credential_in_the_whole_service(admin: Client, stranger: Client) -> None:
+    line = public_key()
+    first = admin.create(PATH, {"public_key": line})
+    for client in (admin, stranger):
+        for again in (line, f"{line} with a comment", f"\n{line}\n"):
+            assert_taken(client.post(PATH, {"public_key": again}))
+    assert [one["id"] for one in admin.all(PATH, "ssh_credentials")] == [first["id"]]
+    assert list(stranger.all(PATH, "ssh_credentials")) == []
+
+
+def test_the_same_key_in_pem_is_the_same_key(admin: Client, stranger: Client) -> None:
+    key = keys.generate_ecdsa("nistp384").public_key()
+    pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    created = admin.create(PATH, {"public_key": pem})
+    assert created["public_key"] == pem
+    assert_taken(stranger.post(PATH, {"public_key": keys.authorized_key(key)}))
+
+
+def test_a_refused_creation_does_not_use_up_the_key(admin: Client) -> None:
+    key = public_key()
+    assert admin.post(PATH, {"public_key": key, "acl": ["bind:"]}).status == 400
+    assert admin.post(PATH, {"public_key": key, "owner_id": ids.new("usr")}).status == 400
+    assert found(key) is None
+    admin.create(PATH, {"public_key": key})
+
+
+def test_a_deleted_credential_releases_its_key(admin: Client, stranger: Client) -> None:
+    key = public_key()
+    first = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"]})
+    admin.patch(f"{PATH}/{first['id']}", {"acl": ["bind:b.example"]})
+    assert admin.delete(f"{PATH}/{first['id']}").status == 204
+    assert found(key) is None
+    second = stranger.create(PATH, {"public_key": key})
+    assert found(key) == {"account": stranger.account, "id": second["id"], "owner_id": stranger.user, "acl": []}
+    assert_not_found(admin.delete(f"{PATH}/{first['id']}"), PATH)
+    assert_not_found(admin.patch(f"{PATH}/{first['id']}", {"acl": ["*"]}), PATH)
+    assert found(key) == {"account": stranger.account, "id": second["id"], "owner_id": stranger.user, "acl": []}
+
+
+def test_a_gateway_finds_a_credential_of_any_account_by_its_key(admin: Client, member: Client) -> None:
+    key = public_key()
+    assert found(key) is None
+    bot = operations.add_owner(admin.account, "bot", "b", admin=False)
+    created = admin.create(PATH, {"public_key": f"{key} comment", "acl": ["bind:a.example"], "owner_id": bot.id})
+    expected = {"account": admin.account, "id": created["id"], "owner_id": bot.id, "acl": ["bind:a.example"]}
+    assert found(key) == expected
+    member.patch(f"{PATH}/{created['id']}", {"acl": ["bind:b.example"], "description": "d"})
+    assert found(key) == {**expected, "acl": ["bind:b.example"]}
+
+
+def test_a_gateway_asks_the_store_once(admin: Client) -> None:
+    key, asked = public_key(), []
+    admin.create(PATH, {"public_key": key})
+    requests = aws.client("dynamodb").meta.events
+    requests.register("before-call.dynamodb", lambda model, **_: asked.append(model.name), unique_id="asked")
+    assert found(key) is not None
+    requests.unregister("before-call.dynamodb", unique_id="asked")
+    assert asked == ["GetItem"]
+
+
+@pytest.mark.parametrize("none", [[], None])
+def test_a_change_to_no_rules_lifts_every_restriction(admin: Client, none: Any) -> None:
+    key = public_key()
+    created = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"], "description": "d"})
+    changed = admin.patch(f"{PATH}/{created['id']}", {"acl": none, "metadata": "m"}).json
+    assert changed == {**created, "acl": [], "metadata": "m"}
+    assert admin.get(f"{PATH}/{created['id']}").json == changed
+    assert (found(key) or {})["acl"] == []
+
+
+def test_another_change_leaves_the_rules(admin: Client) -> None:
+    key = public_key()
+    created = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"]})
+    changed = admin.patch(f"{PATH}/{created['id']}", {"description": "d"}).json
+    assert changed == {**created, "description": "d"}
+    assert (found(key) or {})["acl"] == ["bind:a.example"]
+
+
+def test_rules_of_another_account_cannot_be_changed(admin: Client, stranger: Client) -> None:
+    key = public_key()
+    created = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"]})
+    assert_not_found(stranger.patch(f"{PATH}/{created['id']}", {"acl": ["*"]}), PATH)
+    assert_not_found(stranger.patch(f"{PATH}/{ids.new('sshcr')}", {"acl": ["*"]}), PATH)
+    assert_not_found(stranger.patch(f"{PATH}/x", {"acl": ["*"]}), PATH)
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+    assert (found(key) or {})["acl"] == ["bind:a.example"]
+
+
+# On the embedded cloud, which stands concurrency.
+
+
+def at_once(tasks: list[Any]) -> list[Answer]:
+    barrier = Barrier(len(tasks))
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        return list(pool.map(lambda task: (barrier.wait(), task())[1], tasks))
+
+
+def test_of_twenty_simultaneous_creations_of_one_key_exactly_one_succeeds(http: Client) -> None:
+    key = public_key()
+    answers = at_once([lambda i=i: http.post(PATH, {"public_key": f"{key} {i}"}) for i in range(20)])
+    [created] = [answer.json for answer in answers if answer.status == 201]
+    for answer in answers:
+        if answer.status == 503:  # it met the winner in the store
+            assert answer.headers["retry-after"] == "1"
+        elif answer.status != 201:
+            assert_taken(answer)
+    held = [one for one in http.all(PATH, "ssh_credentials") if one["public_key"].startswith(key)]
+    assert held == [created]
+
+
+def test_simultaneous_changes_lose_nothing_and_the_gateway_sees_the_same_rules(http: Client, served: Served) -> None:
+    key = public_key()
+    uri = f"{PATH}/{http.create(PATH, {'public_key': key})['id']}"
+    new_rules = [{"acl": [f"bind:{i}.example"]} for i in range(8)]
+    others = [{"description": f"d{i}"} for i in range(4)] + [{"metadata": f"m{i}"} for i in range(4)]
+    answers = at_once([lambda change=change: http.patch(uri, change) for change in new_rules + others])
+    assert {answer.status for answer in answers} <= {200, 503}
+    last = http.get(uri).json
+    done = [change for change, answer in zip(new_rules + others, answers, strict=True) if answer.status == 200]
+    for field in ("acl", "description", "metadata"):
+        assert last[field] in [change[field] for change in done if field in change]
+    assert seen_by_gateway(served, key)["acl"] == last["acl"]
+
+
+def seen_by_gateway(served: Served, key: str) -> Any:
+    """What find_by_fingerprint says in a process of its own, on the embedded cloud."""
+    program = (
+        "import dataclasses, json, sys; from chalicelib.resources.ssh_credentials import find_by_fingerprint; "
+        "print(json.dumps(dataclasses.asdict(find_by_fingerprint(sys.argv[1]))))"
+    )
+    command = [sys.executable, "-c", program, public_keys.fingerprint(key)]
+    environment = {**os.environ, **cloud.settings(served.cloud_url)}
+    answer = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=30)
+    return json.loads(answer.stdout)

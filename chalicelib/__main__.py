@@ -7,8 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib import operations, resources
+from chalicelib import edges, modules, operations, resources
 from chalicelib.api import accounts
+from chalicelib.api.endpoints import Offer
 from chalicelib.operations import Unknown
 from chalicelib.resources import tunnels
 from chalicelib.storage.aws import AwsError
@@ -100,8 +101,9 @@ def _demo(asked: Namespace) -> None:
 
 
 def _routes(asked: Namespace) -> None:
-    for resource in resources.ALL:
-        for endpoint in resource.endpoints():
+    offers: list[Offer] = [*resources.ALL, *edges.ALL, *modules.ALL]
+    for offer in offers:
+        for endpoint in offer.endpoints():
             print(f"{endpoint.method:6} {endpoint.path}")
 
 

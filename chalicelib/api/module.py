@@ -13,7 +13,7 @@ from chalicelib.api.endpoints import Call, Endpoint
 from chalicelib.api.errors import NotFound
 from chalicelib.api.fields import Shape, if_null
 from chalicelib.api.references import References
-from chalicelib.storage import table
+from chalicelib.storage import parts, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.pointers import Pointer
 
@@ -74,7 +74,7 @@ class Module:
             points = {self.name: self.pointers(call.caller, kept)}
             item = table.rewrite(scope, call.id, {}, parts={self.name: kept}, points=points)
         else:
-            item = table.put_part(scope, call.id, self.name, kept)
+            item = parts.put(scope, call.id, self.name, kept)
         if item is None:
             raise NotFound(f"There is no edge or route {call.id} in this account.")
         return self.show(item.parts[self.name], item, call)
@@ -87,7 +87,7 @@ class Module:
 
     def delete(self, call: Call) -> None:
         scope = self.scope(call)
-        if not table.drop_part(scope, call.id, self.name):
+        if not parts.drop(scope, call.id, self.name):
             raise self._unset()
 
     def pointers(self, caller: Caller, kept: dict[str, Any]) -> tuple[Pointer, ...]:

@@ -1,6 +1,6 @@
 """Lists: newest first, in pages that lead to one another and are never empty."""
 
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BeforeValidator
@@ -28,8 +28,6 @@ class Page(Shape):
     limit: Annotated[int, BeforeValidator(_whole_number)] = 100
 
 
-def render(items: str, entries: list[dict[str, Any]], uri: str, page: Page) -> dict[str, Any]:
-    """The body of a list, from one entry more than the page shows, which tells whether there is a next page."""
-    shown = entries[: page.limit]
-    following = urlencode({"before_id": shown[-1]["id"], "limit": page.limit}) if len(entries) > page.limit else ""
-    return {items: shown, "uri": uri, "next_page_uri": f"{uri}?{following}" if following else None}
+def next_uri(uri: str, last_id: str, page: Page) -> str:
+    """The address of the page behind the one that ends with an id."""
+    return f"{uri}?{urlencode({'before_id': last_id, 'limit': page.limit})}"

@@ -58,9 +58,11 @@ class Resource:
 
     def list_page(self, call: Call) -> dict[str, Any]:
         page: Page = call.query
-        found = table.newest(self.scope(call), before=page.before_id, count=page.limit + 1)
+        found, has_more = table.page(self.scope(call), before=page.before_id, count=page.limit)
+        entries = [self.shown(item, call) for item in found]
         uri = f"{call.base_url}{self.at(call)}"
-        return paging.render(self.items, [self.shown(item, call) for item in found], uri, page)
+        next_page_uri = paging.next_uri(uri, found[-1].id, page) if has_more else None
+        return {self.items: entries, "uri": uri, "next_page_uri": next_page_uri}
 
     def get(self, call: Call) -> dict[str, Any]:
         return self.shown(self.found(table.read(self.scope(call), self.id_in(call))), call)

@@ -15,6 +15,7 @@ from chalicelib.storage.dynamodb import Condition, ConditionFailed, Part
 from chalicelib.storage.items import Item
 from chalicelib.storage.pointers import Dangling, Held, Pointer
 
+_LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
 _TRIES = 5  # at a change that others overtake
 Write = tuple[Part, Exception | None]  # and what it means when its condition fails, None: that the item has changed
 
@@ -46,18 +47,25 @@ def read_parts(scope: str, id: str) -> Item | None:
     return item if item and item.is_live else None
 
 
-def newest(scope: str, *, before: str | None = None, count: int | None = None) -> list[Item]:
-    """At most `count` items of a scope (all without it), newest first, older than the id `before`.
+def newest(scope: str) -> list[Item]:
+    """All items of a scope, newest first, without what is sealed in them. Raises aws.Unavailable."""
+    return [Item.from_record(record) for records in _pages(scope, None, None) for record in records]
 
-    What has expired does not count: fewer than `count` means that there are no more. Their `sealed` and what binds
-    them stay in the store. Raises aws.Unavailable.
+
+def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """At most `count` items of a scope, newest first, older than the id `before`, without what is sealed in them.
+
+    And whether there are more. There are fewer than `count` also where they are large: a page is what DynamoDB reads
+    at once, 1 MB, so that Lambda can answer with it. What has expired does not count. Raises aws.Unavailable.
     """
     found: list[Item] = []
-    for page in _pages(scope, before, count):
-        found += map(Item.from_record, page)
-        if count is not None and len(found) >= count:
-            return found[:count]
-    return found
+    for records in _pages(scope, before, count + 1):
+        if len(found) > 1 and sum(len(repr(item.body)) for item in found) > _LARGE:
+            return found[:-1], True  # the last one begins the next page, which is thus not empty
+        found += map(Item.from_record, records)
+        if len(found) > count:
+            return found[:count], True
+    return found, False
 
 
 def change(scope: str, id: str, fields: Mapping[str, Any]) -> Item | None:
@@ -151,31 +159,6 @@ def sweep(scope: str) -> None:
         for record in page:
             if not delete(scope, record["id"]):  # only parts of it were ever set
                 dynamodb.delete(dynamodb.deleting(scope, record["id"], Condition("attribute_not_exists(#body)")))
-
-
-def put_part(scope: str, id: str, name: str, value: Mapping[str, Any]) -> Item:
-    """Set a part of an item, which need not exist; the item as it is then. Raises aws.Unavailable."""
-    first = dynamodb.setting(scope, id, {"parts": {name: value}}, Condition("attribute_not_exists(#parts)"))
-    further = dynamodb.setting(scope, id, {f"parts.{name}": value}, Condition("attribute_exists(#parts)"))
-    for part in (further, first, further):  # the last one for when another set a first part in between
-        try:
-            return Item.from_record(dynamodb.update(part))
-        except ConditionFailed:
-            continue
-    raise aws.Unavailable("ConditionalCheckFailed")
-
-
-def drop_part(scope: str, id: str, name: str) -> bool:
-    """Take a part of an item away, with its pointers; False when it has none of that name. Raises aws.Unavailable."""
-    unbound = Condition(f"attribute_exists(#parts.#{name}) AND attribute_not_exists(#points)")
-    try:
-        dynamodb.update(dynamodb.setting(scope, id, {f"parts.{name}": None}, unbound))
-    except ConditionFailed as failed:
-        item = Item.from_record(failed.found) if failed.found else None
-        if item is None or name not in item.parts:
-            return False
-        rewrite(scope, id, {}, parts={name: None}, points={name: ()})
-    return True
 
 
 def _in(attribute: str, entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """SSH user certificates (SPEC 2.4). Signed at creation and never again: a change alters only what describes them."""
 
 import ipaddress
+import re
 import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -20,6 +21,15 @@ from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUT
 LIFETIME = timedelta(hours=24)
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 _MAX_KEY_BYTES = 16 * 1024
+_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks and scopes
+_WITHOUT_VALUE = {  # sshd refuses certificates with one
+    "no-touch-required",
+    "permit-X11-forwarding",
+    "permit-agent-forwarding",
+    "permit-port-forwarding",
+    "permit-pty",
+    "permit-user-rc",
+}
 
 
 def _public_key(value: Any) -> AuthorizedKey:
@@ -33,6 +43,8 @@ def _public_key(value: Any) -> AuthorizedKey:
 def _networks(text: str) -> str:
     for network in text.split(","):
         try:
+            if not _NETWORK.fullmatch(network):
+                raise ValueError
             ipaddress.ip_network(network)
         except ValueError:
             raise ValueError("must be a comma-separated list of addresses or CIDR networks") from None
@@ -43,6 +55,12 @@ def _command(text: str) -> str:
     if not text.strip() or "\0" in text:
         raise ValueError("must be a command")
     return text
+
+
+def _extensions(values: dict[str, str]) -> dict[str, str]:
+    if faulty := sorted(name for name in _WITHOUT_VALUE & values.keys() if values[name]):
+        raise ValueError(f"must hold {' and '.join(faulty)} with an empty string, as OpenSSH knows no value there")
+    return values
 
 
 class CriticalOptions(Shape):
@@ -56,7 +74,10 @@ class Create(Described):
     principals: Annotated[list[Name], Field(max_length=256), if_null([])] = []
     critical_options: Annotated[CriticalOptions, if_null(CriticalOptions())] = CriticalOptions()
     extensions: Annotated[
-        dict[Name, Annotated[str, max_bytes(1024)]], Field(max_length=32), if_null(DEFAULT_EXTENSIONS)
+        dict[Name, Annotated[str, max_bytes(1024)]],
+        Field(max_length=32),
+        AfterValidator(_extensions),
+        if_null(DEFAULT_EXTENSIONS),
     ] = DEFAULT_EXTENSIONS
     valid_after: Time = None
     valid_until: Time = Field(None, validate_default=True)

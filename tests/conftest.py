@@ -8,12 +8,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from moto import mock_aws
 
 from chalicelib import operations
+from chalicelib.api.resource import seal_context
+from chalicelib.storage import aws
 from infra import cloud
 from tests.doors import RECORD, Client, Http, InProcess
 
@@ -27,22 +30,49 @@ for name in ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST", "BASE_URL", "VERSION_HEADERS
 
 
 @pytest.fixture(scope="session", autouse=True)
-def store() -> Iterator[None]:
-    """The table and the key, from the template that deploys them, in this process."""
+def store() -> Iterator[dict[str, Any]]:
+    """The table and the key, from the template that deploys them, in this process; how to create the table again."""
     with mock_aws():
         cloud.deploy(ROOT / "infra" / "data.yaml", cloud.DATA_STACK, {"Name": "tunnel-edge"})
-        yield
+        client = aws.client("dynamodb")
+        client.update_table(TableName="tunnel-edge", DeletionProtectionEnabled=False)
+        table = client.describe_table(TableName="tunnel-edge")["Table"]
+        definition = {name: table[name] for name in ("TableName", "AttributeDefinitions", "KeySchema")}
+        yield {**definition, "BillingMode": "PAY_PER_REQUEST"}
+
+
+@pytest.fixture(autouse=True)
+def emptied(store: dict[str, Any]) -> Iterator[None]:
+    """Each test leaves an empty table: moto's transactions copy all of it, and what is left of deleted items too."""
+    yield
+    client = aws.client("dynamodb")
+    pages = client.get_paginator("scan").paginate(TableName="tunnel-edge")
+    records = [record for page in pages for record in page["Items"]]
+    for record in records:
+        context = seal_context(record["scope"]["S"].partition("#")[0], record["id"]["S"])
+        RECORD.sealed += [(secret["B"], context) for secret in record.get("sealed", {"M": {}})["M"].values()]
+    if records:
+        client.delete_table(TableName="tunnel-edge")
+        client.create_table(**store)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def recorded_logs() -> None:
-    """Keep every log line of the app in this process for the test that looks for secrets in them."""
+    """Keep every log line in this process, with its traceback, for the test that looks for secrets in them."""
+    format = logging.Formatter().format
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            RECORD.logs.append(record.getMessage())
+            RECORD.logs.append(format(record))
 
-    logging.getLogger("tunnel_edge").addHandler(Keep())
+    keep = Keep()
+    logging.getLogger().addHandler(keep)
+    logging.getLogger("tunnel_edge").addFilter(lambda line: bool(keep.handle(line)) or True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The test that looks for secrets in everything that was said runs last."""
+    items.sort(key=lambda item: item.path.name == "test_secrecy.py")
 
 
 @pytest.fixture(scope="session")
@@ -109,6 +139,7 @@ class Served:
 def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served]:
     """Start what `make run` starts, and wait until it answers."""
     port, cloud_port, log = free_port(), free_port(), local.with_suffix(".log")
+    RECORD.log_files.append(log)
     environment = {**os.environ, "LOCAL_DIR": str(local), "PORT": str(port), "CLOUD_PORT": str(cloud_port), **settings}
     with open(log, "ab") as output:
         process = subprocess.Popen(
@@ -137,7 +168,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield api
     process.terminate()
     process.wait(timeout=30)
-    RECORD.logs.extend(api.log.read_text().splitlines())
 
 
 @pytest.fixture(scope="session")

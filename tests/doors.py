@@ -6,9 +6,11 @@ In process: the app behind the local server's gateway. Over HTTP: any base URL.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
+from chalice.app import Chalice
 from chalice.config import Config
 
 from app import app
@@ -34,12 +36,12 @@ class Door(Protocol):
 
 
 class InProcess:
-    """The app, reached as through the local server but without a socket."""
+    """An app, reached as through the local server but without a socket."""
 
     base_url = "http://localhost"
 
-    def __init__(self) -> None:
-        self._gateway = Gateway(app, Config.create(chalice_app=app))
+    def __init__(self, served: Chalice = app) -> None:
+        self._gateway = Gateway(served, Config.create(chalice_app=served))
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         answer = self._gateway.handle_request(method, path, dict(headers), body or None)
@@ -61,11 +63,16 @@ class Http:
 
 @dataclass
 class Record:
-    """What went through the doors of a test run: the secrets that were given out, and the texts that were."""
+    """What went through the doors of a test run: the secrets that went in or out, and the texts that came out.
+
+    `sealed` holds what the vault sealed in this process, each with its context; `log_files` what servers wrote.
+    """
 
     secrets: set[str] = field(default_factory=set)
+    sealed: list[tuple[bytes, Mapping[str, str]]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
+    log_files: list[Path] = field(default_factory=list)
 
 
 RECORD = Record()
@@ -87,6 +94,7 @@ class Client:
         sent = {"Content-Type": "application/json"} if raw else {}
         sent |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
         sent |= {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        RECORD.secrets.add(sent.get("Authorization", "").partition(" ")[2])
         answer = self.door.send(method, path, {name: value for name, value in sent.items() if value}, raw)
         self._remember(answer)
         return answer

@@ -5,6 +5,7 @@ from chalicelib.resources.api_keys import API_KEYS
 from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES
 from chalicelib.resources.ssh_credentials import SSH_CREDENTIALS
 from chalicelib.resources.ssh_user_certificates import SSH_USER_CERTIFICATES
+from chalicelib.resources.tls_certificates import TLS_CERTIFICATES
 from chalicelib.resources.tunnels import TUNNELS
 from chalicelib.resources.weighted_backends import WEIGHTED_BACKENDS
 
@@ -13,6 +14,7 @@ ALL: tuple[Resource, ...] = (
     SSH_CERTIFICATE_AUTHORITIES,
     SSH_CREDENTIALS,
     SSH_USER_CERTIFICATES,
+    TLS_CERTIFICATES,
     TUNNELS,
     WEIGHTED_BACKENDS,
 )

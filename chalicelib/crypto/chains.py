@@ -1,0 +1,60 @@
+"""Certificate chains, from PEM, the leaf first. Expired ones pass, and nobody need trust the last certificate."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
+from cryptography.x509 import Certificate
+
+from chalicelib.crypto import pem, x509
+from chalicelib.crypto.pem import Block
+from chalicelib.crypto.x509 import Facts
+
+MAX_BYTES = 64 * 1024
+_LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Certificates, the leaf first, each signed by the next: as PEM, and what the leaf says."""
+
+    pem: str
+    leaf: Facts
+
+
+def read(text: str) -> Chain:
+    """The chain in a PEM text; ValueError says what is wrong with it, and with which of its certificates."""
+    contents = [block.decode() for block in _certificates(pem.blocks(text))]
+    encoded = "".join(pem.encode("CERTIFICATE", content) for content in contents)
+    if len(encoded) > MAX_BYTES:
+        raise ValueError(f"must be at most {MAX_BYTES} bytes of certificates: send the leaf's own chain and no other")
+    chain = [x509.load(content, f"certificate {number}") for number, content in enumerate(contents, start=1)]
+    for number, (certificate, issuer) in enumerate(pairwise(chain), start=1):
+        _check_signature(certificate, issuer, number)
+    return Chain(encoded, x509.read(chain[0], "certificate 1"))
+
+
+def _certificates(blocks: list[Block]) -> list[Block]:
+    for block in blocks:
+        if block.label.endswith("PRIVATE KEY"):
+            raise ValueError("must hold certificates alone, not a private key: are the two files swapped or in one?")
+        if block.label not in _LABELS:
+            raise ValueError(f"must hold certificates alone, not a '{block.label}'")
+    if not blocks:
+        raise ValueError("must be PEM, a text with BEGIN and END lines, and hold a certificate")
+    return blocks
+
+
+def _check_signature(certificate: Certificate, issuer: Certificate, number: int) -> None:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except InvalidSignature:
+        reason = "another key signed it"
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
+        reason = str(error)
+    else:
+        return
+    raise ValueError(
+        "must be a chain, leaf first, each certificate signed by the next: "
+        f"certificate {number} is not signed by certificate {number + 1} ({reason[:200].rstrip('.')})"
+    )

@@ -1,0 +1,94 @@
+"""Private keys of TLS certificates, from PEM in any of its three forms: PKCS#8, PKCS#1 and SEC1.
+
+An RSA key is loaded twice, the first time unchecked: to check the primes of a hostile one takes minutes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cryptography.exceptions import InternalError, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+
+from chalicelib.crypto import keys, pem
+from chalicelib.crypto.keys import PrivateKey, PublicKey
+from chalicelib.crypto.pem import Block
+
+_KINDS = "must use a key that is rsa, ecdsa on the curve P-256, P-384 or P-521, or ed25519"
+_LABELS = {"PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"}
+_INSTEAD = {
+    "ENCRYPTED PRIVATE KEY": "must not be encrypted: send what 'openssl pkey -in <file>' prints",
+    "OPENSSH PRIVATE KEY": "must not be in OpenSSH's format: send a PKCS#8, PKCS#1 or SEC1 key",
+    "DSA PRIVATE KEY": _KINDS,
+    "CERTIFICATE": "must hold the private key alone, not certificates: are the two files swapped or in one?",
+    "PUBLIC KEY": "must be the private key, not the public one",
+    "RSA PUBLIC KEY": "must be the private key, not the public one",
+}
+_MIN_RSA_BITS, _MAX_RSA_BITS = 1024, 4096
+_MAX_DER_BYTES = 4096  # what the vault can seal; the largest sound key needs 2,400
+_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+_DAMAGED = "must be an intact private key: what it holds cannot be read as one"
+
+
+def read(text: str) -> PrivateKey:
+    """The one private key in a PEM text; ValueError says what to send instead, and never what was sent."""
+    content = _only_key(pem.blocks(text)).decode()
+    with _reading():
+        unchecked = load_der_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
+    _check_size(_of_a_kind(unchecked))
+    with _reading():
+        key = _of_a_kind(load_der_private_key(content, password=None))
+    if len(keys.to_der(key)) > _MAX_DER_BYTES:
+        raise ValueError(_DAMAGED)
+    return key
+
+
+def usable(key: object) -> PublicKey:
+    """The public key, if a certificate may hold one of its kind and size; ValueError says which may be."""
+    if isinstance(key, rsa.RSAPublicKey):
+        if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
+            raise ValueError(f"must use an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits, not {key.key_size}")
+        return key
+    if isinstance(key, ed25519.Ed25519PublicKey):
+        return key
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, _CURVES):
+        return key
+    raise ValueError(_KINDS)
+
+
+def _only_key(blocks: list[Block]) -> Block:
+    found = [block for block in blocks if block.label != "EC PARAMETERS"]  # openssl ecparam writes them before a key
+    for block in found:
+        if block.is_encrypted:
+            raise ValueError(_INSTEAD["ENCRYPTED PRIVATE KEY"])
+        if block.label not in _LABELS:
+            raise ValueError(_INSTEAD.get(block.label, "must hold a private key and nothing else"))
+    if len(found) != 1:
+        raise ValueError("must be PEM, a text with BEGIN and END lines, and hold exactly one private key")
+    return found[0]
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Turn what cryptography raises about a key into a ValueError that says nothing of its content."""
+    try:
+        yield
+    except UnsupportedAlgorithm:
+        raise ValueError(_KINDS) from None
+    except (ValueError, TypeError, InternalError):
+        raise ValueError(_DAMAGED) from None
+
+
+def _of_a_kind(key: object) -> PrivateKey:
+    if not isinstance(key, PrivateKey):
+        raise ValueError(_KINDS)
+    return key
+
+
+def _check_size(key: PrivateKey) -> None:
+    """Refuse, before its primes are checked, a key for which that would take long."""
+    usable(key.public_key())
+    if isinstance(key, rsa.RSAPrivateKey):
+        numbers = key.private_numbers()
+        if max(numbers.p, numbers.q).bit_length() > _MAX_RSA_BITS // 2:
+            raise ValueError(_DAMAGED)

@@ -1,0 +1,171 @@
+"""What an X.509 certificate says (RFC 5280). Of several values of one part of a name, the first one counts."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from cryptography import x509
+from cryptography.exceptions import InternalError, UnsupportedAlgorithm
+from cryptography.x509 import Certificate, DuplicateExtension, InvalidVersion, UnsupportedGeneralNameType
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier, PublicKeyAlgorithmOID
+
+from chalicelib.crypto import private_keys
+from chalicelib.crypto.keys import PublicKey
+
+E = TypeVar("E", bound=x509.ExtensionType)
+
+_KEY_USAGES = {  # in the order of their bits
+    "digitalSignature": "digital_signature",
+    "contentCommitment": "content_commitment",
+    "keyEncipherment": "key_encipherment",
+    "dataEncipherment": "data_encipherment",
+    "keyAgreement": "key_agreement",
+    "keyCertSign": "key_cert_sign",
+    "cRLSign": "crl_sign",
+}
+_KEY_AGREEMENT_USAGES = {"encipherOnly": "encipher_only", "decipherOnly": "decipher_only"}
+_EXTENDED_KEY_USAGES = {
+    ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE: "anyExtendedKeyUsage",
+    ExtendedKeyUsageOID.SERVER_AUTH: "serverAuth",
+    ExtendedKeyUsageOID.CLIENT_AUTH: "clientAuth",
+    ExtendedKeyUsageOID.CODE_SIGNING: "codeSigning",
+    ExtendedKeyUsageOID.EMAIL_PROTECTION: "emailProtection",
+    ExtendedKeyUsageOID.TIME_STAMPING: "timeStamping",
+    ExtendedKeyUsageOID.OCSP_SIGNING: "OCSPSigning",
+}
+_MALFORMED = (  # what cryptography raises, besides TypeError and KeyError
+    ValueError,
+    OverflowError,
+    UnsupportedAlgorithm,
+    InternalError,
+    InvalidVersion,
+    DuplicateExtension,
+    UnsupportedGeneralNameType,
+)
+
+
+@dataclass(frozen=True)
+class Name:
+    """The parts of a subject or issuer; "" for one that is absent."""
+
+    common_name: str
+    organization: str
+    organizational_unit: str
+    locality: str
+    province: str
+    country: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a certificate says: times in UTC, usages in RFC 5280's names or as dotted numbers, IDNs as they stand."""
+
+    public_key: PublicKey
+    subject: Name
+    issuer: Name
+    serial_number: str  # lower-case hexadecimal, two digits to a byte
+    not_before: datetime
+    not_after: datetime
+    dns_names: list[str]
+    ips: list[str]
+    key_usages: list[str]
+    extended_key_usages: list[str]
+
+
+def load(content: bytes, which: str) -> Certificate:
+    """The certificate in DER, not yet read further; `which` names it in the ValueError if it is malformed."""
+    with _parsing(which):
+        return x509.load_der_x509_certificate(content)
+
+
+def read(certificate: Certificate, which: str) -> Facts:
+    """What the certificate says; `which` names it in the ValueError if it is malformed."""
+    public_key = private_keys.usable(_public_key(certificate))
+    with _parsing(which):
+        return _facts(certificate, public_key)
+
+
+def _facts(certificate: Certificate, public_key: PublicKey) -> Facts:
+    return Facts(
+        public_key=public_key,
+        subject=_name(certificate.subject),
+        issuer=_name(certificate.issuer),
+        serial_number=_hexadecimal(certificate.serial_number),
+        not_before=certificate.not_valid_before_utc,
+        not_after=certificate.not_valid_after_utc,
+        dns_names=_alternatives(certificate, x509.DNSName),
+        ips=_alternatives(certificate, x509.IPAddress),
+        key_usages=_key_usages(_extension(certificate, x509.KeyUsage)),
+        extended_key_usages=_extended_key_usages(_extension(certificate, x509.ExtendedKeyUsage)),
+    )
+
+
+@contextmanager
+def _parsing(which: str) -> Iterator[None]:
+    """Turn whatever cryptography raises about a malformed certificate into one ValueError."""
+    try:
+        yield
+    except TypeError:
+        reason = "a name in it is not text"
+    except LookupError:
+        reason = "a number in it stands for nothing that is known"
+    except _MALFORMED as error:
+        reason = str(error)
+    else:
+        return
+    demand = f"must hold certificates as they were issued; {which} is damaged or not as RFC 5280 demands"
+    raise ValueError(f"{demand}: {reason[:200].rstrip('.')}")
+
+
+def _public_key(certificate: Certificate) -> object:
+    """The certificate's key, or None if it is one that no private key here can belong to."""
+    if certificate.public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
+        return None  # its private key would have to be kept in a form that few TLS servers read
+    try:
+        return certificate.public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):
+        return None
+
+
+def _extension(certificate: Certificate, kind: type[E]) -> E | None:
+    return next((found.value for found in certificate.extensions if isinstance(found.value, kind)), None)
+
+
+def _alternatives(certificate: Certificate, kind: type[x509.DNSName | x509.IPAddress]) -> list[str]:
+    names = _extension(certificate, x509.SubjectAlternativeName)
+    return [str(name.value) for name in names or () if isinstance(name, kind)]
+
+
+def _name(name: x509.Name) -> Name:
+    return Name(
+        common_name=_first(name, NameOID.COMMON_NAME),
+        organization=_first(name, NameOID.ORGANIZATION_NAME),
+        organizational_unit=_first(name, NameOID.ORGANIZATIONAL_UNIT_NAME),
+        locality=_first(name, NameOID.LOCALITY_NAME),
+        province=_first(name, NameOID.STATE_OR_PROVINCE_NAME),
+        country=_first(name, NameOID.COUNTRY_NAME),
+    )
+
+
+def _first(name: x509.Name, part: ObjectIdentifier) -> str:
+    return next((str(found.value) for found in name.get_attributes_for_oid(part)), "")
+
+
+def _hexadecimal(serial_number: int) -> str:
+    if serial_number < 0:
+        raise ValueError("its serial number is negative")
+    return serial_number.to_bytes((serial_number.bit_length() + 7) // 8 or 1).hex()
+
+
+def _key_usages(usages: x509.KeyUsage | None) -> list[str]:
+    if usages is None:
+        return []
+    # The last two mean nothing, and raise, unless the key is for key agreement.
+    asked = _KEY_USAGES | _KEY_AGREEMENT_USAGES if usages.key_agreement else _KEY_USAGES
+    return [name for name, attribute in asked.items() if getattr(usages, attribute)]
+
+
+def _extended_key_usages(usages: x509.ExtendedKeyUsage | None) -> list[str]:
+    return [_EXTENDED_KEY_USAGES.get(usage, usage.dotted_string) for usage in usages or ()]

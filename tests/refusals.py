@@ -1,0 +1,41 @@
+"""The one body of every refusal, spelled out: what a test expects, beside the operation id that nobody can know."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.doors import Answer
+
+NO_TOKEN = "Send the header 'Authorization: Bearer <token of an API key>'."
+UNKNOWN_TOKEN = "The API key is unknown or was deleted."
+NO_VERSION = "Send the header 'Service-Version' with a supported version: 2 or 0."
+NO_ROUTE = "No such path. The paths of this API stand in its reference."
+NO_JSON_TYPE = "Send the body as JSON, with the header 'Content-Type: application/json'."
+INTERNAL = "The service failed to answer. Quote the operation id when you report it."
+UNAVAILABLE = "The service is busy or briefly out of reach. Nothing was half done; try again."
+
+
+def refusal(answer: Answer, code: str, msg: str, details: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The whole body of an answer that refuses with this code and message."""
+    return {
+        "error_code": code,
+        "status_code": answer.status,
+        "msg": msg,
+        "details": {**(details or {}), "operation_id": answer.headers["operation-id"]},
+    }
+
+
+def assert_refused(answer: Answer, status: int, code: str, msg: str, details: Mapping[str, str] | None = None) -> None:
+    assert (answer.status, answer.json) == (status, refusal(answer, code, msg, details))
+    assert answer.headers["content-type"] == "application/json"
+
+
+def assert_invalid(answer: Answer, details: Mapping[str, str]) -> None:
+    """A 400 that names these fields, all of them, and the first one in its message."""
+    first, rule = next(iter(details.items()))
+    rest = f" {len(details) - 1} more: see the details." if len(details) > 1 else ""
+    assert_refused(answer, 400, "invalid_request", f"'{first}' {rule}.{rest}", details)
+
+
+def assert_not_found(answer: Answer, path: str) -> None:
+    """A 404 for a resource listed at the path."""
+    assert_refused(answer, 404, "not_found", f"This account has nothing of that id under {path}.")

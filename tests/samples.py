@@ -1,0 +1,122 @@
+"""One valid example of every kind: the line that a new kind adds, for the tests of the conventions to cover it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from chalicelib import edges, ids, resources
+from chalicelib.api.endpoints import Endpoint
+from chalicelib.api.resource import EditableResource, Resource
+from chalicelib.crypto import keys
+from chalicelib.resources import tunnels
+from chalicelib.resources.tunnels import AgentTunnel
+from tests import openssl
+from tests.doors import Client
+
+CA = ("basicConstraints=critical,CA:TRUE",)
+KINDS = (*resources.ALL, *edges.ALL)
+EDITABLE_KINDS = tuple(kind for kind in KINDS if isinstance(kind, EditableResource))
+
+FOR_ADMINS = {"/bot_users"}
+
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
+each_kind_for_everyone = pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.path not in FOR_ADMINS], ids=lambda kind: kind.path
+)
+each_editable_kind = pytest.mark.parametrize("kind", EDITABLE_KINDS, ids=lambda kind: kind.path)
+
+
+def public_key() -> str:
+    """A fresh public key in authorized_keys form."""
+    return keys.authorized_key(keys.generate_ed25519().public_key())
+
+
+def _user_certificate(client: Client) -> dict[str, Any]:
+    authority = client.create("/ssh_certificate_authorities", {})
+    return {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
+
+
+def _tunnel(client: Client) -> str:
+    tunnel = AgentTunnel(
+        tunnel_session=ids.new("ts"),
+        endpoint=ids.new("ep"),
+        region="eu",
+        proto="https",
+        public_url="https://a.example",
+        forwards_to="http://localhost:80",
+    )
+    return tunnels.open_tunnel(client.account, tunnel, lease=600)
+
+
+# What a client sends to create one.
+BODIES: dict[str, Callable[[Client], dict[str, Any]]] = {
+    "/api_keys": lambda client: {},
+    "/backends/http_response": lambda client: {"status_code": 404},
+    "/backends/tunnel_group": lambda client: {"labels": {"app": "web"}},
+    "/backends/weighted": lambda client: {"backends": {ids.new("bkdhr"): 100}},
+    "/bot_users": lambda client: {"name": ids.new("name")},
+    "/certificate_authorities": lambda client: {"ca_pem": openssl.issue("/CN=ca", extensions=CA).certificate},
+    "/edges/https": lambda client: {},
+    "/edges/https/{edge_id}/routes": lambda client: {"match_type": "exact_path", "match": f"/{ids.new('path')}"},
+    "/edges/tcp": lambda client: {},
+    "/edges/tls": lambda client: {},
+    "/ssh_certificate_authorities": lambda client: {},
+    "/ssh_credentials": lambda client: {"public_key": public_key()},
+    "/ssh_user_certificates": _user_certificate,
+    "/tls_certificates": lambda client: openssl.issue().upload,
+}
+
+# How one of a kind that no client creates comes into being in the client's account; its id.
+BEGUN: dict[str, Callable[[Client], str]] = {
+    "/tunnels": _tunnel,
+}
+
+# Where a kind is listed that belongs to one of another kind: the path with a fresh one of those in it.
+PATHS: dict[str, Callable[[Client], str]] = {
+    "/edges/https/{edge_id}/routes": lambda client: f"/edges/https/{client.create('/edges/https', {})['id']}/routes",
+}
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A client's resources of one kind, and the path of their list."""
+
+    client: Client
+    kind: Any  # a Resource; for most tests an EditableResource
+    path: str
+
+    @staticmethod
+    def of(client: Client, kind: Resource) -> "Collection":
+        return Collection(client, kind, PATHS[kind.path](client) if "{" in kind.path else kind.path)
+
+    def body(self, **fields: Any) -> dict[str, Any]:
+        """A valid creation body, with these fields."""
+        return {**BODIES[self.kind.path](self.client), **fields}
+
+    def one(self, **fields: Any) -> Any:
+        """A fresh resource, as it is read: without its token, if it is an API key."""
+        if not isinstance(self.kind, EditableResource):
+            return self.read(BEGUN[self.kind.path](self.client))
+        created = self.client.create(self.path, self.body(**fields))
+        return {**created, "token": None} if "token" in created else created
+
+    def read(self, id: str) -> Any:
+        """The resource of that id, which must exist."""
+        answer = self.client.get(f"{self.path}/{id}")
+        assert answer.status == 200, answer.text
+        return answer.json
+
+    def entries(self) -> list[Any]:
+        """The list, which must be one page."""
+        answer = self.client.get(self.path).json
+        assert answer["next_page_uri"] is None
+        return list(answer[self.kind.items])
+
+    def address(self, endpoint: Endpoint, id: str) -> str:
+        """Where an endpoint of the kind is, for the resource of that id if it is about one."""
+        return endpoint.path.replace(self.kind.one, f"{self.path}/{id}").replace(self.kind.path, self.path)
+
+    def endpoints_of_one(self) -> list[Endpoint]:
+        return [endpoint for endpoint in self.kind.endpoints() if endpoint.path.startswith(self.kind.one)]

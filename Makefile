@@ -16,7 +16,7 @@ run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on th
 	@exec $(BIN)/python -m infra.run
 
 reset: ## Forget what was created with make run.
-	rm -rf .local
+	@if cd "$${LOCAL_DIR:-.local}" 2>/dev/null; then rm -rf cloud cloud.env env; fi
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest
@@ -37,12 +37,12 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
 	@echo "Making .venv with $(PYTHON) …"
 	@$(PYTHON) -m venv .venv
 
 .venv-cloud/bin/python:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
 	@$(PYTHON) -m venv .venv-cloud
 
 .venv/run: requirements-run.txt .venv/bin/python

@@ -10,10 +10,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from botocore.exceptions import WaiterError
 
 from chalicelib.storage import aws
 
@@ -33,8 +36,6 @@ def check_port(port: int, *, setting: str) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
-        except OverflowError:
-            raise Trouble(f"{setting}={port} is not a port: choose one from 1 to 65535.") from None
         except OSError as error:
             raise Trouble(f"Port {port} cannot be used ({error.strerror}): choose another with {setting}=….") from None
 
@@ -132,18 +133,21 @@ def settings(url: str) -> dict[str, str]:
 
 
 def deploy(template: Path, stack: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Create the stack when it does not exist yet; its outputs. Raises Trouble when it fails."""
-    client = aws.client("cloudformation")
-    try:
+    """Create the stack when it does not exist yet; its outputs. Raises Trouble when it fails, aws.AwsError."""
+    with aws.reaching():
+        client = aws.client("cloudformation")
+        try:
+            return _outputs(client, stack)
+        except client.exceptions.ClientError:
+            client.create_stack(
+                StackName=stack,
+                TemplateBody=template.read_text(),
+                Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+            )
+        waiter = client.get_waiter("stack_create_complete")
+        with suppress(WaiterError):  # the state of the stack says more
+            waiter.wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
         return _outputs(client, stack)
-    except client.exceptions.ClientError:
-        client.create_stack(
-            StackName=stack,
-            TemplateBody=template.read_text(),
-            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
-        )
-    client.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
-    return _outputs(client, stack)
 
 
 def _outputs(client: Any, stack: str) -> dict[str, str]:

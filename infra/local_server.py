@@ -6,6 +6,8 @@ HEAD or a chunked request.
 
 import socket
 import sys
+from contextlib import suppress
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -25,7 +27,7 @@ from chalice.local import (
 
 from chalicelib import ids
 from chalicelib.api import middleware
-from chalicelib.api.errors import InvalidRequest, NoSuchRoute, PayloadTooLarge, Refusal
+from chalicelib.api.errors import InvalidRequest, PayloadTooLarge, Refusal
 
 MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
 
@@ -73,22 +75,20 @@ class Handler(ChaliceRequestHandler):
         BaseHTTPRequestHandler.__init__(self, *connection)
 
     def _generic_handle(self) -> None:
-        try:
-            self._check_framing()
-        except Refusal as refusal:
-            self.close_connection = True  # the body is still on its way
-            self._refuse(refusal)
-        else:
+        if self._takes_body():
             super()._generic_handle()
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = do_OPTIONS = _generic_handle
 
-    def _check_framing(self) -> None:
+    def _takes_body(self) -> bool:
         length = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
-            raise InvalidRequest("Send the body whole, with its length in the header 'Content-Length'.")
-        if int(length) > MAX_BODY:
-            raise PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes.")
+            self._refuse(InvalidRequest("Send the body whole, with its length in the header 'Content-Length'."))
+        elif len(length) > 18 or int(length) > MAX_BODY:
+            self._refuse(PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes."))
+        else:
+            return True
+        return False
 
     def _send_http_response(self, code: int, headers: dict[str, Any], body: str | bytes | None) -> None:
         if code == 204:  # has neither a body nor a length
@@ -105,18 +105,36 @@ class Handler(ChaliceRequestHandler):
         self._send_headers({**headers, "Content-Length": str(len(body))})
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Give what the HTTP parser refuses the one error body."""
-        self.close_connection = True
-        if code == 501:
-            self._refuse(NoSuchRoute(f"No path answers to the method {self.command[:20]}."))
-        else:
-            self._refuse(InvalidRequest(f"The request is not HTTP as this server reads it: {message or code}."))
+        """Give what the HTTP parser refuses the one error body; leave a method it does not know to the app."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:
+            self._generic_handle()
+            self.wfile.flush()
+            return
+        self.request_version = self.protocol_version  # a version that was not read would get a body without a head
+        fault = (message or HTTPStatus(code).phrase).partition(" (")[0]  # what follows repeats what was sent
+        self._refuse(InvalidRequest(f"The request is not HTTP as this server reads it: {fault}."))
 
     def _refuse(self, refusal: Refusal) -> None:
-        response = middleware.refused(refusal, ids.new("op"))
-        self._send_http_response(response.status_code, {**response.headers, "Connection": "close"}, response.body)
+        """Answer without the app, and end the connection: what follows on it cannot be told from a body."""
+        operation_id = ids.new("op")
+        response = middleware.refused(refusal, operation_id)
+        ending = {"Operation-Id": operation_id, "Connection": "close"}
+        self._send_http_response(response.status_code, {**response.headers, **ending}, response.body)
+        self._hear_out()
+
+    def _hear_out(self) -> None:
+        """Take what is still on its way: closed before, the connection would break and lose the answer."""
+        self.wfile.flush()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(1)
+            for _ in range(1024):  # of at most 64 KiB
+                if not self.rfile.read1(64 * 1024):
+                    return
 
     def handle_expect_100(self) -> bool:
+        if not self._takes_body():
+            return False
         proceed = super().handle_expect_100()
         self.wfile.flush()
         return bool(proceed)

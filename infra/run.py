@@ -1,6 +1,7 @@
 """`make run`: the embedded cloud, the stacks, a first account, and the API on http://127.0.0.1:8000 until Ctrl-C."""
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -18,11 +19,14 @@ from infra.cloud import HOST, ROOT, Cloud, Trouble
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
-    """Serve until Ctrl-C or SIGTERM; one sentence and exit status 1 when something stands in the way."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Serve until Ctrl-C or the terminal's end; one sentence and exit status 1 when something stands in the way."""
+    for ending in ENDINGS:
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(ending, _end)
     os.umask(0o077)
     embedded = Cloud(LOCAL / "cloud", _port("CLOUD_PORT", 4566))
     try:
@@ -38,14 +42,23 @@ def main() -> None:
         sys.exit(str(trouble))
     except AwsError as error:
         sys.exit(f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code}).")
+    except OSError as error:
+        sys.exit(f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=….")
     except KeyboardInterrupt:
         print("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
     finally:
         embedded.stop()
 
 
+def _end(*_: object) -> None:
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)  # a second one would keep the cloud from saving its state
+    raise KeyboardInterrupt
+
+
 def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
+    cloud.check_port(port, setting="PORT")  # once more: by now the embedded cloud has its own
     server = local_server.create(app, HOST, port).server
     _write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     print(_welcome(base_url, token), flush=True)
@@ -74,7 +87,7 @@ def _key() -> str:
 def _last_key() -> str | None:
     if not ENV_FILE.exists():
         return None
-    lines = (line.partition("=") for line in ENV_FILE.read_text().splitlines())
+    lines = (line.partition("=") for line in ENV_FILE.read_text(errors="replace").splitlines())
     return next((value for name, _, value in lines if name == "API_KEY"), None)
 
 
@@ -98,12 +111,12 @@ def _welcome(base_url: str, token: str) -> str:
 
 
 def _version_header() -> str:
-    return os.environ.get("VERSION_HEADERS", "Service-Version").split(",")[0].strip()
+    return (os.environ.get("VERSION_HEADERS") or "Service-Version").split(",")[0].strip()
 
 
 def _port(name: str, default: int) -> int:
     text = os.environ.get(name) or str(default)
-    if not text.isdigit():
+    if not (re.fullmatch("[0-9]{1,5}", text) and 0 < int(text) < 65536):
         raise SystemExit(f"{name}={text} is not a port: choose one from 1 to 65535.")
     return int(text)
 

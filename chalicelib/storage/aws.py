@@ -1,9 +1,12 @@
 """Clients of AWS, made once and on first use, and one name for every way of not being reachable."""
 
+import math
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import boto3
@@ -11,7 +14,9 @@ from botocore import exceptions
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-# Three attempts of at most four seconds each, and the pauses between them, fit into the gateway's 29 seconds.
+# Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
+# before the gateway gives up after 29.
+_PATIENCE = 13
 _CONFIG = Config(
     connect_timeout=1,
     read_timeout=3,
@@ -42,6 +47,7 @@ _MISCONFIGURED = {
 
 _clients: dict[str, Any] = {}
 _lock = threading.Lock()
+_last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 
 
 class AwsError(Exception):
@@ -74,16 +80,43 @@ def client(service: str) -> Any:
 
 
 def _connect(service: str) -> Any:
+    session = boto3
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
         from localstack_client.session import Session  # a development requirement, not in the package
 
-        return Session().client(service, config=_CONFIG)
-    return boto3.client(service, config=_CONFIG)
+        session = Session()
+    made = session.client(service, config=_CONFIG)
+    name = made.meta.service_model.service_id.hyphenize()
+    made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
+    return made
+
+
+def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
+    """Have an answer that broke off retried: boto3 does not look at its length, and reads it as "nothing found"."""
+    if response is None:
+        return
+    answer, parsed = response
+    received = len(answer.content)
+    if received != int(answer.headers.get("Content-Length") or max(received, 1)):
+        answer.status_code = 503
+        parsed["Error"] = {"Code": "ServiceUnavailable"}
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """What happens in here calls AWS only as long as the answer can still be in time for the gateway."""
+    before = _last_call.set(time.monotonic() + _PATIENCE)
+    try:
+        yield
+    finally:
+        _last_call.reset(before)
 
 
 @contextmanager
 def reaching() -> Iterator[None]:
     """Turn what boto3 raises into Unavailable or Misconfigured; an answer to the question itself passes."""
+    if time.monotonic() > _last_call.get():
+        raise Unavailable("OutOfTime")
     try:
         yield
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:

@@ -10,7 +10,7 @@ from typing import Any
 from chalicelib import edges, modules, operations, resources
 from chalicelib.api import accounts
 from chalicelib.api.endpoints import Offer
-from chalicelib.operations import Unknown
+from chalicelib.operations import Refused
 from chalicelib.resources import tunnels
 from chalicelib.storage.aws import AwsError
 
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> None:
     asked = _parser().parse_args(arguments)
     try:
         asked.act(asked)
-    except Unknown as error:
+    except Refused as error:
         sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The store cannot be used ({error.code}): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.")

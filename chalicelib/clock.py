@@ -3,7 +3,8 @@
 import re
 from datetime import UTC, datetime
 
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", flags=re.ASCII)
+# Pythons differ in whether 24:00 and +01:60 are times: RFC 3339 knows neither.
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:[0-5]\d)", flags=re.ASCII)
 
 
 def now() -> datetime:

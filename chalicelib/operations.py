@@ -1,40 +1,49 @@
 """What the operator does and no endpoint offers: accounts, their users and bots, and first keys."""
 
 from chalicelib import ids
-from chalicelib.api import accounts
+from chalicelib.api import accounts, fields
 from chalicelib.api.caller import Caller
-from chalicelib.resources import tunnels
+from chalicelib.resources import bot_users, tunnels
 from chalicelib.resources.api_keys import API_KEYS, Create
+from chalicelib.resources.bot_users import BOT_USERS
 from chalicelib.resources.tunnels import AgentTunnel
 from chalicelib.storage import table
+from chalicelib.storage.claims import Taken
 from chalicelib.storage.items import Item
 
 DEMO_LEASE = 15  # seconds
 
 
-class Unknown(Exception):
+class Refused(Exception):
+    """What the operator asks for cannot be done; the sentence says why."""
+
+
+class Unknown(Refused):
     """There is no such account, user or bot."""
 
 
 def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
     """An account with its first admin and the token of the admin's first key, all or nothing."""
     account = accounts.new_account(name)
-    user = accounts.new_owner(account.id, "usr", admin, admin=True)
+    user = accounts.new_user(account.id, admin, admin=True)
     key, token = _key(Caller(account.id, user.id, admin=True), "The account's first key")
     table.create(account, user, key)
     return account, user, token
 
 
 def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
-    """A user ("usr") or bot ("bot") in an account. Raises Unknown."""
+    """A user ("usr") or bot ("bot") in an account. Raises Unknown, and Refused for the name of a bot."""
     _check_account(account_id)
-    owner = accounts.new_owner(account_id, prefix, name, admin=admin)
-    table.create(owner)
+    owner = _bot(account_id, name, admin=admin) if prefix == "bot" else accounts.new_user(account_id, name, admin=admin)
+    try:
+        table.create(owner)
+    except Taken:
+        raise Refused(f"The account {account_id} has a bot of that name.") from None
     return owner
 
 
 def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, str]:
-    """An API key for a user or bot, and its token. Raises Unknown."""
+    """An API key for a user or bot, and its token. Raises Unknown, and Refused for the description."""
     owner = accounts.owner(account_id, owner_id)
     if owner is None:
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
@@ -66,11 +75,24 @@ def open_demo_tunnel(account_id: str) -> str:
 
 
 def _check_account(id: str) -> None:
-    if table.read(accounts.ACCOUNTS, id) is None:
+    if not ids.is_id(id, "acct") or table.read(accounts.ACCOUNTS, id) is None:
         raise Unknown(f"There is no account {id}.")
 
 
+def _bot(account_id: str, name: str, *, admin: bool) -> Item:
+    asked, faults = fields.check(bot_users.Create, {"name": name})
+    if asked is None:
+        raise Refused(f"The name {faults['name']}.")
+    id = ids.new(BOT_USERS.prefix)
+    caller = Caller(account_id, id, admin=admin)
+    make = bot_users.make_admin if admin else bot_users.make
+    return BOT_USERS.stored(caller, id, make(caller, id, asked), scope=caller.scope(BOT_USERS.path))
+
+
 def _key(caller: Caller, description: str) -> tuple[Item, str]:
+    asked, faults = fields.check(Create, {"description": description})
+    if asked is None:
+        raise Refused(f"The description {faults['description']}.")
     id = ids.new(API_KEYS.prefix)
-    new = API_KEYS.make(caller, id, Create(description=description))
+    new = API_KEYS.make(caller, id, asked)
     return API_KEYS.stored(caller, id, new, scope=caller.scope(API_KEYS.path)), new.once["token"]

@@ -1,4 +1,4 @@
-"""Accounts and the users and bots in them: who can own a credential. No endpoint makes them; the operator does."""
+"""Accounts and the users and bots in them: who can own a credential. The operator makes them, and admins make bots."""
 
 from dataclasses import dataclass
 
@@ -29,11 +29,11 @@ def new_account(name: str) -> Item:
     return Item(ACCOUNTS, id, {"name": name, "created_at": clock.rfc3339(ids.created_at(id))})
 
 
-def new_owner(account: str, prefix: str, name: str, *, admin: bool) -> Item:
-    """A user ("usr") or bot ("bot") of an account, not yet stored."""
-    id = ids.new(prefix)
+def new_user(account: str, name: str, *, admin: bool) -> Item:
+    """A user of an account, not yet stored."""
+    id = ids.new("usr")
     body = {"name": name, "admin": admin, "created_at": clock.rfc3339(ids.created_at(id))}
-    return Item(scope(account, _KINDS[prefix]), id, body)
+    return Item(scope(account, _KINDS["usr"]), id, body)
 
 
 def owner(account: str, id: str) -> Owner | None:
@@ -41,6 +41,17 @@ def owner(account: str, id: str) -> Owner | None:
     prefix = id.partition("_")[0]
     found = table.read(scope(account, _KINDS[prefix]), id) if prefix in _KINDS else None
     return Owner(found.id, found.body["admin"]) if found else None
+
+
+def is_active(account: str, id: str) -> bool:
+    """Whether a user or bot of the account may act: bots until they are made inactive or deleted, which costs a read.
+
+    Raises aws.Unavailable.
+    """
+    if id.partition("_")[0] != "bot":
+        return True
+    bot = table.read(scope(account, _KINDS["bot"]), id)
+    return bot is not None and bot.body["active"] is True
 
 
 def owners(account: str) -> list[Item]:

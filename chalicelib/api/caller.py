@@ -83,6 +83,8 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     facts = _facts(lowered.get("authorization", ""))
+    if not accounts.is_active(facts["account"], facts["owner_id"]):
+        raise Unauthenticated("The bot that owns the API key is inactive or was deleted.")
     return Caller(facts["account"], facts["owner_id"], facts["admin"], _version(lowered))
 
 

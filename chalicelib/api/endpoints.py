@@ -16,8 +16,6 @@ from chalicelib.api.errors import InvalidRequest
 from chalicelib.api.fields import Shape
 from chalicelib.api.middleware import ANY_METHOD, ANY_PATH, Raised
 
-_MOST_FAULTS = 100  # that one refusal names, so that it stays far below the gateway's limit for a response
-
 
 @dataclass(frozen=True)
 class Call:
@@ -134,12 +132,5 @@ def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tup
     query, query_faults = fields.check(endpoint.query, {name: given[0] for name, given in parameters.items()})
     faults = body_faults | query_faults | faults
     if faults:
-        raise _invalid(faults)
+        raise InvalidRequest.of(faults)
     return asked, query
-
-
-def _invalid(faults: Mapping[str, str]) -> InvalidRequest:
-    named = dict(list(faults.items())[:_MOST_FAULTS])
-    first, rule = next(iter(named.items()))
-    rest = f" {len(faults) - 1} more: see the details." if len(faults) > 1 else ""
-    return InvalidRequest(f"'{first}' {rule}.{rest}", named)

@@ -5,6 +5,8 @@ Imports nothing, so that the gateway's authorizer can use it.
 
 from collections.abc import Mapping
 
+_MOST_FAULTS = 100  # that one refusal names, so that it stays far below the gateway's limit for a response
+
 
 class Refusal(Exception):
     """What the API answers instead of what was asked.
@@ -28,6 +30,14 @@ class Refusal(Exception):
 
 class InvalidRequest(Refusal):
     status, code = 400, "invalid_request"
+
+    @staticmethod
+    def of(faults: Mapping[str, str]) -> "InvalidRequest":
+        """The refusal that names what would be right at each dotted path that is wrong, at least one."""
+        named = dict(list(faults.items())[:_MOST_FAULTS])
+        first, rule = next(iter(named.items()))
+        rest = f" {len(faults) - 1} more: see the details." if len(faults) > 1 else ""
+        return InvalidRequest(f"'{first}' {rule}.{rest}", named)
 
 
 class MalformedJson(Refusal):

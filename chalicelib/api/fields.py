@@ -31,7 +31,8 @@ _SENTENCES = {
     "literal_error": "must be one of {expected}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
-    "too_short": "must have at least {min_length} entries",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
     "too_long": "must have at most {max_length} entries",
 }
 
@@ -106,9 +107,24 @@ def if_zero(value: Any) -> BeforeValidator:
     return BeforeValidator(lambda given: value if given in (None, "", 0) and given is not False else given)
 
 
+def unless_nothing(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A change without those of the fields that are null or {}: so some clients send what is to stay as it is."""
+    return {name: value for name, value in values.items() if name not in names or value not in ({}, None)}
+
+
+def _holds_controls(text: str) -> bool:
+    return any(unicodedata.category(character) == "Cc" for character in text)
+
+
 def _printable(text: str) -> str:
-    if not text or any(unicodedata.category(character) == "Cc" for character in text):
+    if not text or _holds_controls(text):
         raise ValueError("must not be empty nor hold control characters")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if _holds_controls(text):
+        raise ValueError("must not hold control characters")
     return text
 
 
@@ -119,6 +135,7 @@ def _backend(text: str) -> str:
 
 
 Text = Annotated[str, if_null("")]
+Line = Annotated[str, AfterValidator(_one_line)]
 Name = Annotated[str, AfterValidator(_printable), max_bytes(255)]
 Description = Annotated[Text, max_bytes(255)]
 Metadata = Annotated[Text, max_bytes(4096)]
@@ -172,4 +189,4 @@ def _known(shape: type[Shape], path: tuple[int | str, ...]) -> list[str]:
         return list(names)
     below = names[str(path[0])]
     inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Shape))
-    return _known(inner, path[1:])
+    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # an entry of an array is not a field

@@ -19,6 +19,7 @@ _PATHS = {
     "edgtls": "/edges/tls",
     "edghtsrt": "/edges/https/{edge_id}/routes",
     "ep": "/endpoints",
+    "tn": "/tunnels",
     "ts": "/tunnel_sessions",
     "usr": "/users",
 }
@@ -40,7 +41,7 @@ def check(path: str, values: Mapping[str, str]) -> None:
     for variable in re.finditer(r"/\{(\w+)\}", path):
         collection = path[: variable.start()]
         if collection in _PREFIXES and not ids.is_id(values[variable[1]], _PREFIXES[collection]):
-            raise NotFound(f"There is nothing of that id under {collection}.")
+            raise NotFound(f"This account has nothing of that id under {collection}.")
 
 
 def base_url(event: Mapping[str, Any]) -> str:

@@ -13,9 +13,10 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.api import errors, log
 from chalicelib.api.errors import Refusal
-from chalicelib.storage import aws
+from chalicelib.storage import aws, bonds, pointers
+from chalicelib.storage.bonds import TooMany
 from chalicelib.storage.claims import Taken
-from chalicelib.storage.pointers import Dangling, Held
+from chalicelib.storage.pointers import Crowded, Dangling, Held
 
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods no endpoint has
 ANY_PATH = "/{proxy+}"  # and for paths
@@ -33,7 +34,8 @@ def wrap(app: Chalice) -> None:
         started = time.perf_counter()
         context: dict[str, Any] = request.context if request else {}
         operation_id = context.get("requestId") or ids.new("op")
-        response, error = _attempt(app, request, get_response, operation_id)
+        with aws.in_time():
+            response, error = _attempt(app, request, get_response, operation_id)
         response.headers["Operation-Id"] = operation_id
         line = {
             "operation_id": operation_id,
@@ -85,11 +87,18 @@ def _refusal(error: BaseException) -> Refusal:
         case aws.Unavailable():
             return errors.Unavailable()
         case Taken():
-            field = error.claim.kind
+            field = error.claim.place or error.claim.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})
         case Held():
             named = {f"used_by.{place}": holder for place, holder in enumerate(error.holders[:10])}
             return errors.Conflict(f"Still in use by {', '.join(error.holders[:10])}.", named)
+        case TooMany():
+            rule = f"must name at most {bonds.MOST} resources, and one change may add and remove no more than that"
+            return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
+        case Crowded():
+            field = error.pointer.field
+            rule = f"{error.pointer.id} is used by {pointers.MOST} others already, which is the most"
+            return errors.Conflict(f"'{field}' names what cannot be used once more.", {field: rule})
         case Dangling():
             field = error.pointer.field
             return errors.UnknownReference(f"'{field}' names nothing.", {field: f"{error.pointer.id} is not known"})

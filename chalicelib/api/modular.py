@@ -17,6 +17,7 @@ from chalicelib.api.resource import EditableResource, New
 from chalicelib.storage import table
 from chalicelib.storage.claims import Claim
 from chalicelib.storage.items import Item
+from chalicelib.storage.pointers import Pointer
 
 
 def with_modules(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
@@ -41,9 +42,7 @@ class ModularResource(EditableResource):
         new = super().new(call, id)
         body = {name: value for name, value in new.body.items() if name not in self._names()}
         parts = {name: part for name, part in self._parts(call, id).items() if part is not None}
-        pointers = [
-            pointer for module in self._set(parts) for pointer in module.pointers(call.caller, parts[module.name])
-        ]
+        pointers = [pointer for named in self._pointers(call.caller, parts).values() for pointer in named]
         return replace(new, body=body, parts=parts, claims=self.claims(body, call), points=(*new.points, *pointers))
 
     def changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
@@ -57,10 +56,7 @@ class ModularResource(EditableResource):
             {name: value for name, value in fields.items() if name not in parts},
             parts=parts,
             claims=lambda body: self.claims(body, call),
-            points={
-                module.name: module.pointers(call.caller, part) if (part := parts[module.name]) else ()
-                for module in self._set(parts)
-            },
+            points=self._pointers(call.caller, parts),
         )
 
     def shown(self, item: Item, call: Call) -> dict[str, Any]:
@@ -73,8 +69,13 @@ class ModularResource(EditableResource):
     def _names(self) -> set[str]:
         return {module.name for module in self.modules}
 
-    def _set(self, parts: dict[str, Any]) -> list[Module]:
-        return [module for module in self.modules if module.name in parts]
+    def _pointers(self, caller: Caller, parts: dict[str, Any]) -> dict[str, tuple[Pointer, ...]]:
+        """What each of the parts is to point at: nothing where it is unset."""
+        return {
+            module.name: module.pointers(caller, part, at=f"{module.name}.") if (part := parts[module.name]) else ()
+            for module in self.modules
+            if module.name in parts
+        }
 
     def _parts(self, call: Call, id: str) -> dict[str, Any]:
         """What is to be stored of each module in the body; None for one that is unset."""

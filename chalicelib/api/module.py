@@ -77,7 +77,7 @@ class Module:
             item = parts.put(scope, call.id, self.name, kept)
         if item is None:
             raise NotFound(f"There is no edge or route {call.id} in this account.")
-        return self.show(item.parts[self.name], item, call)
+        return self.show(kept, item, call)  # not the stored one, which another may have taken away by now
 
     def get(self, call: Call) -> dict[str, Any]:
         item = table.read_parts(self.scope(call), call.id)
@@ -90,9 +90,10 @@ class Module:
         if not parts.drop(scope, call.id, self.name):
             raise self._unset()
 
-    def pointers(self, caller: Caller, kept: dict[str, Any]) -> tuple[Pointer, ...]:
-        """What the module points at, where references are strict."""
-        return references.pointers(caller, self.points(kept), part=self.name)
+    def pointers(self, caller: Caller, kept: dict[str, Any], *, at: str = "") -> tuple[Pointer, ...]:
+        """What the module points at, where references are strict; `at` is the path of the module in the body."""
+        named = {f"{at}{field}": ids for field, ids in self.points(kept).items()}
+        return references.pointers(caller, named, part=self.name)
 
     def scope(self, call: Call) -> str:
         """Where the caller's account keeps the edge or route. Raises NotFound."""

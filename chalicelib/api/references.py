@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from chalicelib.api import links
 from chalicelib.api.caller import Caller
@@ -13,6 +14,11 @@ References = Mapping[str, Iterable[str]]  # the ids that each field of a body na
 def are_strict() -> bool:
     """Whether every edge, route, backend and authority that is named must be known."""
     return os.environ.get("STRICT_REFERENCES", "false").strip().lower() == "true"
+
+
+def owner(body: dict[str, Any]) -> References:
+    """The owner of a credential, where a body names it."""
+    return {"owner_id": [body["owner_id"]]} if "owner_id" in body else {}
 
 
 def pointers(caller: Caller, references: References, *, part: str = "") -> tuple[Pointer, ...]:

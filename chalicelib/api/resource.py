@@ -59,7 +59,7 @@ class Resource:
     def list_page(self, call: Call) -> dict[str, Any]:
         page: Page = call.query
         found, has_more = table.page(self.scope(call), before=page.before_id, count=page.limit)
-        entries = [self.shown(item, call) for item in found]
+        entries = self.all_shown(found, call)
         uri = f"{call.base_url}{self.at(call)}"
         next_page_uri = paging.next_uri(uri, found[-1].id, page) if has_more else None
         return {self.items: entries, "uri": uri, "next_page_uri": next_page_uri}
@@ -98,6 +98,10 @@ class Resource:
     def shown(self, item: Item, call: Call) -> dict[str, Any]:
         """The resource as responses carry it."""
         return self.show({"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **item.body}, call)
+
+    def all_shown(self, items: list[Item], call: Call) -> list[dict[str, Any]]:
+        """Some of the resources, as a list carries them."""
+        return [self.shown(item, call) for item in items]
 
     def missing(self) -> NotFound:
         return NotFound(f"This account has nothing of that id under {self.path}.")
@@ -156,7 +160,7 @@ class EditableResource(Resource):
         scope, id = self.scope(call), self.id_in(call)
         if not fields:
             return table.read(scope, id)
-        if references.are_strict() and fields.keys() & self.points(fields).keys():
+        if fields.keys() & self.points(fields).keys():
             return table.rewrite(scope, id, fields, points={"": references.pointers(call.caller, self.points(fields))})
         return table.change(scope, id, fields)
 

@@ -26,7 +26,9 @@ def _distinct(hostports: list[str]) -> list[str]:
 
 def claims(body: dict[str, Any], _call: Call) -> tuple[Claim, ...]:
     """An edge's claims to its hostports."""
-    return tuple(Claim("hostports", hostport) for hostport in body["hostports"])
+    return tuple(
+        Claim("hostports", hostport, place=f"hostports.{place}") for place, hostport in enumerate(body["hostports"])
+    )
 
 
 _Hostport = Annotated[

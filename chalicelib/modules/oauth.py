@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import DOMAIN, Domain, Name, Shape, Text, form, if_null, max_bytes
+from chalicelib.api.fields import DOMAIN, Domain, Name, Shape, Text, form, if_empty, if_null, max_bytes
 from chalicelib.api.module import Enabled, Module
 from chalicelib.api.resource import seal_context
 from chalicelib.storage import vault
@@ -67,7 +67,7 @@ class Providers(Shape):
 class OAuth(Enabled):
     provider: Providers
     options_passthrough: Annotated[bool, if_null(False)] = False
-    cookie_prefix: Annotated[CookiePrefix, if_null("service.")] = "service."
+    cookie_prefix: Annotated[CookiePrefix, if_empty("service.")] = "service."
     inactivity_timeout: Seconds = 0
     maximum_duration: Seconds = 0
     auth_check_interval: Seconds = 0

@@ -26,8 +26,7 @@ def check(asked: TlsTermination, terminate_at: str, *, at: str = "") -> None:
     if terminate_at == "upstream" and asked.min_version:
         faults[f"{at}min_version"] = "must be null where TLS is terminated upstream"
     if faults:
-        field, rule = next(iter(faults.items()))
-        raise InvalidRequest(f"'{field}' {rule}.", faults)
+        raise InvalidRequest.of(faults)
 
 
 def _keep(asked: TlsTermination, _caller: Caller, _holder: str) -> dict[str, Any]:

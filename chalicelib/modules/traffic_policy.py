@@ -31,7 +31,7 @@ def _policy(text: str) -> str:
     try:
         document = body.read_object(text)
     except MalformedJson as error:
-        raise ValueError(f"must be a JSON document: {error.message}") from None
+        raise ValueError(f"must be a JSON document: {error.message.rstrip('.')}") from None
     _, faults = fields.check(Policy, document)
     if faults:
         raise ValueError(

@@ -10,6 +10,7 @@ from chalicelib.api.module import Enabled, Module
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False  # which would write the caller's pattern to the log
+_OPTIONS.max_mem = 1024 * 1024  # else the worst 200 patterns would take longer to compile than the gateway waits
 
 
 def _compiles(pattern: str) -> str:
@@ -25,7 +26,8 @@ def _reason(error: Exception) -> str:
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
-Pattern = Annotated[str, AfterValidator(_compiles), max_bytes(1024)]
+Pattern = Annotated[str, AfterValidator(_compiles), max_bytes(512)]
+# All patterns together fit into the item beside an OAuth module as large as a body may be.
 Patterns = Annotated[list[Pattern], Field(max_length=100), if_null([])]
 
 

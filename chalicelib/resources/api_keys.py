@@ -1,6 +1,7 @@
 """API keys: bearer tokens for this API (SPEC 2.2). The token is shown once; only its digest is stored."""
 
 from chalicelib.api import caller as callers
+from chalicelib.api import references
 from chalicelib.api.caller import Caller
 from chalicelib.api.fields import Described, OwnerId
 from chalicelib.api.resource import EditableResource, New
@@ -25,4 +26,6 @@ def make(caller: Caller, id: str, asked: Create) -> New:
     )
 
 
-API_KEYS = EditableResource(prefix="ak", path="/api_keys", items="keys", create=Create, make=make)
+API_KEYS = EditableResource(
+    prefix="ak", path="/api_keys", items="keys", create=Create, make=make, points=references.owner
+)

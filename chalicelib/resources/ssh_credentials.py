@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from chalicelib import acl
+from chalicelib.api import accounts, references
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
 from chalicelib.api.fields import Described, OwnerId, if_null, max_bytes
@@ -71,10 +72,11 @@ class Credential:
 def find_by_fingerprint(fingerprint: str) -> Credential | None:
     """The credential, of any account, with the key of a fingerprint (public_keys.fingerprint_of), or None.
 
-    One read. Raises aws.Unavailable.
+    None also where it belongs to a bot that is inactive or was deleted. One read, two for a bot's. Raises
+    aws.Unavailable.
     """
     facts = claims.read(_CLAIMED, fingerprint)
-    return Credential(**facts) if facts else None
+    return Credential(**facts) if facts and accounts.is_active(facts["account"], facts["owner_id"]) else None
 
 
 class _SshCredentials(EditableResource):
@@ -94,4 +96,5 @@ SSH_CREDENTIALS = _SshCredentials(
     create=Create,
     change=Change,
     make=make,
+    points=references.owner,
 )

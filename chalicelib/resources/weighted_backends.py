@@ -4,8 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
+from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.fields import BackendId, Described, if_null
+from chalicelib.api.references import References
 from chalicelib.api.resource import EditableResource, New
 
 
@@ -29,14 +31,23 @@ class Change(Described):
     @model_validator(mode="before")
     @classmethod
     def _none_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
-        # Some clients send an empty map with every change, and do not mean to take the children away.
-        return {name: value for name, value in values.items() if name != "backends" or value not in ({}, None)}
+        return fields.unless_nothing(values, "backends")
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
     return New(asked.model_dump())
 
 
+def _points(body: dict[str, Any]) -> References:
+    return {"backends": body["backends"]} if "backends" in body else {}
+
+
 WEIGHTED_BACKENDS = EditableResource(
-    prefix="bkdwd", path="/backends/weighted", items="backends", create=Create, change=Change, make=make
+    prefix="bkdwd",
+    path="/backends/weighted",
+    items="backends",
+    create=Create,
+    change=Change,
+    make=make,
+    points=_points,
 )

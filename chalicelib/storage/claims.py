@@ -20,6 +20,7 @@ class Claim:
     kind: str
     value: str
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    place: str = ""  # where it stands in what the caller sent, if that is not the field itself
 
     @property
     def scope(self) -> str:

@@ -9,14 +9,20 @@ from chalicelib.storage.items import Item
 
 
 def put(scope: str, id: str, name: str, value: Mapping[str, Any]) -> Item:
-    """Set a part of an item, which need not exist; the item as it is then. Raises aws.Unavailable."""
+    """Set a part of an item, which need not exist; the item as it is then. Raises aws.Unavailable.
+
+    The part points at nothing from then on: pointers come by `table.rewrite`.
+    """
     first = dynamodb.setting(scope, id, {"parts": {name: value}}, Condition("attribute_not_exists(#parts)"))
     further = dynamodb.setting(scope, id, {f"parts.{name}": value}, Condition("attribute_exists(#parts)"))
     for part in (further, first, further):  # the last one for when another set a first part in between
         try:
-            return Item.from_record(dynamodb.update(part))
+            item = Item.from_record(dynamodb.update(part))
         except ConditionFailed:
             continue
+        if any(pointer.part == name for pointer in item.points):  # from when references were strict
+            table.rewrite(scope, id, {}, points={name: ()})
+        return item
     raise aws.Unavailable("ConditionalCheckFailed")
 
 

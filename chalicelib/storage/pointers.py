@@ -10,7 +10,7 @@ from typing import Any
 from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, Part
 
-_MOST = 1000  # holders of one target: they stand in its record, which DynamoDB limits to 400 KB
+MOST = 1000  # holders of one target: they stand in its record, which DynamoDB limits to 400 KB
 
 
 @dataclass(frozen=True, order=True)
@@ -24,7 +24,15 @@ class Pointer:
 
 
 class Dangling(Exception):
-    """There is no target under the pointer, or it has as many holders as it can bear."""
+    """There is no target under the pointer."""
+
+    def __init__(self, pointer: Pointer) -> None:
+        super().__init__(pointer.id)
+        self.pointer = pointer
+
+
+class Crowded(Exception):
+    """The target has as many holders as it can bear."""
 
     def __init__(self, pointer: Pointer) -> None:
         super().__init__(pointer.id)
@@ -42,7 +50,7 @@ class Held(Exception):
 def recording(pointer: Pointer, scope: str, id: str) -> Part:
     """Telling the target that the item points at it; fails when there is no target."""
     free = Condition(
-        "attribute_exists(#body) AND (attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most)", {"most": _MOST}
+        "attribute_exists(#body) AND (attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most)", {"most": MOST}
     )
     return dynamodb.adding(pointer.scope, pointer.id, "pointed_by", {_holder(pointer, scope, id)}, free)
 

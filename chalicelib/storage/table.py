@@ -8,26 +8,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.storage import aws, dynamodb, items, pointers
+from chalicelib.storage import aws, bonds, dynamodb, items
 from chalicelib.storage import claims as held
-from chalicelib.storage.claims import Claim, Taken
-from chalicelib.storage.dynamodb import Condition, ConditionFailed, Part
+from chalicelib.storage.bonds import Write
+from chalicelib.storage.claims import Claim
+from chalicelib.storage.dynamodb import Condition, ConditionFailed
 from chalicelib.storage.items import Item
-from chalicelib.storage.pointers import Dangling, Held, Pointer
+from chalicelib.storage.pointers import Crowded, Dangling, Held, Pointer
 
 _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
 _TRIES = 5  # at a change that others overtake
-Write = tuple[Part, Exception | None]  # and what it means when its condition fails, None: that the item has changed
 
 
 def create(*new: Item) -> None:
-    """Write items, their claims and pointers, all or nothing. Raises Taken, Dangling, aws.Unavailable.
+    """Write items, their claims and pointers, all or nothing.
 
     Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content.
+    Raises Taken, Dangling, Crowded, TooMany, aws.Unavailable.
     """
     writes: list[Write] = [(dynamodb.putting(item.to_record()), None) for item in new]
     for item in new:
-        writes += _bonds(replace(item, claims=(), points=()), item)
+        writes += bonds.writes(replace(item, claims=(), points=()), item)
     if len(writes) == 1:
         dynamodb.put(writes[0][0])
     else:
@@ -60,7 +61,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     """
     found: list[Item] = []
     for records in _pages(scope, before, count + 1):
-        if len(found) > 1 and sum(len(repr(item.body)) for item in found) > _LARGE:
+        if len(found) > 1 and sum(len(repr((item.body, item.parts))) for item in found) > _LARGE:
             return found[:-1], True  # the last one begins the next page, which is thus not empty
         found += map(Item.from_record, records)
         if len(found) > count:
@@ -95,7 +96,7 @@ def rewrite(
     at; without them they stay. `facts` are set in every claim it holds. The item as it is then, or None when there
     is none.
 
-    Raises Taken, Dangling, aws.Unavailable.
+    Raises Taken, Dangling, Crowded, TooMany, aws.Unavailable.
     """
     for _ in range(_TRIES):
         before = read(scope, id)
@@ -104,12 +105,12 @@ def rewrite(
         after = replace(
             before,
             claims=claims({**before.body, **fields}) if claims else before.claims,
-            points=_repointed(before.points, points or {}),
+            points=bonds.repointed(before.points, points or {}),
         )
-        attributes = {**_in("body", fields), **_parts(before, parts or {}), **_bond_attributes(after)}
+        attributes = {**_in("body", fields), **_parts(before, parts or {}), **bonds.attributes(after)}
         update = dynamodb.setting(scope, id, attributes, items.unchanged(before))
         told = [(held.changing(claim, id, facts), None) for claim in before.claims if facts]
-        if _transact([(update, None), *_bonds(before, after), *told]):
+        if _transact([(update, None), *bonds.writes(before, after), *told]):
             return read(scope, id)  # a transaction tells nothing of what it wrote
     raise aws.Unavailable("TransactionConflict")
 
@@ -137,7 +138,7 @@ def _delete_bound(item: Item | None) -> bool:
         same = items.unchanged(item)
         unheld = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
         deletion = dynamodb.deleting(item.scope, item.id, unheld)
-        if _transact([(deletion, None), *_bonds(item, replace(item, claims=(), points=()))]):
+        if _transact([(deletion, None), *bonds.writes(item, replace(item, claims=(), points=()))]):
             return True
         item = read(item.scope, item.id)
     raise aws.Unavailable("TransactionConflict")
@@ -172,39 +173,19 @@ def _parts(item: Item, parts: Mapping[str, Any]) -> dict[str, Any]:
     return {"parts": first} if first else {}
 
 
-def _bond_attributes(item: Item) -> dict[str, Any]:
-    bonds = {"claims": items.claims_record(item.claims), "points": pointers.to_record(item.points)}
-    return {name: value or None for name, value in bonds.items()}
-
-
-def _bonds(before: Item, after: Item) -> Iterator[Write]:
-    """The writes that turn the claims and pointers of an item into those it is to have."""
-    had = {(claim.kind, claim.value) for claim in before.claims}
-    kept = {(claim.kind, claim.value) for claim in after.claims}
-    for claim in after.claims:
-        if (claim.kind, claim.value) not in had:
-            yield held.taking(claim, after.id), Taken(claim)
-    for claim in before.claims:
-        if (claim.kind, claim.value) not in kept:
-            yield held.releasing(claim, after.id), None
-    for pointer in sorted(set(after.points) - set(before.points)):
-        yield pointers.recording(pointer, after.scope, after.id), Dangling(pointer)
-    for pointer in sorted(set(before.points) - set(after.points)):
-        yield pointers.erasing(pointer, after.scope, after.id), None
-
-
-def _repointed(before: Iterable[Pointer], points: Mapping[str, tuple[Pointer, ...]]) -> tuple[Pointer, ...]:
-    kept = (pointer for pointer in before if pointer.part not in points)
-    return (*kept, *(pointer for new in points.values() for pointer in new))
-
-
 def _transact(writes: Iterable[Write]) -> bool:
     """Do all or nothing; False when the item has changed meanwhile. Raises what else a failed condition means."""
     parts, meanings = zip(*writes, strict=True)
     failed = [meanings[place] for place in dynamodb.transact(parts)]
     if failed and failed[0] is not None:
-        raise failed[0]
+        raise _meant(failed[0])
     return not failed
+
+
+def _meant(error: Exception) -> Exception:
+    if isinstance(error, Dangling) and read(error.pointer.scope, error.pointer.id):
+        return Crowded(error.pointer)
+    return error
 
 
 def _everything(scope: str) -> Iterator[list[dict[str, Any]]]:

@@ -1,0 +1,47 @@
+"""Certificate authorities: who vouches for the clients of an edge with mutual TLS. All but its PEM is read from it."""
+
+from typing import Annotated, Any
+
+from pydantic import PlainValidator
+
+from chalicelib import clock
+from chalicelib.api.caller import Caller
+from chalicelib.api.fields import Described
+from chalicelib.api.resource import EditableResource, New
+from chalicelib.crypto import authorities
+from chalicelib.crypto.authorities import Authority
+
+
+def _authority(value: Any) -> Authority:
+    if not isinstance(value, str):
+        raise ValueError("must be a string of PEM")
+    return authorities.read(value)
+
+
+class Create(Described):
+    ca_pem: Annotated[Authority, PlainValidator(_authority)]
+
+
+def make(caller: Caller, id: str, asked: Create) -> New:
+    facts = asked.ca_pem.facts
+    return New(
+        body={
+            "description": asked.description,
+            "metadata": asked.metadata,
+            "ca_pem": asked.ca_pem.pem,
+            "subject_common_name": facts.subject.common_name,
+            "not_before": clock.rfc3339(facts.not_before),
+            "not_after": clock.rfc3339(facts.not_after),
+            "key_usages": facts.key_usages,
+            "extended_key_usages": facts.extended_key_usages,
+        }
+    )
+
+
+CERTIFICATE_AUTHORITIES = EditableResource(
+    prefix="ca",
+    path="/certificate_authorities",
+    items="certificate_authorities",
+    create=Create,
+    make=make,
+)

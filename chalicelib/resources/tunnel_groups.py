@@ -1,0 +1,59 @@
+"""Tunnel groups: backends made of the online tunnels that carry all their labels. Without labels, of none."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from chalicelib.api import fields, links
+from chalicelib.api.caller import Caller
+from chalicelib.api.endpoints import Call
+from chalicelib.api.fields import Described, Line, Name, if_null, max_bytes
+from chalicelib.api.resource import EditableResource, New
+from chalicelib.resources.tunnels import TUNNELS
+from chalicelib.storage import table
+from chalicelib.storage.items import Item
+
+Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], Field(max_length=50), if_null({})]
+
+
+class Create(Described):
+    labels: Labels = {}
+
+
+class Change(Create):
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return fields.unless_nothing(values, "labels")
+
+
+def make(caller: Caller, id: str, asked: Create) -> New:
+    return New(asked.model_dump())
+
+
+class _TunnelGroups(EditableResource):
+    def shown(self, item: Item, call: Call) -> dict[str, Any]:
+        return self._with_tunnels(item, _online(call), call)
+
+    def all_shown(self, items: list[Item], call: Call) -> list[dict[str, Any]]:
+        """As any other, but the tunnels are read once for all groups."""
+        online = _online(call)
+        return [self._with_tunnels(item, online, call) for item in items]
+
+    def _with_tunnels(self, item: Item, online: list[Item], call: Call) -> dict[str, Any]:
+        tunnels = [links.ref(call.base_url, tunnel.id) for tunnel in online if _carries(tunnel, item.body["labels"])]
+        return {**super().shown(item, call), "tunnels": tunnels}
+
+
+def _online(call: Call) -> list[Item]:
+    return table.newest(call.caller.scope(TUNNELS.path))
+
+
+def _carries(tunnel: Item, labels: dict[str, str]) -> bool:
+    """Whether a tunnel has all the labels, of which there must be one: tunnels of agents have none."""
+    return bool(labels) and labels.items() <= tunnel.body.get("labels", {}).items()
+
+
+TUNNEL_GROUPS = _TunnelGroups(
+    prefix="bkdtg", path="/backends/tunnel_group", items="backends", create=Create, change=Change, make=make
+)

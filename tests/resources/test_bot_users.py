@@ -1,0 +1,285 @@
+"""Bots by their own rules: unique names, for admins only, and keys that work while their bot is active."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import __main__ as entrance
+from chalicelib import ids, operations
+from chalicelib.crypto import public_keys
+from chalicelib.resources.ssh_credentials import find_by_fingerprint
+from chalicelib.storage import aws
+from tests.doors import Answer, Client
+from tests.refusals import assert_invalid, assert_not_found, assert_refused
+from tests.samples import public_key
+
+PATH = "/bot_users"
+NO_ADMIN = "Only an admin may see and change bots."
+NO_BOT = "The bot that owns the API key is inactive or was deleted."
+NAME = "must not be empty nor hold control characters"
+
+
+def uri(bot: Any) -> str:
+    return f"{PATH}/{bot['id']}"
+
+
+def acting(client: Client, bot: Any) -> Client:
+    """The bot, with a key that the client issues to it."""
+    return client.with_token(client.create("/api_keys", {"owner_id": bot["id"]})["token"])
+
+
+def operated(client: Client, name: str, *, admin: bool = False) -> Any:
+    """A bot that the operator made, as the API shows it."""
+    return client.get(f"{PATH}/{operations.add_owner(client.account, 'bot', name, admin=admin).id}").json
+
+
+def assert_taken(answer: Answer) -> None:
+    assert_refused(answer, 409, "conflict", "'name' is in use already.", {"name": "must be one that nothing else uses"})
+
+
+def test_a_bot_is_shown_whole(admin: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy", "active": False, "description": "d", "metadata": "m"})
+    assert created == {
+        "id": created["id"],
+        "uri": f"http://localhost{PATH}/{created['id']}",
+        "created_at": created["created_at"],
+        "description": "d",
+        "metadata": "m",
+        "name": "deploy",
+        "active": False,
+    }
+    assert admin.get(uri(created)).json == created
+    assert admin.get(PATH).json == {"bot_users": [created], "uri": f"http://localhost{PATH}", "next_page_uri": None}
+
+
+@pytest.mark.parametrize("unset", [{}, {"active": None}])
+def test_a_bot_is_active_unless_it_is_said_to_be_inactive(admin: Client, unset: dict[str, Any]) -> None:
+    assert admin.create(PATH, {"name": "deploy", **unset})["active"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("", NAME),
+        ("a\nb", NAME),
+        ("é" * 128, "must be at most 255 bytes of UTF-8"),
+        (None, "must be a string"),
+        (7, "must be a string"),
+    ],
+)
+def test_a_name_is_a_short_text(admin: Client, name: Any, sentence: str) -> None:
+    assert_invalid(admin.post(PATH, {"name": name}), {"name": sentence})
+    assert_invalid(admin.post(PATH, {}), {"name": "is required"})
+
+
+@pytest.mark.parametrize("active", [0, 1, "true", "", []])
+def test_active_is_true_or_false(admin: Client, active: Any) -> None:
+    assert_invalid(admin.post(PATH, {"name": "deploy", "active": active}), {"active": "must be true or false"})
+    created = admin.create(PATH, {"name": "deploy"})
+    assert_invalid(admin.patch(uri(created), {"active": active}), {"active": "must be true or false"})
+
+
+# A name is unique in the account.
+
+
+def test_a_name_is_unique_in_its_account(admin: Client, stranger: Client) -> None:
+    first = admin.create(PATH, {"name": "deploy"})
+    assert_taken(admin.post(PATH, {"name": "deploy"}))
+    assert admin.create(PATH, {"name": "Deploy"})["name"] == "Deploy"
+    assert stranger.create(PATH, {"name": "deploy"})["name"] == "deploy"
+    assert [bot["name"] for bot in admin.all(PATH, "bot_users")] == ["Deploy", first["name"]]
+
+
+def test_a_deleted_bot_releases_its_name(admin: Client) -> None:
+    first = admin.create(PATH, {"name": "deploy"})
+    assert admin.delete(uri(first)).status == 204
+    assert admin.create(PATH, {"name": "deploy"})["id"] != first["id"]
+
+
+def test_a_renamed_bot_takes_the_new_name_and_releases_the_old(admin: Client) -> None:
+    first = admin.create(PATH, {"name": "deploy", "description": "d"})
+    renamed = admin.patch(uri(first), {"name": "release", "metadata": "m"}).json
+    assert renamed == {**first, "name": "release", "metadata": "m"}
+    assert admin.get(uri(first)).json == renamed
+    assert_taken(admin.post(PATH, {"name": "release"}))
+    assert admin.create(PATH, {"name": "deploy"})["name"] == "deploy"
+    assert admin.delete(uri(first)).status == 204
+    assert admin.create(PATH, {"name": "release"})["name"] == "release"
+
+
+def test_a_bot_may_be_renamed_to_the_name_it_has(admin: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    assert admin.patch(uri(created), {"name": "deploy", "active": False}).json == {**created, "active": False}
+    assert_taken(admin.post(PATH, {"name": "deploy"}))
+
+
+def test_a_change_to_a_name_that_is_taken_changes_nothing(admin: Client) -> None:
+    first, second = (admin.create(PATH, {"name": name}) for name in ("deploy", "release"))
+    assert_taken(admin.patch(uri(second), {"name": "deploy", "active": False, "description": "new"}))
+    assert [admin.get(uri(bot)).json for bot in (first, second)] == [first, second]
+
+
+@pytest.mark.parametrize("nothing", [{}, {"name": None}, {"active": None}, {"name": None, "active": None}])
+def test_a_name_and_being_active_stay_unless_a_change_says_what_they_are_to_be(admin: Client, nothing: Any) -> None:
+    created = admin.create(PATH, {"name": "deploy", "active": False})
+    assert admin.patch(uri(created), nothing).json == created
+
+
+def test_a_change_cannot_take_the_name_away(admin: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    assert_invalid(
+        admin.patch(uri(created), {"name": "", "active": 1}), {"name": NAME, "active": "must be true or false"}
+    )
+
+
+def test_renaming_what_is_not_there_is_not_found(admin: Client, stranger: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    assert_not_found(stranger.patch(uri(created), {"name": "mine"}), PATH)
+    assert_not_found(admin.patch(f"{PATH}/{ids.new('bot')}", {"name": "x"}), PATH)
+    assert_not_found(admin.patch(f"{PATH}/x", {"name": "x"}), PATH)
+    assert admin.get(uri(created)).json == created
+    assert stranger.create(PATH, {"name": "mine"})["name"] == "mine"
+
+
+# Bots are for admins, and whether one is an admin is for the operator.
+
+
+def test_only_admins_see_or_change_bots(admin: Client, member: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    bot = acting(admin, created)
+    for client in (member, bot):
+        for address in (uri(created), f"{PATH}/{ids.new('bot')}", f"{PATH}/x"):
+            for method in ("GET", "PATCH", "DELETE"):
+                assert_refused(client.send(method, address), 403, "forbidden", NO_ADMIN)
+            assert_refused(client.patch(address, {"name": "mine"}), 403, "forbidden", NO_ADMIN)
+        assert_refused(client.get(PATH), 403, "forbidden", NO_ADMIN)
+        assert_refused(client.post(PATH, {"name": "mine"}), 403, "forbidden", NO_ADMIN)
+        assert_refused(client.post(PATH, {"name": "deploy"}), 403, "forbidden", NO_ADMIN)
+    assert list(admin.all(PATH, "bot_users")) == [created]
+
+
+def test_the_fields_come_before_the_permission(admin: Client, member: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    assert_invalid(member.post(PATH, {"name": ""}), {"name": NAME})
+    assert_invalid(member.patch(uri(created), {"active": 1}), {"active": "must be true or false"})
+    assert_invalid(member.get(f"{PATH}?limit=0"), {"limit": "must be a whole number from 1 to 100"})
+
+
+def test_nobody_can_make_an_admin_of_a_bot_over_http(admin: Client) -> None:
+    rule = "is not a field here; known: description, metadata, name, active"
+    assert_invalid(admin.post(PATH, {"name": "deploy", "admin": True}), {"admin": rule})
+    created = admin.create(PATH, {"name": "deploy"})
+    assert_invalid(admin.patch(uri(created), {"admin": True}), {"admin": rule})
+    answer = acting(admin, created).post("/api_keys", {"owner_id": admin.user})
+    details = {"owner_id": "must be absent or your own id"}
+    assert_refused(answer, 403, "forbidden", "Only an admin may name another owner.", details)
+
+
+def test_a_bot_that_the_operator_made_is_like_any_other(admin: Client) -> None:
+    made = operated(admin, "ops")
+    assert made == {
+        "id": made["id"],
+        "uri": f"http://localhost{PATH}/{made['id']}",
+        "created_at": made["created_at"],
+        "description": "",
+        "metadata": "",
+        "name": "ops",
+        "active": True,
+    }
+    assert_taken(admin.post(PATH, {"name": "ops"}))
+    assert admin.patch(uri(made), {"name": "deploy"}).json == {**made, "name": "deploy"}
+    assert operated(admin, "ops")["name"] == "ops"
+
+
+def test_a_bot_that_the_operator_made_an_admin_stays_one_and_is_not_shown_as_one(admin: Client) -> None:
+    made = operated(admin, "ops", admin=True)
+    assert "admin" not in made
+    bot = acting(admin, made)
+    assert admin.patch(uri(made), {"name": "chief", "description": "d"}).status == 200
+    assert bot.get(uri(made)).json == {**made, "name": "chief", "description": "d"}
+    assert acting(bot, made).create(PATH, {"name": "other"})["name"] == "other"
+
+
+def test_the_operator_is_told_in_a_sentence_why_a_bot_cannot_be_made(admin: Client) -> None:
+    admin.create(PATH, {"name": "deploy"})
+    with pytest.raises(SystemExit) as taken:
+        entrance.main(["bots", "add", admin.account, "deploy"])
+    assert str(taken.value) == f"The account {admin.account} has a bot of that name."
+    with pytest.raises(SystemExit) as too_long:
+        entrance.main(["bots", "add", admin.account, "x" * 256])
+    assert str(too_long.value) == "The name must be at most 255 bytes of UTF-8."
+    assert [bot["name"] for bot in admin.all(PATH, "bot_users")] == ["deploy"]
+
+
+def test_the_operator_sees_the_bots_that_admins_made(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    created, made = admin.create(PATH, {"name": "deploy"}), operated(admin, "ops", admin=True)
+    entrance.main(["accounts", "list"])
+    listed = capsys.readouterr().out
+    assert f"  {created['id']} deploy\n  {made['id']} ops (admin)\n" in listed
+
+
+# The keys of a bot work while it is active.
+
+
+def test_the_keys_of_a_bot_stop_working_while_it_is_inactive(admin: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    bot = acting(admin, created)
+    assert bot.get("/tunnels").status == 200
+    for active, status in ((False, 401), (True, 200), (False, 401)):
+        assert admin.patch(uri(created), {"active": active}).json["active"] is active
+        assert bot.get("/tunnels").status == status
+    answer = bot.get("/tunnels")
+    assert_refused(answer, 401, "unauthenticated", NO_BOT)
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_the_keys_of_a_deleted_bot_never_work_again(admin: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    bot = acting(admin, created)
+    assert admin.delete(uri(created)).status == 204
+    assert_refused(bot.get("/tunnels"), 401, "unauthenticated", NO_BOT)
+    assert admin.create(PATH, {"name": "deploy"})["id"] != created["id"]
+    assert_refused(bot.get("/tunnels"), 401, "unauthenticated", NO_BOT)
+
+
+def test_a_key_may_be_issued_to_an_inactive_bot_and_works_once_it_is_active(admin: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy", "active": False})
+    bot = acting(admin, created)
+    assert_refused(bot.get("/tunnels"), 401, "unauthenticated", NO_BOT)
+    admin.patch(uri(created), {"active": True})
+    assert bot.get("/tunnels").status == 200
+
+
+def test_no_key_can_be_issued_to_a_deleted_bot(admin: Client) -> None:
+    created = admin.create(PATH, {"name": "deploy"})
+    admin.delete(uri(created))
+    answer = admin.post("/api_keys", {"owner_id": created["id"]})
+    details = {"owner_id": "must be the id of a user or bot of this account"}
+    assert_refused(answer, 400, "unknown_reference", "The owner is not known.", details)
+
+
+def test_a_gateway_finds_the_ssh_credentials_of_a_bot_only_while_it_is_active(admin: Client) -> None:
+    created, key = admin.create(PATH, {"name": "deploy"}), public_key()
+    admin.create("/ssh_credentials", {"public_key": key, "owner_id": created["id"]})
+    for active in (False, True):
+        admin.patch(uri(created), {"active": active})
+        assert bool(find_by_fingerprint(public_keys.fingerprint(key))) is active
+    admin.delete(uri(created))
+    assert find_by_fingerprint(public_keys.fingerprint(key)) is None
+
+
+def test_only_bots_cost_a_second_read_to_let_in(admin: Client) -> None:
+    bot = acting(admin, admin.create(PATH, {"name": "deploy"}))
+    reads: list[str] = []
+    events = aws.client("dynamodb").meta.events
+    events.register(
+        "provide-client-params.dynamodb.GetItem", lambda params, **_: reads.append(params["Key"]["id"]["S"]), "count"
+    )
+    try:
+        assert admin.get("/tunnels").status == 200
+        assert reads == ["claim"]
+        assert bot.get("/tunnels").status == 200
+        assert reads[1] == "claim"
+        assert reads[2].startswith("bot_")
+    finally:
+        events.unregister("provide-client-params.dynamodb.GetItem", unique_id="count")

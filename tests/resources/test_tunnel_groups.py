@@ -1,0 +1,179 @@
+"""Tunnel groups by their own rules: which online tunnels are theirs, and that one look finds them for all groups."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.resources import tunnels
+from chalicelib.resources.tunnels import AgentTunnel, BackendTunnel
+from chalicelib.storage import aws
+from tests.doors import Client
+from tests.refusals import assert_invalid
+
+PATH = "/backends/tunnel_group"
+BASE = "http://localhost"
+
+
+def online(client: Client, labels: Mapping[str, str], lease: int = 600) -> dict[str, str]:
+    """The Ref of a new backend tunnel of the client's account."""
+    tunnel = BackendTunnel(tunnel_session=ids.new("ts"), region="eu", forwards_to="localhost:80", labels=labels)
+    id = tunnels.open_tunnel(client.account, tunnel, lease=lease)
+    return {"id": id, "uri": f"{BASE}/tunnels/{id}"}
+
+
+def agent(client: Client) -> str:
+    tunnel = AgentTunnel(
+        tunnel_session=ids.new("ts"),
+        endpoint=ids.new("ep"),
+        region="eu",
+        proto="https",
+        public_url="https://a.example",
+        forwards_to="localhost:80",
+    )
+    return tunnels.open_tunnel(client.account, tunnel, lease=600)
+
+
+def shown(client: Client, group: Any) -> Any:
+    return client.get(f"{PATH}/{group['id']}").json["tunnels"]
+
+
+@contextmanager
+def queries() -> Iterator[list[str]]:
+    """What was queried meanwhile, by the scope."""
+    seen: list[str] = []
+
+    def note(params: Mapping[str, Any], **_: object) -> None:
+        seen.append(params["ExpressionAttributeValues"][":scope"]["S"])
+
+    events = aws.client("dynamodb").meta.events
+    events.register("provide-client-params.dynamodb.Query", note)
+    try:
+        yield seen
+    finally:
+        events.unregister("provide-client-params.dynamodb.Query", note)
+
+
+def test_a_group_is_shown_whole_with_the_tunnels_that_carry_all_its_labels(admin: Client) -> None:
+    online(admin, {"app": "web"})
+    first = online(admin, {"app": "web", "dc": "north", "rack": "7"})
+    online(admin, {"app": "web", "dc": "south"})
+    second = online(admin, {"dc": "north", "app": "web"})
+    labels = {"app": "web", "dc": "north"}
+    created = admin.create(PATH, {"description": "d", "metadata": "m", "labels": labels})
+    assert created == {
+        "id": created["id"],
+        "uri": f"{BASE}{PATH}/{created['id']}",
+        "created_at": created["created_at"],
+        "description": "d",
+        "metadata": "m",
+        "labels": labels,
+        "tunnels": [second, first],
+    }
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+    assert admin.get(PATH).json == {"backends": [created], "uri": f"{BASE}{PATH}", "next_page_uri": None}
+    assert admin.get(second["uri"].removeprefix(BASE)).json["labels"] == labels
+
+
+def test_tunnels_come_and_go_by_themselves(admin: Client) -> None:
+    group = admin.create(PATH, {"labels": {"app": "web"}})
+    assert group["tunnels"] == []
+    tunnel = online(admin, {"app": "web"})
+    assert shown(admin, group) == [tunnel]
+    tunnels.close_tunnel(admin.account, tunnel["id"])
+    assert shown(admin, group) == []
+
+
+def test_a_tunnel_whose_lease_ran_out_is_in_no_group(admin: Client) -> None:
+    group = admin.create(PATH, {"labels": {"app": "web"}})
+    online(admin, {"app": "web"}, lease=0)
+    assert shown(admin, group) == []
+
+
+def test_labels_are_compared_exactly(admin: Client) -> None:
+    group = admin.create(PATH, {"labels": {"app": "web"}})
+    for labels in ({"App": "web"}, {"app": "Web"}, {"app": "web "}, {"app": ""}, {}):
+        online(admin, labels)
+    assert shown(admin, group) == []
+
+
+def test_tunnels_of_agents_have_no_labels_and_are_in_no_group(admin: Client) -> None:
+    agent(admin)
+    assert admin.create(PATH, {"labels": {"app": "web"}})["tunnels"] == []
+    assert admin.create(PATH, {})["tunnels"] == []
+
+
+@pytest.mark.parametrize("absent", [{}, {"labels": {}}, {"labels": None}])
+def test_a_group_without_labels_has_no_tunnels(admin: Client, absent: dict[str, Any]) -> None:
+    online(admin, {"app": "web"})
+    online(admin, {})
+    created = admin.create(PATH, absent)
+    assert (created["labels"], created["tunnels"]) == ({}, [])
+
+
+def test_no_tunnel_of_another_account_is_in_a_group(admin: Client, stranger: Client) -> None:
+    online(stranger, {"app": "web"})
+    assert admin.create(PATH, {"labels": {"app": "web"}})["tunnels"] == []
+
+
+def test_new_labels_replace_the_old_and_find_other_tunnels(admin: Client) -> None:
+    online(admin, {"app": "web"})
+    other = online(admin, {"dc": "north"})
+    created = admin.create(PATH, {"labels": {"app": "web"}})
+    changed = admin.patch(f"{PATH}/{created['id']}", {"labels": {"dc": "north"}}).json
+    assert changed == {**created, "labels": {"dc": "north"}, "tunnels": [other]}
+    assert admin.get(f"{PATH}/{created['id']}").json == changed
+
+
+@pytest.mark.parametrize("none", [{}, None])
+def test_an_empty_change_of_the_labels_leaves_them(admin: Client, none: Any) -> None:
+    tunnel = online(admin, {"app": "web"})
+    created = admin.create(PATH, {"labels": {"app": "web"}})
+    changed = admin.patch(f"{PATH}/{created['id']}", {"labels": none, "description": "new"}).json
+    assert changed == {**created, "description": "new", "tunnels": [tunnel]}
+
+
+def test_a_list_of_groups_reads_the_tunnels_once(admin: Client) -> None:
+    tunnel = online(admin, {"app": "web"})
+    groups = [admin.create(PATH, {"labels": {"app": "web"}}) for _ in range(5)]
+    with queries() as seen:
+        listed = admin.get(PATH).json["backends"]
+    assert seen == [f"{admin.account}#{PATH}", f"{admin.account}#/tunnels"]
+    assert listed == groups[::-1]
+    assert all(group["tunnels"] == [tunnel] for group in listed)
+
+
+def test_every_bad_label_is_named(admin: Client) -> None:
+    labels = {"": "1", "a\n": "1", "b": "1\0", "c": 1, "d": None, "e" * 256: "1", "f": "é" * 128, "g": "", "h i": "="}
+    name = "must not be empty nor hold control characters"
+    faults = {
+        "labels.": name,
+        "labels.a\n": name,
+        "labels.b": "must not hold control characters",
+        "labels.c": "must be a string",
+        "labels.d": "must be a string",
+        f"labels.{'e' * 193}": "must be at most 255 bytes of UTF-8",
+        "labels.f": "must be at most 255 bytes of UTF-8",
+    }
+    assert_invalid(admin.post(PATH, {"labels": labels}), faults)
+    created = admin.create(PATH, {"labels": {"g": "", "h i": "="}})
+    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"labels": labels}), faults)
+
+
+def test_a_group_has_at_most_50_labels_of_255_bytes(admin: Client) -> None:
+    labels = {f"{number:03}{'k' * 252}": "é" * 127 + "v" for number in range(50)}
+    assert admin.create(PATH, {"labels": labels})["labels"] == labels
+    answer = admin.post(PATH, {"labels": {**labels, "one": "more"}})
+    assert_invalid(answer, {"labels": "must have at most 50 entries"})
+
+
+@pytest.mark.parametrize("labels", [[], "app=web", 1, False])
+def test_labels_are_a_map(admin: Client, labels: Any) -> None:
+    assert_invalid(admin.post(PATH, {"labels": labels}), {"labels": "must be an object"})
+
+
+def test_tunnels_cannot_be_set(admin: Client) -> None:
+    answer = admin.post(PATH, {"labels": {"app": "web"}, "tunnels": []})
+    assert_invalid(answer, {"tunnels": "is not a field here; known: description, metadata, labels"})

@@ -47,9 +47,11 @@ class _HttpsEdges(ModularResource):
         for _ in range(_TRIES):
             table.sweep(_routes(scope, id))
             try:
-                table.delete(scope, id)
+                is_deleted = table.delete(scope, id)
             except Held:
                 continue
+            if not is_deleted:  # but by another meanwhile
+                raise self.missing()
             return
         raise aws.Unavailable("TransactionConflict")
 

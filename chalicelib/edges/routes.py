@@ -15,7 +15,7 @@ from chalicelib.api.modular import ModularResource, make, with_modules
 from chalicelib.api.resource import New
 from chalicelib.storage import table
 from chalicelib.storage.claims import Claim
-from chalicelib.storage.pointers import Pointer
+from chalicelib.storage.pointers import Dangling, Pointer
 
 _EDGES = "/edges/https"
 
@@ -38,6 +38,15 @@ class _Routes(ModularResource):
         self._check_edge(call)
         return super().list_page(call)
 
+    def post(self, call: Call) -> dict[str, Any]:
+        """As any other; an edge that goes meanwhile is not found, as it stands in the path."""
+        try:
+            return super().post(call)
+        except Dangling as dangling:
+            if dangling.pointer.id != call.path["edge_id"]:
+                raise
+            raise self._no_edge() from None
+
     def new(self, call: Call, id: str) -> New:
         self._check_edge(call)
         edge_id = call.path["edge_id"]
@@ -48,7 +57,10 @@ class _Routes(ModularResource):
     def _check_edge(self, call: Call) -> None:
         links.check(self.path, call.path)
         if table.read(call.caller.scope(_EDGES), call.path["edge_id"]) is None:
-            raise NotFound("There is no such edge in this account.")
+            raise self._no_edge()
+
+    def _no_edge(self) -> NotFound:
+        return NotFound("There is no such edge in this account.")
 
 
 def _claims(body: dict[str, Any], call: Call) -> tuple[Claim, ...]:

@@ -88,6 +88,7 @@ def _connect(service: str) -> Any:
     made = session.client(service, config=_CONFIG)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
+    made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
     return made
 
 
@@ -100,6 +101,14 @@ def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, **_: object)
     if received != int(answer.headers.get("Content-Length") or max(received, 1)):
         answer.status_code = 503
         parsed["Error"] = {"Code": "ServiceUnavailable"}
+
+
+def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
+    """Have what only met another transaction retried, as boto3 retries throttling: it takes a conflict for final."""
+    parsed = response[1] if response else {}
+    reasons = {reason.get("Code", "None") for reason in parsed.get("CancellationReasons", ())} - {"None"}
+    if reasons == {"TransactionConflict"} or parsed.get("Error", {}).get("Code") == "TransactionConflictException":
+        parsed["Error"]["Code"] = "TransactionInProgressException"
 
 
 @contextmanager

@@ -1,0 +1,114 @@
+"""Deleting an HTTPS edge takes its routes and modules with it, in steps that can be repeated after a crash."""
+
+from typing import Any
+
+from chalicelib import clock, ids
+from chalicelib.api import accounts
+from chalicelib.storage import aws, table
+from chalicelib.storage.items import Item
+from tests.doors import Client
+from tests.refusals import assert_not_found, assert_refused
+
+EDGES = "/edges/https"
+HOSTPORT = "app.example.com:443"
+UNKNOWN_EDGE = "There is no such edge in this account."
+
+
+def new_edge(client: Client, routes: int = 0) -> tuple[str, list[str]]:
+    """The paths of an edge with a hostport and modules, and of its routes."""
+    edge = client.create(EDGES, {"hostports": [HOSTPORT], "tls_termination": {"min_version": "1.2"}})
+    address = f"{EDGES}/{edge['id']}"
+    modules: dict[str, Any] = {"oauth": {"provider": {"google": {}}}, "user_agent_filter": {}}
+    asked = [{"match_type": "exact_path", "match": f"/{number}", **modules} for number in range(routes)]
+    return address, [f"{address}/routes/{client.create(f'{address}/routes', body)['id']}" for body in asked]
+
+
+def add_routes(client: Client, address: str, count: int) -> None:
+    """Routes as the API stores them, but for their bonds and modules: hundreds of those would take moto long."""
+    scope, edge_id = accounts.scope(client.account, f"{address}/routes"), address.rpartition("/")[2]
+    body = {"created_at": clock.rfc3339(clock.now()), "description": "", "metadata": "", "edge_id": edge_id}
+    for number in range(count):
+        route = {**body, "match_type": "exact_path", "match": f"/many/{number}"}
+        table.create(Item(scope, ids.new("edghtsrt"), route))
+
+
+def left_over(address: str) -> list[str]:
+    """The scopes of all records that have to do with an edge, or with the hostport."""
+    pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+    keys = [(record["scope"]["S"], record["id"]["S"]) for page in pages for record in page["Items"]]
+    edge_id = address.rpartition("/")[2]
+    return [scope for scope, id in keys if edge_id in scope or id == edge_id or HOSTPORT in scope]
+
+
+def test_its_routes_and_modules_go_with_an_edge(admin: Client, stranger: Client) -> None:
+    address, routes = new_edge(admin, routes=3)
+    deleted = admin.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    assert_not_found(admin.get(address), EDGES)
+    assert admin.get(f"{address}/tls_termination").status == 404
+    for route in routes:
+        assert admin.get(route).status == 404
+        assert admin.get(f"{route}/oauth").status == 404
+        assert admin.get(f"{route}/user_agent_filter").status == 404
+    assert left_over(address) == []
+    assert stranger.create(EDGES, {"hostports": [HOSTPORT]})["hostports"] == [HOSTPORT]
+
+
+def test_modules_of_routes_that_were_never_registered_go_too(admin: Client) -> None:
+    address, _ = new_edge(admin)
+    oauth = f"{address}/routes/{ids.new('edghtsrt')}/oauth"
+    admin.put(oauth, {"provider": {"google": {}}})
+    assert admin.delete(address).status == 204
+    assert admin.get(oauth).status == 404
+    assert left_over(address) == []
+
+
+def test_an_edge_of_more_than_a_hundred_routes_can_be_deleted(admin: Client) -> None:
+    address, _ = new_edge(admin, routes=2)
+    add_routes(admin, address, 100)
+    assert len(admin.get(address).json["routes"]) == 102
+    assert admin.delete(address).status == 204
+    assert_not_found(admin.get(address), EDGES)
+    assert left_over(address) == []
+
+
+def test_a_deletion_that_broke_off_can_be_repeated(admin: Client, stranger: Client) -> None:
+    address, routes = new_edge(admin, routes=4)
+    for route in routes[1:3]:  # as far as the crashed one came
+        table.delete(accounts.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
+    shown = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
+    assert shown == [routes[3], routes[0]]
+    assert stranger.post(EDGES, {"hostports": [HOSTPORT]}).status == 409
+    assert admin.delete(address).status == 204
+    assert left_over(address) == []
+    assert_not_found(admin.delete(address), EDGES)
+
+
+def test_no_route_can_be_created_on_a_deleted_edge(admin: Client) -> None:
+    address, routes = new_edge(admin, routes=1)
+    admin.delete(address)
+    asked = {"match_type": "exact_path", "match": "/0"}
+    assert_refused(admin.post(f"{address}/routes", asked), 404, "not_found", UNKNOWN_EDGE)
+    assert admin.patch(routes[0], asked).status == 404
+    assert left_over(address) == []
+
+
+def test_the_routes_of_other_edges_and_accounts_stay(admin: Client, stranger: Client) -> None:
+    address, _ = new_edge(admin, routes=1)
+    kept = []
+    for client in (admin, stranger):
+        other = f"{EDGES}/{client.create(EDGES, {})['id']}"
+        client.create(f"{other}/routes", {"match_type": "exact_path", "match": "/0"})
+        kept.append((client, other, client.get(other).json))
+    assert_not_found(stranger.delete(address), EDGES)
+    assert admin.delete(address).status == 204
+    for client, other, before in kept:
+        assert client.get(other).json == before
+
+
+def test_a_route_and_its_match_go_alone_too(admin: Client) -> None:
+    address, routes = new_edge(admin, routes=2)
+    assert admin.delete(routes[0]).status == 204
+    assert admin.get(f"{routes[0]}/oauth").status == 404
+    assert [route["uri"] for route in admin.get(address).json["routes"]] == [f"http://localhost{routes[1]}"]
+    admin.create(f"{address}/routes", {"match_type": "exact_path", "match": "/0"})

@@ -1,0 +1,161 @@
+"""The three kinds of edges by their own rules: shown whole, and apart. What all kinds share is tested once for all."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import edges
+from chalicelib.api.resource import Resource
+from tests.doors import Client
+from tests.refusals import assert_invalid, assert_not_found, assert_refused
+
+HOSTPORTS = {
+    "/edges/https": ["app.example.com:443", "*.example.org:443"],
+    "/edges/tls": ["app.example.com:443", "*.example.org:443"],
+    "/edges/tcp": ["1.tcp.example.com:12345", "app.example.com:1"],
+}
+UNSET: dict[str, dict[str, Any]] = {
+    "/edges/https": {"terminate_at": "edge", "tls_termination": None, "routes": []},
+    "/edges/tls": {"backend": None, "mutual_tls": None},
+    "/edges/tcp": {"traffic_policy": None},
+}
+KINDS = [kind for kind in edges.ALL if kind.path in HOSTPORTS]
+
+each_edge = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
+
+
+def whole(kind: Resource, edge: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Everything that an edge with these fields shows, given its id and time."""
+    return {
+        "id": edge["id"],
+        "uri": f"http://localhost{kind.path}/{edge['id']}",
+        "created_at": edge["created_at"],
+        "description": "",
+        "metadata": "",
+        "hostports": [],
+        **UNSET[kind.path],
+        **fields,
+    }
+
+
+@each_edge
+def test_an_edge_that_says_nothing_is_shown_whole(admin: Client, kind: Resource) -> None:
+    edge = admin.create(kind.path, {})
+    assert edge == whole(kind, edge)
+    assert edge["id"].startswith(f"{kind.prefix}_")
+
+
+@each_edge
+def test_an_edge_is_created_read_listed_changed_and_deleted(admin: Client, kind: Resource) -> None:
+    fields = {"description": "d", "metadata": '{"a": 1}', "hostports": HOSTPORTS[kind.path]}
+    edge = admin.create(kind.path, fields)
+    shown, address = whole(kind, edge, **fields), f"{kind.path}/{edge['id']}"
+    assert edge == shown
+    assert admin.get(address).json == shown
+    page = {kind.items: [shown], "uri": f"http://localhost{kind.path}", "next_page_uri": None}
+    assert admin.get(kind.path).json == page
+    changed = admin.patch(address, {"description": "new", "hostports": HOSTPORTS[kind.path][1:]})
+    assert (changed.status, changed.json) == (
+        200,
+        {**shown, "description": "new", "hostports": HOSTPORTS[kind.path][1:]},
+    )
+    assert admin.get(address).json == changed.json
+    assert admin.patch(address, {}).json == admin.patch(address, None).json == changed.json
+    deleted = admin.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    for method in ("GET", "PATCH", "DELETE"):
+        assert_not_found(admin.send(method, address), kind.path)
+    assert admin.get(kind.path).json == {**page, kind.items: []}
+
+
+@each_edge
+def test_null_means_unset(admin: Client, kind: Resource) -> None:
+    nothing = dict.fromkeys(["description", "metadata", "hostports", *UNSET[kind.path].keys() - {"routes"}])
+    edge = admin.create(kind.path, nothing)
+    assert edge == whole(kind, edge)
+    full = admin.create(kind.path, {"description": "d", "metadata": "m", "hostports": HOSTPORTS[kind.path]})
+    assert admin.patch(f"{kind.path}/{full['id']}", nothing).json == whole(kind, full)
+
+
+@each_edge
+def test_edges_are_listed_newest_first_and_in_pages(admin: Client, kind: Resource) -> None:
+    made = [admin.create(kind.path, {"description": str(number)}) for number in range(3)]
+    uri = f"http://localhost{kind.path}"
+    first = admin.get(f"{kind.path}?limit=2").json
+    following = f"{uri}?before_id={made[1]['id']}&limit=2"
+    assert first == {kind.items: [made[2], made[1]], "uri": uri, "next_page_uri": following}
+    second = admin.get(following.removeprefix("http://localhost")).json
+    assert second == {kind.items: [made[0]], "uri": uri, "next_page_uri": None}
+
+
+@each_edge
+def test_two_accounts_never_see_each_others_edges(admin: Client, stranger: Client, kind: Resource) -> None:
+    mine, theirs = admin.create(kind.path, {}), stranger.create(kind.path, {})
+    assert [edge["id"] for edge in admin.get(kind.path).json[kind.items]] == [mine["id"]]
+    assert [edge["id"] for edge in stranger.get(kind.path).json[kind.items]] == [theirs["id"]]
+    address = f"{kind.path}/{mine['id']}"
+    for method, body in (("GET", None), ("PATCH", {"description": "x"}), ("DELETE", None)):
+        assert_not_found(stranger.send(method, address, body), kind.path)
+    assert admin.get(address).json == mine
+
+
+@each_edge
+def test_an_edge_of_one_kind_is_no_edge_of_another(admin: Client, kind: Resource) -> None:
+    id = admin.create(kind.path, {})["id"]
+    for other in KINDS:
+        if other is not kind:
+            assert_not_found(admin.get(f"{other.path}/{id}"), other.path)
+
+
+@each_edge
+def test_an_edge_takes_only_its_own_modules(admin: Client, kind: Resource) -> None:
+    strange = {name: None for other in KINDS for name in UNSET[other.path] if name not in UNSET[kind.path]}
+    known = ", ".join(
+        ["description", "metadata", "hostports", *(name for name in UNSET[kind.path] if name != "routes")]
+    )
+    faults = dict.fromkeys(strange, f"is not a field here; known: {known}")
+    answer = admin.post(kind.path, strange)
+    assert (answer.status, answer.json["details"]) == (
+        400,
+        {**faults, "operation_id": answer.headers["operation-id"]},
+    )
+    assert admin.get(kind.path).json[kind.items] == []
+
+
+def test_routes_are_not_set_with_their_edge(admin: Client) -> None:
+    rule = "is not a field here; known: description, metadata, hostports, terminate_at, tls_termination"
+    assert_invalid(admin.post("/edges/https", {"routes": []}), {"routes": rule})
+
+
+def test_where_tls_ends_is_one_of_two(admin: Client) -> None:
+    for unset in (None, "", "edge"):
+        assert admin.create("/edges/https", {"terminate_at": unset})["terminate_at"] == "edge"
+    edge = admin.create("/edges/https", {"terminate_at": "upstream"})
+    assert edge["terminate_at"] == "upstream"
+    rule = "must be one of 'edge' or 'upstream'"
+    assert_invalid(admin.post("/edges/https", {"terminate_at": "agent"}), {"terminate_at": rule})
+    address = f"/edges/https/{edge['id']}"
+    assert_invalid(admin.patch(address, {"terminate_at": "agent"}), {"terminate_at": rule})
+    assert admin.get(address).json == edge
+    assert admin.patch(address, {"terminate_at": None}).json == {**edge, "terminate_at": "edge"}
+
+
+def test_an_edge_that_only_modules_know_is_no_edge(admin: Client) -> None:
+    edge = admin.create("/edges/tls", {})
+    address = f"/edges/tls/{edge['id']}"
+    admin.delete(address)
+    assert admin.put(f"{address}/backend", {}).status == 200
+    for method in ("GET", "PATCH", "DELETE"):
+        assert_not_found(admin.send(method, address), "/edges/tls")
+    assert_not_found(admin.patch(address, {"description": "x"}), "/edges/tls")
+    assert admin.get("/edges/tls").json["tls_edges"] == []
+    assert admin.get(f"{address}/backend").json == {"enabled": True, "backend": None}
+
+
+def test_who_is_not_an_admin_may_do_all_of_it_too(member: Client, nobody: Client) -> None:
+    for kind in KINDS:
+        edge = member.create(kind.path, {})
+        assert member.patch(f"{kind.path}/{edge['id']}", {"metadata": "m"}).json == {**edge, "metadata": "m"}
+        answer = nobody.get(f"{kind.path}/{edge['id']}")
+        assert_refused(answer, 401, "unauthenticated", answer.json["msg"])
+        assert member.delete(f"{kind.path}/{edge['id']}").status == 204

@@ -1,0 +1,140 @@
+"""Hostports of edges: their form, and that no two edges in the service have one at the same time."""
+
+from typing import Any
+
+import pytest
+
+from tests.doors import Answer, Client
+from tests.refusals import assert_invalid, assert_refused
+
+KINDS = ["/edges/https", "/edges/tls", "/edges/tcp"]
+ON_443 = "must be of the form host:443, for example app.example.com:443"
+ON_ANY = "must be of the form host:port, for example app.example.com:443"
+HOSTPORT = "app.example.com:443"
+
+each_path = pytest.mark.parametrize("path", KINDS)
+NEXT = dict(zip(KINDS, [*KINDS[1:], KINDS[0]], strict=True))
+
+
+def assert_taken(answer: Answer, place: int = 0) -> None:
+    field = f"hostports.{place}"
+    rule = "must be one that nothing else uses"
+    assert_refused(answer, 409, "conflict", f"'{field}' is in use already.", {field: rule})
+
+
+def address(path: str, edge: dict[str, Any]) -> str:
+    return f"{path}/{edge['id']}"
+
+
+@each_path
+def test_a_hostport_is_a_domain_and_a_port(admin: Client, path: str) -> None:
+    hosts = ["example.com", "a.b.c.example.com", "*.example.com", "xn--mnchen-3ya.de", "1.tcp.example.com", "a-b.io"]
+    hostports = [f"{host}:443" for host in hosts]
+    assert admin.create(path, {"hostports": hostports})["hostports"] == hostports
+
+
+@pytest.mark.parametrize("path", KINDS[:2])
+def test_https_and_tls_edges_listen_on_443(admin: Client, path: str) -> None:
+    others = [f"example.com:{port}" for port in ("80", "8443", "0443", "44", "4433", "")]
+    faults = {f"hostports.{place}": ON_443 for place, _ in enumerate(others)}
+    assert_invalid(admin.post(path, {"hostports": [*others, HOSTPORT]}), faults)
+    edge = admin.create(path, {"hostports": [HOSTPORT]})
+    assert_invalid(admin.patch(address(path, edge), {"hostports": others}), faults)
+    assert admin.get(address(path, edge)).json == edge
+
+
+def test_tcp_edges_listen_on_any_port(admin: Client) -> None:
+    hostports = [f"example.com:{port}" for port in (1, 22, 443, 12345, 65535)]
+    assert admin.create("/edges/tcp", {"hostports": hostports})["hostports"] == hostports
+
+
+def test_a_port_is_a_plain_number_up_to_65535(admin: Client) -> None:
+    ports = ["0", "00", "022", "-1", "+1", "1.0", "1e3", "x", "", " 1", "1000000", "٤", "65536", "99999"]
+    rules = [ON_ANY] * 12 + ["must have a port from 1 to 65535"] * 2
+    answer = admin.post("/edges/tcp", {"hostports": [f"example.com:{port}" for port in ports]})
+    assert_invalid(answer, {f"hostports.{place}": rule for place, rule in enumerate(rules)})
+
+
+@each_path
+def test_what_is_no_hostport_is_named(admin: Client, path: str) -> None:
+    bad = ["", "example.com", ":443", "localhost:443", "10.0.0.1:443", "https://a.io:443", "a..io:443", "-a.io:443"]
+    bad += ["a*.example.com:443", "*.*.example.com:443", "*:443", "a_b.io:443", "é.io:443", f"{'a' * 64}.io:443"]
+    form = ON_ANY if path == "/edges/tcp" else ON_443
+    answer = admin.post(path, {"hostports": bad})
+    assert_invalid(answer, {f"hostports.{place}": form for place, _ in enumerate(bad)})
+    answer = admin.post(path, {"hostports": [443, None]})
+    assert_invalid(answer, {"hostports.0": "must be a string", "hostports.1": "must be a string"})
+    assert_invalid(admin.post(path, {"hostports": HOSTPORT}), {"hostports": "must be an array"})
+
+
+@each_path
+def test_hostports_are_kept_in_lower_case_and_in_their_order(admin: Client, path: str) -> None:
+    edge = admin.create(path, {"hostports": ["B.Example.COM:443", "A.example.com:443"]})
+    assert edge["hostports"] == ["b.example.com:443", "a.example.com:443"]
+    assert admin.get(address(path, edge)).json == edge
+    changed = admin.patch(address(path, edge), {"hostports": ["A.EXAMPLE.com:443", "b.example.com:443"]})
+    assert changed.json == {**edge, "hostports": ["a.example.com:443", "b.example.com:443"]}
+
+
+@each_path
+def test_the_hostports_of_an_edge_are_distinct_and_at_most_twenty(admin: Client, path: str) -> None:
+    answer = admin.post(path, {"hostports": [HOSTPORT, HOSTPORT.upper()]})
+    assert_invalid(answer, {"hostports": "must not name a hostport twice"})
+    many = [f"a{number}.example.com:443" for number in range(21)]
+    assert_invalid(admin.post(path, {"hostports": many}), {"hostports": "must have at most 20 entries"})
+    assert admin.create(path, {"hostports": many[:20]})["hostports"] == many[:20]
+
+
+@pytest.mark.parametrize(("path", "other"), [*NEXT.items(), *zip(KINDS, KINDS, strict=True)])
+def test_a_hostport_is_held_by_one_edge_of_the_whole_service(
+    admin: Client, stranger: Client, path: str, other: str
+) -> None:
+    edge = admin.create(path, {"hostports": [HOSTPORT]})
+    for client in (admin, stranger):
+        assert_taken(client.post(other, {"hostports": ["new.example.com:443", HOSTPORT.upper()]}), place=1)
+        mine = client.create(other, {"hostports": ["own.example.com:443"]})
+        assert_taken(client.patch(address(other, mine), {"hostports": [HOSTPORT], "description": "new"}))
+        assert client.get(address(other, mine)).json == mine
+        client.delete(address(other, mine))
+    stranger.create(other, {"hostports": ["new.example.com:443"]})  # which the refused creations did not keep
+    assert admin.get(address(path, edge)).json == edge
+
+
+@pytest.mark.parametrize(("path", "other"), NEXT.items())
+def test_a_deleted_edge_releases_its_hostports(admin: Client, stranger: Client, path: str, other: str) -> None:
+    edge = admin.create(path, {"hostports": [HOSTPORT, "b.example.com:443"]})
+    admin.delete(address(path, edge))
+    assert stranger.create(other, {"hostports": [HOSTPORT]})["hostports"] == [HOSTPORT]
+
+
+@each_path
+def test_a_changed_edge_releases_what_it_leaves_and_holds_what_it_takes(
+    admin: Client, stranger: Client, path: str
+) -> None:
+    a, b, c = (f"{name}.example.com:443" for name in "abc")
+    edge = admin.create(path, {"hostports": [a, b]})
+    assert admin.patch(address(path, edge), {"hostports": [b, c]}).json == {**edge, "hostports": [b, c]}
+    assert stranger.create(path, {"hostports": [a]})["hostports"] == [a]
+    for taken in (b, c):
+        assert_taken(stranger.post(path, {"hostports": [taken]}))
+    assert admin.patch(address(path, edge), {"hostports": []}).json == {**edge, "hostports": []}
+    assert stranger.create(path, {"hostports": [b, c]})["hostports"] == [b, c]
+
+
+@each_path
+def test_a_refused_change_leaves_everything_as_it_was(admin: Client, stranger: Client, path: str) -> None:
+    a, b, c = (f"{name}.example.com:443" for name in "abc")
+    edge = admin.create(path, {"hostports": [a], "description": "d"})
+    stranger.create(path, {"hostports": [b]})
+    assert_taken(admin.patch(address(path, edge), {"hostports": [c, b], "description": "new"}), place=1)
+    assert admin.get(address(path, edge)).json == edge
+    assert stranger.create(path, {"hostports": [c]})["hostports"] == [c]
+    assert_taken(stranger.post(path, {"hostports": [a]}))
+
+
+@each_path
+def test_a_change_of_something_else_keeps_the_hostports(admin: Client, stranger: Client, path: str) -> None:
+    edge = admin.create(path, {"hostports": [HOSTPORT]})
+    assert admin.patch(address(path, edge), {"metadata": "m"}).json == {**edge, "metadata": "m"}
+    assert admin.patch(address(path, edge), {"hostports": [HOSTPORT]}).json == {**edge, "metadata": "m"}
+    assert_taken(stranger.post(path, {"hostports": [HOSTPORT]}))

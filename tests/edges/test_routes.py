@@ -1,0 +1,199 @@
+"""Routes of HTTPS edges by their own rules; what all kinds of resources share is tested once for all of them."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from tests.doors import Answer, Client
+from tests.refusals import assert_invalid, assert_not_found, assert_refused
+
+EDGES = "/edges/https"
+ROUTES = "/edges/https/{edge_id}/routes"
+MATCH = "must be a path: it starts with a slash and holds no space"
+UNKNOWN_EDGE = "There is no such edge in this account."
+
+
+def new_edge(client: Client) -> str:
+    """The path of the routes of a fresh edge."""
+    return f"{EDGES}/{client.create(EDGES, {})['id']}/routes"
+
+
+def new_route(client: Client, path: str, match: str = "/", match_type: str = "path_prefix", **fields: Any) -> Any:
+    return client.create(path, {"match_type": match_type, "match": match, **fields})
+
+
+def assert_taken(answer: Answer) -> None:
+    rule = {"match": "must be one that nothing else uses"}
+    assert_refused(answer, 409, "conflict", "'match' is in use already.", rule)
+
+
+def test_a_route_is_created_read_listed_changed_and_deleted(admin: Client) -> None:
+    path = new_edge(admin)
+    route = new_route(admin, path, "/api", description="d", metadata="m")
+    address = f"{path}/{route['id']}"
+    shown = {
+        "id": route["id"],
+        "uri": f"http://localhost{address}",
+        "created_at": route["created_at"],
+        "description": "d",
+        "metadata": "m",
+        "match_type": "path_prefix",
+        "match": "/api",
+        "edge_id": path.split("/")[3],
+        "oauth": None,
+        "user_agent_filter": None,
+    }
+    assert route == shown
+    assert route["id"].startswith("edghtsrt_")
+    assert admin.get(address).json == shown
+    page = {"routes": [shown], "uri": f"http://localhost{path}", "next_page_uri": None}
+    assert admin.get(path).json == page
+    changed = admin.patch(address, {"match_type": "exact_path", "match": "/v2", "metadata": None})
+    shown |= {"match_type": "exact_path", "match": "/v2", "metadata": ""}
+    assert (changed.status, changed.json) == (200, shown)
+    assert admin.get(address).json == shown
+    deleted = admin.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    for method in ("GET", "PATCH", "DELETE"):
+        assert_not_found(admin.send(method, address), ROUTES)
+    assert admin.get(path).json == {**page, "routes": []}
+
+
+def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) -> None:
+    edge = admin.create(EDGES, {})
+    address = f"{EDGES}/{edge['id']}"
+    assert edge["routes"] == []
+    modules = {"user_agent_filter": {"enabled": True, "allow": [], "deny": ["bot"]}}
+    routes = [new_route(admin, f"{address}/routes", f"/{name}", **modules) for name in "abc"]
+    shown = {**edge, "routes": routes[::-1]}
+    assert admin.get(address).json == shown
+    assert admin.get(EDGES).json["https_edges"] == [shown]
+    assert admin.patch(address, {"description": "d"}).json == {**shown, "description": "d"}
+    admin.delete(f"{address}/routes/{routes[1]['id']}")
+    assert admin.get(address).json == {**shown, "description": "d", "routes": [routes[2], routes[0]]}
+
+
+@pytest.mark.parametrize("match_type", ["exact_path", "path_prefix"])
+def test_a_route_matches_a_path_or_its_beginning(admin: Client, match_type: str) -> None:
+    path = new_edge(admin)
+    for match in ("/", "/api/v1", "/a//b", "/%20", "/~user/!$&'()*+,;=:@", "/" + "x" * 1023):
+        route = new_route(admin, path, match, match_type)
+        assert (route["match_type"], route["match"]) == (match_type, match)
+
+
+def test_a_match_that_is_no_path_is_refused(admin: Client) -> None:
+    path = new_edge(admin)
+    route = new_route(admin, path)
+    for match in ("", "api", "/a b", " /", "/é", "/a\n", "*", "http://a/"):
+        assert_invalid(admin.post(path, {"match_type": "exact_path", "match": match}), {"match": MATCH})
+        assert_invalid(admin.patch(f"{path}/{route['id']}", {"match": match}), {"match": MATCH})
+    assert admin.get(path).json["routes"] == [route]
+
+
+def test_a_match_is_at_most_1024_bytes(admin: Client) -> None:
+    answer = admin.post(new_edge(admin), {"match_type": "exact_path", "match": "/" + "x" * 1024})
+    assert_invalid(answer, {"match": "must be at most 1024 bytes of UTF-8"})
+
+
+def test_a_route_needs_both_of_its_fields(admin: Client) -> None:
+    path = new_edge(admin)
+    assert_invalid(admin.post(path, {}), {"match_type": "is required", "match": "is required"})
+    one_of = "must be one of 'exact_path' or 'path_prefix'"
+    for match_type in ("regex", "", None, 1):
+        answer = admin.post(path, {"match_type": match_type, "match": None})
+        assert_invalid(answer, {"match_type": one_of, "match": "must be a string"})
+    route = new_route(admin, path)
+    answer = admin.patch(f"{path}/{route['id']}", {"match_type": None, "match": None})
+    assert_invalid(answer, {"match_type": one_of, "match": "must be a string"})
+
+
+def test_no_edge_has_two_routes_that_match_the_same(admin: Client) -> None:
+    path = new_edge(admin)
+    route = new_route(admin, path, "/a", "exact_path")
+    assert_taken(admin.post(path, {"match_type": "exact_path", "match": "/a"}))
+    new_route(admin, path, "/a", "path_prefix")
+    new_route(admin, path, "/A", "exact_path")
+    admin.delete(f"{path}/{route['id']}")
+    new_route(admin, path, "/a", "exact_path")
+
+
+def test_other_edges_and_accounts_may_match_the_same(admin: Client, stranger: Client) -> None:
+    for client in (admin, admin, stranger):
+        path = new_edge(client)
+        route = new_route(client, path, "/a")
+        assert client.get(path).json["routes"] == [route]
+
+
+def test_a_changed_route_moves_its_match(admin: Client) -> None:
+    path = new_edge(admin)
+    route = new_route(admin, path, "/a", "exact_path")
+    address = f"{path}/{route['id']}"
+    assert admin.patch(address, {"match_type": "path_prefix"}).json == {**route, "match_type": "path_prefix"}
+    other = new_route(admin, path, "/a", "exact_path")
+    assert_taken(admin.patch(address, {"match_type": "exact_path", "description": "new"}))
+    assert admin.get(address).json == {**route, "match_type": "path_prefix"}
+    assert admin.patch(address, {"match": "/b"}).json == {**route, "match_type": "path_prefix", "match": "/b"}
+    assert admin.patch(f"{path}/{other['id']}", {"match_type": "path_prefix"}).status == 200
+    assert_taken(admin.patch(address, {"match": "/a"}))
+    assert admin.patch(address, {"match": "/a", "match_type": "exact_path"}).json == route
+
+
+def test_a_change_of_something_else_keeps_the_match(admin: Client) -> None:
+    path = new_edge(admin)
+    route = new_route(admin, path, "/a")
+    assert admin.patch(f"{path}/{route['id']}", {"match": "/a", "metadata": "m"}).json == {**route, "metadata": "m"}
+    assert_taken(admin.post(path, {"match_type": "path_prefix", "match": "/a"}))
+
+
+def test_the_edge_of_a_route_is_the_one_in_its_path(admin: Client) -> None:
+    path = new_edge(admin)
+    known = "description, metadata, match_type, match, oauth, user_agent_filter"
+    rule = f"is not a field here; known: {known}"
+    asked = {"match_type": "exact_path", "match": "/", "edge_id": ids.new("edghts")}
+    assert_invalid(admin.post(path, asked), {"edge_id": rule})
+    route = new_route(admin, path)
+    assert_invalid(admin.patch(f"{path}/{route['id']}", {"edge_id": asked["edge_id"]}), {"edge_id": rule})
+
+
+def test_an_edge_that_is_not_known_has_no_routes(admin: Client, stranger: Client) -> None:
+    gone = new_edge(admin)
+    admin.delete(gone.removesuffix("/routes"))
+    for path in (gone, f"{EDGES}/{ids.new('edghts')}/routes", new_edge(stranger)):
+        assert_refused(admin.post(path, {"match_type": "exact_path", "match": "/"}), 404, "not_found", UNKNOWN_EDGE)
+        assert_refused(admin.get(path), 404, "not_found", UNKNOWN_EDGE)
+        assert_not_found(admin.get(f"{path}/{ids.new('edghtsrt')}"), ROUTES)
+
+
+def test_an_edge_id_of_another_form_is_not_found(admin: Client) -> None:
+    for edge_id in ("edghts_short", ids.new("edgtls"), "x", "%20"):
+        path = f"{EDGES}/{edge_id}/routes"
+        assert_not_found(admin.get(path), EDGES)
+        assert_not_found(admin.post(path, {"match_type": "exact_path", "match": "/"}), EDGES)
+        for method in ("GET", "PATCH", "DELETE"):
+            assert_not_found(admin.send(method, f"{path}/{ids.new('edghtsrt')}"), EDGES)
+
+
+def test_a_route_of_another_edge_is_not_found(admin: Client) -> None:
+    path, other = new_edge(admin), new_edge(admin)
+    route = new_route(admin, path)
+    for method, body in (("GET", None), ("PATCH", {"match": "/x"}), ("DELETE", None)):
+        assert_not_found(admin.send(method, f"{other}/{route['id']}", body), ROUTES)
+    assert admin.get(f"{path}/{route['id']}").json == route
+    assert admin.get(other).json["routes"] == []
+
+
+def test_two_accounts_never_see_each_others_routes(admin: Client, stranger: Client) -> None:
+    path, theirs = new_edge(admin), new_edge(stranger)
+    route = new_route(admin, path)
+    for address in (f"{path}/{route['id']}", f"{theirs}/{route['id']}"):
+        for method, body in (("GET", None), ("PATCH", {"match": "/x"}), ("DELETE", None)):
+            assert_not_found(stranger.send(method, address, body), ROUTES)
+    assert stranger.get(theirs).json["routes"] == []
+    assert admin.get(path).json["routes"] == [route]
+
+
+def test_routes_are_listed_in_pages(admin: Client) -> None:
+    path = new_edge(admin)
+    routes = [new_route(admin, path, f"/{number}") for number in range(3)]
+    assert list(admin.all(path, "routes", limit=2)) == routes[::-1]

@@ -1,0 +1,109 @@
+"""Two valid examples of every module: the lines a new module adds, for the tests of the conventions to cover it."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from chalicelib import edges, ids, modules
+from chalicelib.api.module import Module
+from tests.doors import Client
+from tests.samples import Collection
+
+BASE_URL = "http://localhost"
+AUTHORITIES = [ids.new("ca") for _ in range(2)]
+BACKEND = ids.new("bkdwd")
+POLICY = json.dumps({"inbound": [{"name": "n", "expressions": ["true"], "actions": [{"type": "deny"}]}]}, indent=1)
+NO_PROVIDER = dict.fromkeys(("github", "facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon"))
+PROVIDER = {"client_id": "", "client_secret": "", "scopes": [], "email_addresses": [], "email_domains": []}
+GITHUB = {
+    "client_id": "an app",
+    "client_secret": "hunter2",
+    "scopes": ["read:org", "user:email"],
+    "email_addresses": ["ada@example.com"],
+    "email_domains": ["example.com"],
+    "teams": ["acme/ops"],
+    "organizations": ["acme"],
+}
+DURATIONS = {"inactivity_timeout": 1, "maximum_duration": 2, "auth_check_interval": 3}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a client sends, and what the module is then."""
+
+    asked: dict[str, Any]
+    shown: dict[str, Any]
+
+
+def ref(path: str, id: str) -> dict[str, str]:
+    """A Ref object, as the door in this process shows it."""
+    return {"id": id, "uri": f"{BASE_URL}{path}/{id}"}
+
+
+_OAUTH = {"options_passthrough": True, "cookie_prefix": "acme.", **DURATIONS}
+_NO_OAUTH = {"options_passthrough": False, "cookie_prefix": "service.", **dict.fromkeys(DURATIONS, 0)}
+
+# By the module's path: an example that sets every field, and one that sets as few as may be.
+SAMPLES: dict[str, tuple[Sample, Sample]] = {
+    "/edges/https/{edge_id}/routes/{id}/oauth": (
+        Sample(
+            {"enabled": False, "provider": {"github": GITHUB}, **_OAUTH},
+            {"enabled": False, "provider": {**NO_PROVIDER, "github": GITHUB}, **_OAUTH},
+        ),
+        Sample(
+            {"provider": {"google": {}}},
+            {"enabled": True, "provider": {**NO_PROVIDER, "google": PROVIDER}, **_NO_OAUTH},
+        ),
+    ),
+    "/edges/https/{edge_id}/routes/{id}/user_agent_filter": (
+        Sample(
+            {"enabled": False, "allow": ["^Mozilla/"], "deny": ["(?i)bot"]},
+            {"enabled": False, "allow": ["^Mozilla/"], "deny": ["(?i)bot"]},
+        ),
+        Sample({}, {"enabled": True, "allow": [], "deny": []}),
+    ),
+    "/edges/tls/{id}/backend": (
+        Sample(
+            {"enabled": False, "backend_id": BACKEND},
+            {"enabled": False, "backend": ref("/backends/weighted", BACKEND)},
+        ),
+        Sample({}, {"enabled": True, "backend": None}),
+    ),
+    "/edges/tcp/{id}/traffic_policy": (
+        Sample({"enabled": False, "value": POLICY}, {"enabled": False, "value": POLICY}),
+        Sample({"value": "{}"}, {"enabled": True, "value": "{}"}),
+    ),
+    "/edges/tls/{id}/mutual_tls": (
+        Sample(
+            {"enabled": False, "certificate_authority_ids": AUTHORITIES},
+            {"enabled": False, "certificate_authorities": [ref("/certificate_authorities", id) for id in AUTHORITIES]},
+        ),
+        Sample(
+            {"certificate_authority_ids": AUTHORITIES[1:]},
+            {"enabled": True, "certificate_authorities": [ref("/certificate_authorities", AUTHORITIES[1])]},
+        ),
+    ),
+    "/edges/https/{edge_id}/tls_termination": (
+        Sample(
+            {"enabled": False, "terminate_at": "edge", "min_version": "1.3"},
+            {"enabled": False, "terminate_at": "edge", "min_version": "1.3"},
+        ),
+        Sample({}, {"enabled": True, "terminate_at": "edge", "min_version": None}),
+    ),
+}
+
+each_module = pytest.mark.parametrize("module", modules.ALL, ids=lambda module: module.path)
+
+
+def anywhere(module: Module) -> str:
+    """The module's path on an edge or route that no account has registered."""
+    holder = next(kind for kind in edges.ALL if kind.one == module.home)
+    return module.path.format(**{"edge_id": ids.new("edghts"), holder.variable: ids.new(holder.prefix)})
+
+
+def on_a_holder(client: Client, module: Module) -> str:
+    """The module's path on a fresh edge or route of the client's account."""
+    holder = next(kind for kind in edges.ALL if kind.one == module.home)
+    return f"{Collection.of(client, holder).one()['uri'].removeprefix(BASE_URL)}/{module.name}"

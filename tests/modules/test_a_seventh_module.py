@@ -1,0 +1,97 @@
+"""What a seventh module takes: one class and one line, as the file and the line in `modules` would have them."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated
+
+import pytest
+from chalice.app import Chalice
+from pydantic import Field
+
+from chalicelib import edges, ids, modules
+from chalicelib.api import endpoints, middleware
+from chalicelib.api.fields import Domain
+from chalicelib.api.modular import with_modules
+from chalicelib.api.module import Enabled, Module
+from chalicelib.edges import tcp
+from chalicelib.edges.tcp import TCP_EDGES
+from tests.doors import Client, InProcess
+from tests.refusals import assert_invalid, assert_refused
+
+
+class DomainPolicy(Enabled):
+    domains: Annotated[list[Domain], Field(max_length=3)] = []
+
+
+DOMAIN_POLICY = Module(path="/edges/tcp/{id}/domain_policy", shape=DomainPolicy)
+
+
+@pytest.fixture
+def client(admin: Client) -> Iterator[Client]:
+    """The admin at an app that offers TCP edges and, beside their own modules, the seventh."""
+    its_modules = (*modules.at(TCP_EDGES.one), DOMAIN_POLICY)
+    shape = with_modules(tcp.Edge, its_modules)
+    logger = logging.getLogger("tunnel_edge")
+    handlers, level = logger.handlers, logger.level
+    app = Chalice(app_name="throw-away", configure_logs=False)
+    middleware.wrap(app)
+    endpoints.serve(app, [replace(TCP_EDGES, modules=its_modules, create=shape, change=shape), *its_modules])
+    yield replace(admin, door=InProcess(app))
+    logger.handlers = handlers
+    logger.setLevel(level)
+
+
+def test_every_edge_and_route_has_the_modules_whose_path_says_so() -> None:
+    for kind in edges.ALL:
+        its_own = tuple(module for module in modules.ALL if module.path == f"{kind.one}/{module.name}")
+        assert its_own == modules.at(kind.one) == kind.modules
+    assert {module for kind in edges.ALL for module in kind.modules} == {*modules.ALL}
+
+
+def test_it_is_put_read_and_deleted(client: Client) -> None:
+    address = f"/edges/tcp/{ids.new('edgtcp')}/domain_policy"
+    shown = {"enabled": True, "domains": ["a.example.com"]}
+    put = client.put(address, {"domains": ["a.example.com"]})
+    assert (put.status, put.json) == (200, shown)
+    read = client.get(address)
+    assert (read.status, read.json) == (200, shown)
+    assert client.put(address, None).json == {"enabled": True, "domains": []}
+    deleted = client.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    assert_refused(client.get(address), 404, "not_found", "The module domain_policy is not set there.")
+
+
+def test_it_is_checked_like_any_other(client: Client) -> None:
+    answer = client.put(f"/edges/tcp/{ids.new('edgtcp')}/domain_policy", {"domains": ["x"], "colour": "red"})
+    rule = "is not a field here; known: enabled, domains"
+    assert_invalid(answer, {"domains.0": "must be a domain, for example example.com", "colour": rule})
+
+
+def test_its_edge_shows_it_inline(client: Client, admin: Client) -> None:
+    edge = client.create("/edges/tcp", {})
+    assert edge == {
+        "id": edge["id"],
+        "uri": f"http://localhost/edges/tcp/{edge['id']}",
+        "created_at": edge["created_at"],
+        "description": "",
+        "metadata": "",
+        "hostports": [],
+        "traffic_policy": None,
+        "domain_policy": None,
+    }
+    address, policy = f"/edges/tcp/{edge['id']}", {"enabled": False, "domains": ["a.example.com"]}
+    client.put(f"{address}/domain_policy", policy)
+    assert client.get(address).json == {**edge, "domain_policy": policy}
+    assert client.get("/edges/tcp").json["tcp_edges"] == [{**edge, "domain_policy": policy}]
+    assert "domain_policy" not in admin.get(address).json
+
+
+def test_it_can_be_set_and_unset_with_its_edge(client: Client) -> None:
+    edge = client.create("/edges/tcp", {"domain_policy": {"domains": ["a.example.com"]}})
+    address = f"/edges/tcp/{edge['id']}"
+    assert client.get(f"{address}/domain_policy").json == {"enabled": True, "domains": ["a.example.com"]}
+    answer = client.patch(address, {"domain_policy": {"domains": [1]}})
+    assert_invalid(answer, {"domain_policy.domains.0": "must be a string"})
+    assert client.patch(address, {"domain_policy": None}).json == {**edge, "domain_policy": None}
+    assert client.get(f"{address}/domain_policy").status == 404

@@ -1,0 +1,165 @@
+"""What all modules have in common (SPEC 2.9, 4.8): replaced, read and deleted whole, on edges known or not."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import edges, ids, modules
+from chalicelib.api.module import Module
+from tests.doors import Answer, Client
+from tests.modules.samples import SAMPLES, anywhere, each_module, on_a_holder
+from tests.refusals import NO_TOKEN, assert_invalid, assert_not_found, assert_refused
+
+
+def assert_unset(answer: Answer, module: Module) -> None:
+    assert_refused(answer, 404, "not_found", f"The module {module.name} is not set there.")
+
+
+def test_every_module_has_samples_and_stands_on_an_edge_or_route() -> None:
+    assert {module.path for module in modules.ALL} == SAMPLES.keys(), "add lines to tests/modules/samples.py"
+    assert {module.home for module in modules.ALL} <= {kind.one for kind in edges.ALL}
+
+
+@each_module
+def test_a_module_is_put_read_and_deleted_whole(admin: Client, module: Module) -> None:
+    full, _ = SAMPLES[module.path]
+    for address in (anywhere(module), on_a_holder(admin, module)):
+        put = admin.put(address, full.asked)
+        assert (put.status, put.json) == (200, full.shown)
+        assert put.headers["content-type"] == "application/json"
+        read = admin.get(address)
+        assert (read.status, read.json) == (200, full.shown)
+        deleted = admin.delete(address)
+        assert (deleted.status, deleted.text) == (204, "")
+        assert_unset(admin.get(address), module)
+        assert_unset(admin.delete(address), module)
+
+
+@each_module
+def test_a_replaced_module_keeps_nothing_of_what_it_was(admin: Client, module: Module) -> None:
+    address, (full, least) = anywhere(module), SAMPLES[module.path]
+    admin.put(address, full.asked)
+    assert admin.put(address, least.asked).json == least.shown
+    assert admin.get(address).json == least.shown
+
+
+@each_module
+def test_a_module_is_enabled_unless_it_says_otherwise(admin: Client, module: Module) -> None:
+    address, asked = anywhere(module), SAMPLES[module.path][1].asked
+    for sent, kept in (({}, True), ({"enabled": None}, True), ({"enabled": False}, False), ({"enabled": True}, True)):
+        assert admin.put(address, asked | sent).json["enabled"] is kept
+        assert admin.get(address).json["enabled"] is kept
+
+
+@each_module
+def test_whether_a_module_is_enabled_is_a_boolean(admin: Client, module: Module) -> None:
+    address, (full, least) = anywhere(module), SAMPLES[module.path]
+    admin.put(address, full.asked)
+    for value in (0, 1, "true", "", [], {}):
+        answer = admin.put(address, {**least.asked, "enabled": value})
+        assert_invalid(answer, {"enabled": "must be true or false"})
+    assert admin.get(address).json == full.shown
+
+
+@each_module
+def test_an_unknown_field_is_named_with_the_known_ones(admin: Client, module: Module) -> None:
+    address, (_, least) = anywhere(module), SAMPLES[module.path]
+    rule = f"is not a field here; known: {', '.join(module.shape.model_fields)}"
+    answer = admin.put(address, {**least.asked, "colour": "red", "id": "x"})
+    assert_invalid(answer, {"colour": rule, "id": rule})
+    assert_unset(admin.get(address), module)
+
+
+@each_module
+def test_an_empty_body_is_an_empty_object(admin: Client, module: Module) -> None:
+    address = anywhere(module)
+    absent, empty = (admin.put(address, body) for body in (None, {}))
+    required = {name: "is required" for name, field in module.shape.model_fields.items() if field.is_required()}
+    if required:
+        assert_invalid(absent, required)
+        assert_invalid(empty, required)
+    else:
+        assert (absent.status, absent.json) == (empty.status, empty.json) == (200, SAMPLES[module.path][1].shown)
+
+
+def malformed(module: Module) -> list[tuple[str, str]]:
+    """The module's path with each of its ids in turn of a form or kind that none has, and where those ids stand."""
+    template, segments = module.path.split("/"), anywhere(module).split("/")
+    others = (ids.new("ak"), "edghts_short", "edghtsrt_" + "é" * 27, "%20")
+    return [
+        ("/".join([*segments[:at], other, *segments[at + 1 :]]), "/".join(template[:at]))
+        for at in range(len(segments))
+        if template[at].startswith("{")
+        for other in others
+    ]
+
+
+@each_module
+def test_an_id_of_another_form_is_not_found(admin: Client, module: Module) -> None:
+    for address, collection in malformed(module):
+        for method, body in (("PUT", SAMPLES[module.path][0].asked), ("GET", None), ("DELETE", None)):
+            answer = admin.send(method, address, body)
+            assert_not_found(answer, collection)
+
+
+@each_module
+def test_another_accounts_module_looks_unset_and_stays_as_it_is(
+    admin: Client, stranger: Client, module: Module
+) -> None:
+    address, (full, least) = on_a_holder(admin, module), SAMPLES[module.path]
+    admin.put(address, full.asked)
+    assert_unset(stranger.get(address), module)
+    assert_unset(stranger.delete(address), module)
+    assert stranger.put(address, least.asked).json == least.shown
+    assert admin.get(address).json == full.shown
+    stranger.delete(address)
+    assert admin.get(address).json == full.shown
+
+
+@each_module
+def test_a_module_can_be_used_by_whoever_has_a_key_and_by_nobody_else(
+    member: Client, nobody: Client, module: Module
+) -> None:
+    address, (full, _) = anywhere(module), SAMPLES[module.path]
+    assert member.put(address, full.asked).json == full.shown
+    for method in ("PUT", "GET", "DELETE"):
+        assert_refused(nobody.send(method, address, full.asked), 401, "unauthenticated", NO_TOKEN)
+    assert member.get(address).json == full.shown
+
+
+@each_module
+def test_a_module_has_three_methods(admin: Client, module: Module) -> None:
+    for method in ("POST", "PATCH", "HEAD", "OPTIONS"):
+        answer = admin.send(method, anywhere(module))
+        assert_refused(answer, 405, "method_not_allowed", "This path answers to DELETE, GET, PUT.")
+        assert answer.headers["allow"] == "DELETE, GET, PUT"
+
+
+@each_module
+def test_a_module_shows_in_its_edge_or_route_and_null_where_it_is_unset(admin: Client, module: Module) -> None:
+    full, _ = SAMPLES[module.path]
+    address = on_a_holder(admin, module)
+    holder = address.removesuffix(f"/{module.name}")
+    unset: dict[str, Any] = admin.get(holder).json
+    assert unset[module.name] is None
+    admin.put(address, full.asked)
+    assert admin.get(holder).json == {**unset, module.name: full.shown}
+    assert admin.patch(holder, {"description": "d"}).json == {**unset, module.name: full.shown, "description": "d"}
+    admin.delete(address)
+    assert admin.get(holder).json == {**unset, "description": "d"}
+
+
+@each_module
+def test_strict_references_need_an_edge_or_route_that_is_known(
+    admin: Client, stranger: Client, module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRICT_REFERENCES", "true")
+    unknown = [anywhere(module), on_a_holder(stranger, module)]
+    for address in unknown:
+        answer = admin.put(address, SAMPLES[module.path][0].asked)
+        holder_id = address.split("/")[-2]
+        assert_refused(answer, 404, "not_found", f"There is no edge or route {holder_id} in this account.")
+        assert_unset(admin.delete(address), module)
+    monkeypatch.delenv("STRICT_REFERENCES")
+    for address in unknown:
+        assert_unset(admin.get(address), module)

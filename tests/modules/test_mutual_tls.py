@@ -1,0 +1,95 @@
+"""Mutual TLS (SPEC 2.9, 4.8) by its own rules; what all modules share is tested once for all of them."""
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.modules.mutual_tls import MUTUAL_TLS
+from tests.doors import Client
+from tests.modules.samples import anywhere, on_a_holder, ref
+from tests.refusals import assert_invalid, assert_refused
+from tests.samples import BODIES
+
+PATH = "/certificate_authorities"
+FIELD = "certificate_authority_ids"
+
+
+def refs(named: list[str]) -> list[dict[str, str]]:
+    return [ref(PATH, id) for id in named]
+
+
+def test_mutual_tls_is_put_read_and_deleted(admin: Client) -> None:
+    address, named = anywhere(MUTUAL_TLS), [ids.new("ca"), ids.new("ca")]
+    shown = {"enabled": True, "certificate_authorities": refs(named)}
+    put = admin.put(address, {"enabled": True, FIELD: named})
+    assert (put.status, put.json) == (200, shown)
+    read = admin.get(address)
+    assert (read.status, read.json) == (200, shown)
+    deleted = admin.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    assert admin.get(address).status == 404
+
+
+@pytest.mark.parametrize("count", [1, 10])
+def test_one_to_ten_authorities_keep_their_order(admin: Client, count: int) -> None:
+    address, named = anywhere(MUTUAL_TLS), sorted((ids.new("ca") for _ in range(count)), reverse=True)
+    assert admin.put(address, {FIELD: named}).json == {"enabled": True, "certificate_authorities": refs(named)}
+    assert admin.put(address, {FIELD: named[::-1]}).json["certificate_authorities"] == refs(named[::-1])
+    assert admin.get(address).json == {"enabled": True, "certificate_authorities": refs(named[::-1])}
+
+
+def test_none_eleven_or_the_same_twice_are_refused(admin: Client) -> None:
+    address, named = anywhere(MUTUAL_TLS), [ids.new("ca") for _ in range(11)]
+    for wrong, rule in (
+        ([], "must not be empty"),
+        (named, "must have at most 10 entries"),
+        ([named[0], named[1], named[0]], "must not name an authority twice"),
+        (None, "must be an array"),
+        (named[0], "must be an array"),
+    ):
+        assert_invalid(admin.put(address, {FIELD: wrong}), {FIELD: rule})
+    assert_invalid(admin.put(address, {"enabled": True}), {FIELD: "is required"})
+    assert admin.get(address).status == 404
+
+
+def test_each_bad_id_is_named(admin: Client) -> None:
+    form = "must be an id of the form ca_…"
+    named = [ids.new("ca"), ids.new("sshca"), "ca_short", "", 1, None]
+    faults = {f"{FIELD}.1": form, f"{FIELD}.2": form, f"{FIELD}.3": form}
+    faults |= {f"{FIELD}.4": "must be a string", f"{FIELD}.5": "must be a string"}
+    assert_invalid(admin.put(anywhere(MUTUAL_TLS), {FIELD: named}), faults)
+
+
+def test_refs_are_not_asked_for(admin: Client) -> None:
+    named = [ids.new("ca")]
+    answer = admin.put(anywhere(MUTUAL_TLS), {FIELD: named, "certificate_authorities": refs(named)})
+    assert_invalid(answer, {"certificate_authorities": f"is not a field here; known: enabled, {FIELD}"})
+
+
+def test_strict_references_need_authorities_of_the_account(
+    admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRICT_REFERENCES", "true")
+    address, body = on_a_holder(admin, MUTUAL_TLS), BODIES[PATH](admin)
+    known = [admin.create(PATH, body)["id"] for _ in range(2)]
+    shown = {"enabled": True, "certificate_authorities": refs(known)}
+    assert admin.put(address, {FIELD: known}).json == shown
+    for unknown in (ids.new("ca"), stranger.create(PATH, body)["id"]):
+        answer = admin.put(address, {FIELD: [known[0], unknown]})
+        details = {FIELD: f"{unknown} is not known"}
+        assert_refused(answer, 400, "unknown_reference", f"'{FIELD}' names nothing.", details)
+        assert admin.get(address).json == shown
+
+
+def test_with_strict_references_an_authority_stays_until_nothing_names_it(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRICT_REFERENCES", "true")
+    address, body = on_a_holder(admin, MUTUAL_TLS), BODIES[PATH](admin)
+    one, other = (admin.create(PATH, body)["id"] for _ in range(2))
+    admin.put(address, {FIELD: [one, other]})
+    admin.put(address, {FIELD: [other]})
+    assert admin.delete(f"{PATH}/{one}").status == 204
+    answer = admin.delete(f"{PATH}/{other}")
+    assert_refused(answer, 409, "conflict", f"Still in use by {address}.", {"used_by.0": address})
+    assert admin.delete(address).status == 204
+    assert admin.delete(f"{PATH}/{other}").status == 204

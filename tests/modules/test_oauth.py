@@ -1,0 +1,245 @@
+"""The OAuth module (SPEC 2.9, 4.8, 7) by its own rules; what all modules share is tested once for all of them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from chalicelib.modules.oauth import OAUTH
+from chalicelib.storage import aws, vault
+from tests.doors import RECORD, Client
+from tests.modules.samples import BASE_URL, DURATIONS, GITHUB, NO_PROVIDER, PROVIDER, anywhere, on_a_holder
+from tests.refusals import assert_invalid
+
+DEFAULTS = {
+    "enabled": True,
+    "options_passthrough": False,
+    "cookie_prefix": "service.",
+    "inactivity_timeout": 0,
+    "maximum_duration": 0,
+    "auth_check_interval": 0,
+}
+TOGETHER = "must be given together with client_id, or not at all"
+WITH_AN_APP = "may be given only together with client_id and client_secret"
+PROVIDERS = list(NO_PROVIDER)
+EXACTLY_ONE = f"must name exactly one of {', '.join(PROVIDERS)}"
+APP = {"client_id": "an app", "client_secret": "hunter2"}
+
+
+def everything_stored() -> list[dict[str, Any]]:
+    pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+    return [record for page in pages for record in page["Items"]]
+
+
+def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
+    address = anywhere(OAUTH)
+    asked = {
+        "enabled": True,
+        "provider": {"github": GITHUB},
+        "options_passthrough": True,
+        "cookie_prefix": "acme.",
+        "inactivity_timeout": 600,
+        "maximum_duration": 3600,
+        "auth_check_interval": 60,
+    }
+    shown = {
+        **asked,
+        "provider": {
+            "github": {
+                "client_id": "an app",
+                "client_secret": "hunter2",
+                "scopes": ["read:org", "user:email"],
+                "email_addresses": ["ada@example.com"],
+                "email_domains": ["example.com"],
+                "teams": ["acme/ops"],
+                "organizations": ["acme"],
+            },
+            "facebook": None,
+            "microsoft": None,
+            "google": None,
+            "linkedin": None,
+            "gitlab": None,
+            "twitch": None,
+            "amazon": None,
+        },
+    }
+    put = admin.put(address, asked)
+    assert (put.status, put.json) == (200, shown)
+    read = admin.get(address)
+    assert (read.status, read.json) == (200, shown)
+    assert admin.put(address, shown).json == shown  # what is shown can be sent again
+    deleted = admin.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    assert admin.get(address).status == 404
+
+
+def test_every_provider_can_be_the_one(admin: Client) -> None:
+    address = anywhere(OAUTH)
+    for name in PROVIDERS:
+        own = {"teams": [], "organizations": []} if name == "github" else {}
+        answer = admin.put(address, {"provider": {name: {}}})
+        assert answer.json == {**DEFAULTS, "provider": {**NO_PROVIDER, name: {**PROVIDER, **own}}}
+        assert list(answer.json["provider"]) == PROVIDERS
+
+
+def test_every_provider_takes_an_app_scopes_and_who_may_pass(admin: Client) -> None:
+    address = anywhere(OAUTH)
+    for name in PROVIDERS:
+        provider = {field: value for field, value in GITHUB.items() if name == "github" or field in PROVIDER}
+        answer = admin.put(address, {"provider": {**NO_PROVIDER, name: provider}})
+        assert answer.json == {**DEFAULTS, "provider": {**NO_PROVIDER, name: provider}}
+        assert admin.get(address).json == answer.json
+
+
+def test_null_means_unset_everywhere(admin: Client) -> None:
+    nothing = {"provider": {"github": dict.fromkeys(GITHUB)}, **dict.fromkeys(DEFAULTS)}
+    github = {**PROVIDER, "teams": [], "organizations": []}
+    assert admin.put(anywhere(OAUTH), nothing).json == {**DEFAULTS, "provider": {**NO_PROVIDER, "github": github}}
+
+
+def test_empty_strings_mean_unset_too(admin: Client) -> None:
+    nothing = {"provider": {"google": {"client_id": "", "client_secret": ""}}, "cookie_prefix": ""}
+    assert admin.put(anywhere(OAUTH), nothing).json == {**DEFAULTS, "provider": {**NO_PROVIDER, "google": PROVIDER}}
+
+
+def test_exactly_one_provider_is_named(admin: Client) -> None:
+    for providers in ({}, NO_PROVIDER, {"github": {}, "google": {}}, {name: {} for name in PROVIDERS}):
+        assert_invalid(admin.put(anywhere(OAUTH), {"provider": providers}), {"provider": EXACTLY_ONE})
+
+
+def test_the_provider_is_an_object(admin: Client) -> None:
+    for provider in (None, [], "github", 1):
+        assert_invalid(admin.put(anywhere(OAUTH), {"provider": provider}), {"provider": "must be an object"})
+
+
+def test_another_provider_is_not_known(admin: Client) -> None:
+    answer = admin.put(anywhere(OAUTH), {"provider": {"github": {}, "okta": {}}})
+    assert_invalid(answer, {"provider.okta": f"is not a field here; known: {', '.join(PROVIDERS)}"})
+
+
+def test_teams_and_organizations_are_only_for_github(admin: Client) -> None:
+    rule = f"is not a field here; known: {', '.join(PROVIDER)}"
+    for name in PROVIDERS[1:]:
+        answer = admin.put(anywhere(OAUTH), {"provider": {name: {"teams": ["a/b"], "organizations": ["a"]}}})
+        assert_invalid(answer, {f"provider.{name}.teams": rule, f"provider.{name}.organizations": rule})
+
+
+def test_a_client_id_and_a_client_secret_come_together(admin: Client) -> None:
+    for name, value in APP.items():
+        for other in ({}, dict.fromkeys(APP), dict.fromkeys(APP, "")):
+            answer = admin.put(anywhere(OAUTH), {"provider": {"google": {**other, name: value}}})
+            assert_invalid(answer, {"provider.google.client_secret": TOGETHER})
+
+
+def test_scopes_need_an_app_of_ones_own(admin: Client) -> None:
+    answer = admin.put(anywhere(OAUTH), {"provider": {"google": {"scopes": ["openid"]}}})
+    assert_invalid(answer, {"provider.google.scopes": WITH_AN_APP})
+    for half in ("client_id", "client_secret"):
+        answer = admin.put(anywhere(OAUTH), {"provider": {"google": {"scopes": ["openid"], half: "x"}}})
+        faults = {"provider.google.client_secret": TOGETHER}
+        assert answer.json["details"].items() >= faults.items()
+        assert (answer.status, answer.json["error_code"]) == (400, "invalid_request")
+    whole = {**PROVIDER, **APP, "scopes": ["openid"]}
+    assert admin.put(anywhere(OAUTH), {"provider": {"google": whole}}).json["provider"]["google"] == whole
+
+
+@pytest.mark.parametrize("field", DURATIONS)
+def test_durations_are_32_bits_of_seconds(admin: Client, field: str) -> None:
+    address, asked = anywhere(OAUTH), {"provider": {"google": {}}}
+    for seconds in (0, 1, 2**32 - 1):
+        assert admin.put(address, {**asked, field: seconds}).json[field] == seconds
+        assert f'"{field}":{seconds},' in admin.get(address).text.replace("}", ",")
+    for seconds, rule in ((-1, "must be at least 0"), (2**32, "must be at most 4294967295")):
+        assert_invalid(admin.put(address, {**asked, field: seconds}), {field: rule})
+    for value in ("60", 60.0, 1.5, True, [60]):
+        assert_invalid(admin.put(address, {**asked, field: value}), {field: "must be an integer"})
+
+
+def test_a_cookie_prefix_is_letters_digits_and_dots(admin: Client) -> None:
+    address, asked = anywhere(OAUTH), {"provider": {"google": {}}}
+    for prefix in ("a", "service.", "Acme.v2.", ".", "9" * 64):
+        assert admin.put(address, {**asked, "cookie_prefix": prefix}).json["cookie_prefix"] == prefix
+    for prefix in ("a_b", "a b", "a=", "é", "a;", "a\n", "9" * 65):
+        answer = admin.put(address, {**asked, "cookie_prefix": prefix})
+        assert_invalid(answer, {"cookie_prefix": "must be 1 to 64 letters, digits and dots"})
+
+
+def test_options_passthrough_is_a_boolean(admin: Client) -> None:
+    answer = admin.put(anywhere(OAUTH), {"provider": {"google": {}}, "options_passthrough": "true"})
+    assert_invalid(answer, {"options_passthrough": "must be true or false"})
+
+
+EMAIL = "must be an e-mail address, for example ada@example.com"
+DOMAIN = "must be a domain, for example example.com"
+TEAM = "must be of the form <org-slug>/<team-slug>"
+ORGANIZATION = "must be an organization's slug"
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad", "rule"),
+    [
+        (
+            "email_addresses",
+            "ada.l+x@mail.example.com",
+            ["ada", "@example.com", "ada@", "ada@x", "a b@x.io", ""],
+            EMAIL,
+        ),
+        (
+            "email_domains",
+            "mail.example.com",
+            ["example", "@example.com", "*.example.com", "-a.com", "a..b", ""],
+            DOMAIN,
+        ),
+        ("teams", "acme/ops-team", ["acme", "acme/", "/ops", "acme/ops/x", "acme/ops ", "-a/b", ""], TEAM),
+        ("organizations", "acme-corp", ["acme/ops", "acme corp", "-acme", ""], ORGANIZATION),
+    ],
+)
+def test_who_may_pass_is_checked_for_form(admin: Client, field: str, good: str, bad: list[str], rule: str) -> None:
+    address = anywhere(OAUTH)
+    answer = admin.put(address, {"provider": {"github": {field: [good, *bad]}}})
+    assert_invalid(answer, {f"provider.github.{field}.{place}": rule for place, _ in enumerate(bad, 1)})
+    assert admin.put(address, {"provider": {"github": {field: [good]}}}).json["provider"]["github"][field] == [good]
+    answer = admin.put(address, {"provider": {"github": {field: [good, 1, None]}}})
+    assert_invalid(answer, dict.fromkeys([f"provider.github.{field}.{n}" for n in (1, 2)], "must be a string"))
+
+
+def test_a_client_secret_is_kept_only_sealed(admin: Client) -> None:
+    secret = "a-client-secret-that-nobody-else-has"
+    address = on_a_holder(admin, OAUTH)
+    provider = {"client_id": "an app", "client_secret": secret}
+    admin.put(address, {"provider": {"gitlab": provider}})
+    records = everything_stored()
+    assert secret not in json.dumps(records, default=lambda raw: raw.decode(errors="replace"))
+    (record,) = [record for record in records if "parts" in record]
+    sealed = record["parts"]["M"]["oauth"]["M"]["provider"]["M"]["gitlab"]["M"]["client_secret"]["B"]
+    context = {"account": admin.account, "resource": record["id"]["S"]}
+    assert vault.unseal(sealed, context, bytes.decode) == secret
+    with pytest.raises(aws.client("kms").exceptions.InvalidCiphertextException):
+        vault.unseal(sealed, {**context, "resource": "edghtsrt_another"}, bytes.decode)
+
+
+def test_a_client_secret_is_shown_where_the_module_is_and_logged_nowhere(admin: Client, stranger: Client) -> None:
+    secret = "another-client-secret-that-nobody-else-has"
+    address = on_a_holder(admin, OAUTH)
+    asked = {"provider": {"gitlab": {"client_id": "an app", "client_secret": secret}}}
+    route, edge = address.removesuffix("/oauth"), address.partition("/routes")[0]
+    shown = [admin.put(address, asked), *(admin.get(path) for path in (address, route, edge, "/edges/https"))]
+    assert [answer.text.count(secret) for answer in shown] == [1] * 5
+    hidden = [
+        admin.put(address, {"provider": {"gitlab": {"client_secret": secret}}}),
+        admin.put(address, {"provider": {"gitlab": {"client_id": 1, "client_secret": secret, "x": secret}}}),
+        admin.put(address, {"provider": {"okta": {"client_secret": secret}}}),
+        stranger.get(address),
+    ]
+    assert [answer.status for answer in hidden] == [400, 400, 400, 404]
+    assert secret not in "".join(answer.text for answer in hidden)
+    assert secret not in "\n".join(RECORD.logs)
+    assert f"{BASE_URL}{edge}" in shown[-1].text
+
+
+def test_what_is_refused_leaves_the_module_as_it_is(admin: Client) -> None:
+    address = anywhere(OAUTH)
+    before = admin.put(address, {"provider": {"google": {"email_domains": ["example.com"]}}}).json
+    assert admin.put(address, {"provider": {"google": {"email_domains": ["x"]}}}).status == 400
+    assert admin.put(address, b'{"provider": {"google": {}}, "provider": {"google": {}}}').status == 400
+    assert admin.get(address).json == before

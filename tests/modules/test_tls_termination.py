@@ -1,0 +1,94 @@
+"""TLS termination (SPEC 2.9, 4.8, 7) by its own rules: where TLS ends is the edge's, which versions the module's."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.modules.tls_termination import TLS_TERMINATION
+from tests.doors import Client
+from tests.modules.samples import anywhere
+from tests.refusals import assert_invalid
+
+VERSIONS = ["1.0", "1.1", "1.2", "1.3"]
+NULL = "must be null where TLS is terminated upstream"
+
+
+def module_of(client: Client, terminate_at: str) -> str:
+    """The module's path on a fresh edge that terminates TLS there."""
+    edge = client.create("/edges/https", {"terminate_at": terminate_at})
+    return f"/edges/https/{edge['id']}/tls_termination"
+
+
+def shown(terminate_at: str, min_version: str | None, *, enabled: bool = True) -> dict[str, Any]:
+    return {"enabled": enabled, "terminate_at": terminate_at, "min_version": min_version}
+
+
+def test_tls_termination_is_put_read_and_deleted(admin: Client) -> None:
+    address = anywhere(TLS_TERMINATION)
+    put = admin.put(address, {"enabled": True, "min_version": "1.2"})
+    assert (put.status, put.json) == (200, {"enabled": True, "terminate_at": "edge", "min_version": "1.2"})
+    read = admin.get(address)
+    assert (read.status, read.json) == (200, {"enabled": True, "terminate_at": "edge", "min_version": "1.2"})
+    assert admin.put(address, read.json).json == read.json  # what is shown can be sent again
+    deleted = admin.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    assert admin.get(address).status == 404
+
+
+def test_every_version_can_be_the_least(admin: Client) -> None:
+    address = module_of(admin, "edge")
+    for version in VERSIONS:
+        assert admin.put(address, {"min_version": version}).json == shown("edge", version)
+        assert admin.get(address).json == shown("edge", version)
+
+
+def test_no_version_leaves_the_choice_to_the_service(admin: Client) -> None:
+    address = module_of(admin, "edge")
+    for nothing in ({}, {"min_version": None}, {"min_version": ""}):
+        admin.put(address, {"min_version": "1.3"})
+        assert admin.put(address, nothing).json == shown("edge", None)
+        assert admin.get(address).json == shown("edge", None)
+
+
+def test_another_version_is_refused(admin: Client) -> None:
+    for version in ("1.4", "1", "TLSv1.2", "tls1.2", 1.2, True, ["1.2"]):
+        answer = admin.put(anywhere(TLS_TERMINATION), {"min_version": version})
+        assert_invalid(answer, {"min_version": "must be one of '1.0', '1.1', '1.2' or '1.3'"})
+
+
+@pytest.mark.parametrize("terminate_at", ["edge", "upstream"])
+def test_where_tls_ends_may_be_repeated_but_not_changed(admin: Client, terminate_at: str) -> None:
+    address = module_of(admin, terminate_at)
+    other = "upstream" if terminate_at == "edge" else "edge"
+    for echo in (terminate_at, None, ""):
+        assert admin.put(address, {"terminate_at": echo}).json == shown(terminate_at, None)
+    answer = admin.put(address, {"terminate_at": other})
+    assert_invalid(answer, {"terminate_at": f"is the edge's own, {terminate_at}: change it there"})
+    assert admin.get(address).json == shown(terminate_at, None)
+
+
+def test_where_tls_ends_is_the_edge_on_an_edge_that_is_not_registered(admin: Client) -> None:
+    address = anywhere(TLS_TERMINATION)
+    answer = admin.put(address, {"terminate_at": "upstream"})
+    assert_invalid(answer, {"terminate_at": "is the edge's own, edge: change it there"})
+    assert admin.put(address, {"terminate_at": "edge"}).json == shown("edge", None)
+
+
+def test_where_tls_ends_is_one_of_two(admin: Client) -> None:
+    answer = admin.put(anywhere(TLS_TERMINATION), {"terminate_at": "nowhere"})
+    assert_invalid(answer, {"terminate_at": "must be one of 'edge' or 'upstream'"})
+
+
+def test_upstream_leaves_no_version_to_set(admin: Client) -> None:
+    address = module_of(admin, "upstream")
+    for version in VERSIONS:
+        for echo in ({}, {"terminate_at": "upstream"}):
+            assert_invalid(admin.put(address, {"min_version": version, **echo}), {"min_version": NULL})
+    assert admin.get(address).status == 404
+    assert admin.put(address, {"min_version": None, "enabled": False}).json == shown("upstream", None, enabled=False)
+
+
+def test_both_faults_of_an_upstream_edge_are_named(admin: Client) -> None:
+    answer = admin.put(module_of(admin, "upstream"), {"terminate_at": "edge", "min_version": "1.2"})
+    rule = "is the edge's own, upstream: change it there"
+    assert_invalid(answer, {"terminate_at": rule, "min_version": NULL})

@@ -1,0 +1,91 @@
+"""The user agent filter (SPEC 2.9, 4.8) by its own rules: patterns that run in linear time, which RE2 sees to."""
+
+import json
+
+import pytest
+
+from chalicelib.modules.user_agent_filter import USER_AGENT_FILTER
+from tests.doors import Client
+from tests.modules.samples import anywhere
+from tests.refusals import assert_invalid
+
+
+def test_a_user_agent_filter_is_put_read_and_deleted(admin: Client) -> None:
+    address = anywhere(USER_AGENT_FILTER)
+    asked = {"enabled": True, "allow": ["^Mozilla/5\\.0", "(?i)safari"], "deny": ["(?i)(bot|crawler)/[0-9]+"]}
+    put = admin.put(address, asked)
+    assert (put.status, put.json) == (200, asked)
+    read = admin.get(address)
+    assert (read.status, read.json) == (200, asked)
+    deleted = admin.delete(address)
+    assert (deleted.status, deleted.text) == (204, "")
+    assert admin.get(address).status == 404
+
+
+def test_no_pattern_at_all_is_shown_as_empty_lists(admin: Client) -> None:
+    for nothing in ({}, {"allow": None, "deny": None}, {"allow": [], "deny": []}):
+        assert admin.put(anywhere(USER_AGENT_FILTER), nothing).json == {"enabled": True, "allow": [], "deny": []}
+
+
+def test_patterns_are_kept_as_they_were_sent(admin: Client) -> None:
+    address = anywhere(USER_AGENT_FILTER)
+    patterns = ["^curl/", "(?i)é+", "[[:alpha:]]+", "a{1,1000}", "(?P<name>x)", r"\bbot\b", "^curl/"]
+    admin.put(address, {"allow": patterns, "deny": patterns[::-1]})
+    assert admin.get(address).json == {"enabled": True, "allow": patterns, "deny": patterns[::-1]}
+
+
+UNREADABLE = {
+    "(?=Mozilla)": "invalid perl operator: (?=",
+    "(?!Mozilla)": "invalid perl operator: (?!",
+    "(?<=x)y": "invalid perl operator: (?<=",
+    r"(a)\1": r"invalid escape sequence: \1",
+    "(?>a+)": "invalid perl operator: (?>",
+    "(": "missing ): (",
+    "[a": "missing ]: [a",
+    "*": "no argument for repetition operator: *",
+    "a{1001}": "invalid repetition size: {1001}",
+    "((a{100}){100}){100}": "invalid repetition size: {100}",
+    r"\pL{1000}": "pattern too large - compile failed",
+}
+
+
+def test_what_re2_does_not_read_is_refused_with_its_reason_and_no_word_on_standard_error(
+    admin: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = anywhere(USER_AGENT_FILTER)
+    answer = admin.put(address, {"allow": [*UNREADABLE, "fine"], "deny": ["fine", *UNREADABLE]})
+    rules = [f"must be a regular expression as RE2 reads it: {reason}" for reason in UNREADABLE.values()]
+    faults = {f"allow.{place}": rule for place, rule in enumerate(rules)}
+    assert_invalid(answer, faults | {f"deny.{place}": rule for place, rule in enumerate(rules, 1)})
+    assert admin.get(address).status == 404
+    assert capfd.readouterr().err == ""
+
+
+def test_a_pattern_is_a_string(admin: Client) -> None:
+    answer = admin.put(anywhere(USER_AGENT_FILTER), {"allow": [1, None, True, ["x"], {}]})
+    assert_invalid(answer, {f"allow.{place}": "must be a string" for place in range(5)})
+
+
+def test_patterns_stand_in_an_array(admin: Client) -> None:
+    rule = "must be an array"
+    answer = admin.put(anywhere(USER_AGENT_FILTER), {"allow": "curl", "deny": {}})
+    assert_invalid(answer, {"allow": rule, "deny": rule})
+
+
+def test_the_largest_filter_fits_beside_an_oauth_module_as_large_as_a_body(admin: Client) -> None:
+    address = anywhere(USER_AGENT_FILTER)
+    emails = [f"{number:060}@{'a' * 60}.{'b' * 60}.{'c' * 60}.example.com" for number in range(1000)]
+    oauth = {"provider": {"github": {"email_addresses": emails}}}
+    assert 250_000 < len(json.dumps(oauth)) < 256 * 1024
+    assert admin.put(f"{address.rpartition('/')[0]}/oauth", oauth).status == 200
+    largest = {"allow": ["a" * 512] * 100, "deny": ["d" * 512] * 100}
+    assert admin.put(address, largest).json == {"enabled": True, **largest}
+
+
+def test_patterns_are_bounded_in_length_and_number(admin: Client) -> None:
+    address = anywhere(USER_AGENT_FILTER)
+    answer = admin.put(address, {"allow": ["é" * 256, "é" * 256 + "x"]})
+    assert_invalid(answer, {"allow.1": "must be at most 512 bytes of UTF-8"})
+    answer = admin.put(address, {"deny": ["x"] * 101})
+    assert_invalid(answer, {"deny": "must have at most 100 entries"})
+    assert admin.put(address, {"deny": ["x"] * 100}).status == 200

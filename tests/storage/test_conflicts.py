@@ -1,0 +1,87 @@
+"""Writes that only meet other transactions: they are tried again, and given up as busy."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from chalicelib import ids
+from chalicelib.storage import aws, table
+from chalicelib.storage.aws import Unavailable
+from chalicelib.storage.claims import Claim, Taken
+from chalicelib.storage.items import Item
+
+CANCELED = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
+CONFLICT = "com.amazonaws.dynamodb.v20120810#TransactionConflictException"
+
+
+class _Body:
+    def __init__(self, text: str) -> None:
+        self._text = text.encode()
+
+    def stream(self) -> Iterator[bytes]:
+        yield self._text
+
+
+@contextmanager
+def answering(operation: str, body: dict[str, Any], times: int) -> Iterator[list[str]]:
+    """Answer an operation for DynamoDB, so many times, as if it had refused; what was asked."""
+    asked: list[str] = []
+
+    def answer(**_: object) -> AWSResponse | None:
+        asked.append(operation)
+        refused = AWSResponse("", 400, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body)))
+        return refused if len(asked) <= times else None
+
+    events = aws.client("dynamodb").meta.events
+    events.register_first(f"before-send.dynamodb.{operation}", answer)
+    try:
+        yield asked
+    finally:
+        events.unregister(f"before-send.dynamodb.{operation}", answer)
+
+
+def cancelled(*reasons: str) -> dict[str, Any]:
+    return {"__type": CANCELED, "Message": "", "CancellationReasons": [{"Code": reason} for reason in reasons]}
+
+
+def item() -> Item:
+    return Item("acct_1#/things", ids.new("x"), {"number": 1}, claims=(Claim("name", "it"),))
+
+
+def test_a_transaction_that_meets_another_is_tried_again() -> None:
+    made = item()
+    with answering("TransactWriteItems", cancelled("None", "TransactionConflict"), times=1) as asked:
+        table.create(made)
+    assert len(asked) == 2
+    assert table.read(made.scope, made.id) == made
+
+
+def test_a_transaction_that_meets_others_again_and_again_is_busy() -> None:
+    with (
+        answering("TransactWriteItems", cancelled("TransactionConflict", "None"), times=9) as asked,
+        pytest.raises(Unavailable),
+    ):
+        table.create(item())
+    assert len(asked) == 3
+
+
+def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
+    made = Item("acct_1#/things", ids.new("x"), {"number": 1})
+    with answering("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
+        table.create(made)
+    with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as asked:
+        changed = table.change(made.scope, made.id, {"number": 2})
+    assert len(asked) == 2
+    assert changed is not None
+    assert changed.body == {"number": 2}
+
+
+def test_a_condition_that_failed_in_a_conflict_is_told_at_once() -> None:
+    reasons = cancelled("TransactionConflict", "ConditionalCheckFailed")
+    with answering("TransactWriteItems", reasons, times=9) as asked, pytest.raises(Taken):
+        table.create(item())
+    assert len(asked) == 1

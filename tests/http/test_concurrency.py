@@ -1,0 +1,203 @@
+"""Many clients at once: nothing is lost, nothing is done twice, nothing breaks."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from random import Random
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served
+from tests.doors import Answer, Client, Http, refusal
+from tests.http.conftest import new_account
+
+CLIENTS = 16
+REQUESTS = 4000
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
+LISTS = {
+    "/api_keys": "keys",
+    "/ssh_certificate_authorities": "ssh_certificate_authorities",
+    "/ssh_user_certificates": "ssh_user_certificates",
+}
+
+
+@dataclass
+class Worker:
+    """One client: does a random thing at a time, and knows what everything it made must look like."""
+
+    client: Client
+    chance: Random
+    authority: str
+    mine: dict[str, Any] = field(default_factory=dict)  # the whole body at each path
+    gone: list[str] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=dict)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    def work(self) -> "Worker":
+        deeds = (self.make, self.read, self.change, self.remove, self.browse, self.err)
+        for deed in self.chance.choices(deeds, weights=(25, 28, 20, 14, 8, 5), k=REQUESTS // CLIENTS):
+            answer = deed() if self.mine else self.make()
+            self.statuses[answer.status] += 1
+        return self
+
+    def make(self) -> Answer:
+        path = self.chance.choice(list(LISTS))
+        asked = {"description": f"number {self.chance.random()}"}
+        if path == "/ssh_user_certificates":
+            asked |= {"ssh_certificate_authority_id": self.authority, "public_key": KEY}
+        answer = self.client.post(path, asked)
+        assert answer.status == 201, answer.text
+        made = answer.json
+        one = f"{path}/{made['id']}"
+        if path == "/api_keys":
+            self.tokens[one], made["token"] = made["token"], None
+        self.mine[one] = made
+        return answer
+
+    def read(self) -> Answer:
+        one = self.chance.choice(list(self.mine))
+        return self.expect(self.client.get(one), one)
+
+    def change(self) -> Answer:
+        one = self.chance.choice(list(self.mine))
+        change = {self.chance.choice(["description", "metadata"]): f"changed {self.chance.random()}"}
+        self.mine[one] |= change
+        return self.expect(self.client.patch(one, change), one)
+
+    def remove(self) -> Answer:
+        one = self.chance.choice(list(self.mine))
+        del self.mine[one]
+        self.gone.append(one)
+        answer = self.client.delete(one)
+        assert (answer.status, answer.text) == (204, "")
+        return answer
+
+    def browse(self) -> Answer:
+        path = self.chance.choice(list(LISTS))
+        answer = self.client.get(f"{path}?limit=5")
+        ids = [entry["id"] for entry in answer.json[LISTS[path]]]
+        assert ids == sorted(set(ids), reverse=True)
+        return answer
+
+    def err(self) -> Answer:
+        faults: list[Callable[[], Answer]] = [
+            lambda: self.client.post("/api_keys", {"colour": "red"}),
+            lambda: self.client.patch(self.chance.choice(list(self.mine)), {"description": "x" * 256}),
+            lambda: self.client.post("/ssh_certificate_authorities", {"key_size": 2048, "private_key_type": "dsa"}),
+            lambda: self.client.get(self.gone[-1] if self.gone else "/api_keys/none"),
+            lambda: self.client.delete(self.gone[-1] if self.gone else "/api_keys/none"),
+        ]
+        answer = self.chance.choice(faults)()
+        assert answer.status in (400, 404), answer.text
+        return answer
+
+    def lets_in(self, path: str) -> bool:
+        answer = self.client.with_token(self.tokens[path]).get("/api_keys?limit=1")
+        assert answer.status in (200, 401)
+        return answer.status == 200
+
+    def expect(self, answer: Answer, one: str) -> Answer:
+        assert (answer.status, answer.json) == (200, self.mine[one])
+        return answer
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Sixteen clients of one account after their work."""
+
+    host: Client
+    workers: list[Worker]
+    before: dict[str, Any]  # what was in the account when they came
+
+
+@pytest.fixture(scope="module")
+def crowd(served: Served) -> Crowd:
+    host = new_account(served)
+    first_key = host.get("/api_keys").json["keys"][0]
+    authority = host.create("/ssh_certificate_authorities", {"description": "signs for everyone"})
+    clients = [replace(host, door=Http(served.base_url)) for _ in range(CLIENTS)]
+    workers = [Worker(client, Random(seed), authority["id"]) for seed, client in enumerate(clients)]
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        done = list(threads.map(Worker.work, workers))
+    before = {f"/api_keys/{first_key['id']}": first_key, f"/ssh_certificate_authorities/{authority['id']}": authority}
+    return Crowd(host, done, before)
+
+
+@pytest.mark.timeout(300)
+def test_a_crowd_gets_no_answer_but_those_it_should(crowd: Crowd) -> None:
+    statuses = sum((worker.statuses for worker in crowd.workers), Counter())
+    assert statuses.total() == REQUESTS
+    assert statuses.keys() == {200, 201, 204, 400, 404}
+
+
+def test_a_crowd_loses_nothing_and_doubles_nothing(crowd: Crowd) -> None:
+    kept = crowd.before | {path: body for worker in crowd.workers for path, body in worker.mine.items()}
+    found = [(f"{path}/{entry['id']}", entry) for path, items in LISTS.items() for entry in crowd.host.all(path, items)]
+    assert len(found) == len(kept)
+    assert dict(found) == kept
+
+
+def test_the_keys_a_crowd_kept_let_in_and_those_it_deleted_do_not(crowd: Crowd) -> None:
+    for worker in crowd.workers:
+        kept = [path for path in worker.mine if path in worker.tokens][:4]
+        deleted = [path for path in worker.gone if path in worker.tokens][:4]
+        assert [worker.lets_in(path) for path in kept + deleted] == [True] * len(kept) + [False] * len(deleted)
+
+
+@pytest.mark.parametrize("path", ["/api_keys", "/ssh_certificate_authorities"])
+def test_clients_that_change_different_fields_keep_both_changes(http: Client, path: str) -> None:
+    one = f"{path}/{http.create(path, {})['id']}"
+
+    def change(name: str) -> None:
+        for number in range(40):
+            answer = http.patch(one, {name: f"{name} {number}"})
+            assert (answer.status, answer.json[name]) == (200, f"{name} {number}")
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(change, ["description", "metadata"]))
+    found = http.get(one).json
+    assert (found["description"], found["metadata"]) == ("description 39", "metadata 39")
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_of_twenty_deletions_at_once_exactly_one_succeeds(http: Client, path: str) -> None:
+    asked = {}
+    if path == "/ssh_user_certificates":
+        authority = http.create("/ssh_certificate_authorities", {})
+        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
+    one = f"{path}/{http.create(path, asked)['id']}"
+    together = Barrier(20)
+
+    def delete(_: int) -> Answer:
+        together.wait(timeout=30)
+        return http.delete(one)
+
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(delete, range(20)))
+    assert sorted(answer.status for answer in answers) == [204] + [404] * 19
+    for answer in answers:
+        if answer.status == 404:
+            assert answer.json == refusal(answer)
+            assert answer.json["error_code"] == "not_found"
+    assert http.get(one).status == 404
+
+
+def test_a_change_that_meets_a_deletion_never_brings_the_resource_back(http: Client) -> None:
+    paths = [f"/api_keys/{http.create('/api_keys', {})['id']}" for _ in range(20)]
+    together = Barrier(2)
+
+    def each(act: Callable[[str], Answer]) -> list[int]:
+        statuses = []
+        for path in paths:
+            together.wait(timeout=30)
+            statuses.append(act(path).status)
+        return statuses
+
+    with ThreadPoolExecutor(2) as threads:
+        deleted, changed = threads.map(each, [http.delete, lambda path: http.patch(path, {"metadata": "x"})])
+    assert deleted == [204] * 20
+    assert set(changed) <= {200, 404}
+    assert [http.get(path).status for path in paths] == [404] * 20

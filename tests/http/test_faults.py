@@ -1,0 +1,291 @@
+"""The store and the key service fail behind the API: clear 503s while it lasts, recovery, and never half a change."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import pytest
+
+from infra.cloud import Cloud
+from tests.conftest import Served, free_port, serve
+from tests.doors import Answer, Client
+from tests.http.proxy import Fault, Proxy
+
+GATEWAY_PATIENCE = 29  # seconds
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
+KEYS, AUTHORITIES, CERTIFICATES = "/api_keys", "/ssh_certificate_authorities", "/ssh_user_certificates"
+
+# What the store's writes meet, by a word that stands in the description of what is created then.
+WRITES = {
+    "cut": [Fault.CUT],
+    "delay": [Fault.DELAY],
+    "late": [Fault.LATE],
+    "silence": [Fault.SILENCE],
+    "mixed": [Fault.NONE, Fault.CUT, Fault.LATE, Fault.NONE, Fault.DELAY, Fault.CUT, Fault.SILENCE],
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """The API with a proxy between it and its store."""
+
+    api: Served
+    proxy: Proxy
+    store_url: str
+
+    def records(self) -> list[dict[str, Any]]:
+        """Everything in the table, read past the proxy."""
+        store = boto3.resource("dynamodb", endpoint_url=self.store_url, region_name="us-east-1")
+        return list(store.Table("tunnel-edge").scan()["Items"])
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What was asked while something failed, and what came of it."""
+
+    description: str
+    answer: Answer
+    seconds: float
+
+
+@dataclass
+class Aftermath:
+    """What was tried while the writes failed in different ways, all at once, to spare the waiting."""
+
+    creations: dict[str, list[Attempt]] = field(default_factory=dict)
+    unsealed: Attempt | None = None  # an authority, without the key service
+    unsigned: Attempt | None = None  # a certificate, without the key service
+    slow: Attempt | None = None  # a certificate, each of its calls answered at the third attempt
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder, port = tmp_path_factory.mktemp("faults"), free_port()
+    with ExitStack() as cleanup:
+        store = Cloud(folder / "cloud", port)
+        cleanup.callback(store.stop)
+        store.start()
+        proxy = Proxy(port)
+        cleanup.callback(proxy.close)
+        process, api = serve(folder / "local", AWS_ENDPOINT_URL=proxy.url)
+        cleanup.callback(process.wait, timeout=30)
+        cleanup.callback(process.terminate)
+        yield Site(api, proxy, store.url)
+
+
+@pytest.fixture(scope="module")
+def client(site: Site) -> Client:
+    return site.api.client()
+
+
+@pytest.fixture(scope="module")
+def fresh(site: Site) -> Iterator[Client]:
+    """The same account at an API which has seen no failure yet: boto3 retries less after many."""
+    process, api = serve(site.api.local.with_name("fresh"), AWS_ENDPOINT_URL=site.proxy.url)
+    yield api.client()
+    process.terminate()
+    process.wait(timeout=30)
+
+
+def attempt(client: Client, path: str, asked: dict[str, Any]) -> Attempt:
+    started = time.monotonic()
+    answer = client.post(path, asked)
+    return Attempt(asked["description"], answer, time.monotonic() - started)
+
+
+def is_clear(answer: Answer) -> bool:
+    """Whether it is the contract's 503, whole."""
+    return answer.headers.get("retry-after") == "1" and (answer.status, answer.json) == (
+        503,
+        {
+            "error_code": "unavailable",
+            "status_code": 503,
+            "msg": "The service is busy or briefly out of reach. Nothing was half done; try again.",
+            "details": {"operation_id": answer.headers["operation-id"]},
+        },
+    )
+
+
+@pytest.fixture
+def requests(client: Client) -> list[tuple[str, str, Any, int]]:
+    """One request of every kind, with the status it has when all is well."""
+    keys = [f"{KEYS}/{client.create(KEYS, {})['id']}" for _ in range(2)]
+    authority = client.create(AUTHORITIES, {})["id"]
+    return [
+        ("GET", KEYS, None, 200),
+        ("GET", keys[0], None, 200),
+        ("POST", KEYS, {"description": "while it failed"}, 201),
+        ("PATCH", keys[0], {"description": "while it failed"}, 200),
+        ("DELETE", keys[1], None, 204),
+        ("POST", AUTHORITIES, {}, 201),
+        ("DELETE", f"{AUTHORITIES}/{authority}", None, 204),
+        ("POST", CERTIFICATES, {"ssh_certificate_authority_id": authority, "public_key": KEY}, 201),
+    ]
+
+
+def send_all(client: Client, requests: list[tuple[str, str, Any, int]]) -> list[Answer]:
+    """All of them at once, twice; the answers, none of which may come too late for the gateway."""
+
+    def send(request: tuple[str, str, Any, int]) -> Answer:
+        started = time.monotonic()
+        answer = client.send(*request[:3])
+        assert time.monotonic() - started < GATEWAY_PATIENCE
+        return answer
+
+    with ThreadPoolExecutor(16) as threads:
+        return list(threads.map(send, requests * 2))
+
+
+def assert_recovered(client: Client, requests: list[tuple[str, str, Any, int]]) -> None:
+    for *request, status in reversed(requests):  # the certificate before its authority goes
+        answer = client.send(*request)
+        assert answer.status == status, answer.text
+
+
+def test_while_the_store_refuses_connections_every_answer_is_a_clear_503(
+    site: Site, client: Client, requests: list[tuple[str, str, Any, int]]
+) -> None:
+    with site.proxy.refusing():
+        answers = send_all(client, requests)
+    assert all(map(is_clear, answers)), answers
+    assert_recovered(client, requests)
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.SILENCE])
+def test_while_the_store_breaks_off_or_is_silent_every_answer_is_a_clear_503(
+    site: Site, client: Client, requests: list[tuple[str, str, Any, int]], fault: Fault
+) -> None:
+    with site.proxy.failing(fault):
+        answers = send_all(client, requests)
+    assert all(map(is_clear, answers)), answers
+    assert_recovered(client, requests)
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_"),
+    [
+        ("GetItem", ("GET", "", None)),
+        ("UpdateItem", ("PATCH", "", {"metadata": "x"})),
+        ("DeleteItem", ("DELETE", "", None)),
+        ("Query", ("GET", "?limit=1", None)),
+    ],
+)
+def test_an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one(
+    site: Site, client: Client, operation: str, request_: tuple[str, str, Any]
+) -> None:
+    key = client.create(KEYS, {})
+    method, query, body = request_
+    path = f"{KEYS}{query}" if query else f"{KEYS}/{key['id']}"
+    with site.proxy.failing(Fault.CUT, marks=(operation, "/api_keys")), ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: client.send(method, path, body), range(30)))
+    assert all(map(is_clear, answers)), answers
+    assert client.get(f"{KEYS}/{key['id']}").json == {**key, "token": None, "metadata": (body or key)["metadata"]}
+    assert client.with_token(key["token"]).get(f"{KEYS}?limit=1").status == 200
+
+
+def test_a_fault_that_passes_before_the_api_gives_up_is_not_seen(site: Site, fresh: Client) -> None:
+    with site.proxy.failing(Fault.CUT, Fault.NONE):
+        made = fresh.create(KEYS, {"description": "at the second attempt"})
+        assert fresh.get(f"{KEYS}/{made['id']}").json == {**made, "token": None}
+
+
+@pytest.fixture(scope="module")
+def aftermath(site: Site, client: Client, fresh: Client) -> Aftermath:
+    after = Aftermath()
+    dumb, slow = [client.create(AUTHORITIES, {})["id"] for _ in range(2)]
+    flapping = [Fault.DELAY, Fault.DELAY, Fault.SLOW]
+    with ExitStack() as failures, ThreadPoolExecutor(48) as threads:
+        for word, faults in WRITES.items():
+            marks = ("TransactWriteItems", f"meets {word}")
+            failures.enter_context(site.proxy.failing(*faults, marks=marks))
+        failures.enter_context(site.proxy.failing(Fault.SILENCE, marks=("TrentService.Encrypt",)))
+        failures.enter_context(site.proxy.failing(Fault.SILENCE, marks=("TrentService.Decrypt", dumb)))
+        for mark in (fresh.token[:27], slow):
+            failures.enter_context(site.proxy.failing(*flapping, marks=(mark,)))
+
+        late = threads.submit(attempt, fresh, CERTIFICATES, signed_by(slow, "slow"))
+        unsealed = threads.submit(attempt, client, AUTHORITIES, {"description": "unsealed"})
+        unsigned = threads.submit(attempt, client, CERTIFICATES, signed_by(dumb, "unsigned"))
+        tried = {word: [threads.submit(attempt, client, KEYS, asked) for asked in described(word)] for word in WRITES}
+        after.creations = {word: [one.result() for one in each] for word, each in tried.items()}
+        after.unsealed, after.unsigned, after.slow = unsealed.result(), unsigned.result(), late.result()
+    site.proxy.settle()
+    return after
+
+
+def signed_by(authority: str, description: str) -> dict[str, str]:
+    return {"description": description, "ssh_certificate_authority_id": authority, "public_key": KEY}
+
+
+def described(word: str) -> list[dict[str, str]]:
+    return [{"description": f"meets {word} {number}"} for number in range(28 if word == "mixed" else 4)]
+
+
+@pytest.mark.parametrize("word", ["cut", "delay", "late", "silence"])
+def test_a_creation_whose_every_write_fails_is_a_clear_503(aftermath: Aftermath, word: str) -> None:
+    answers = [creation.answer for creation in aftermath.creations[word]]
+    assert all(map(is_clear, answers)), answers
+
+
+def test_a_creation_whose_writes_fail_now_and_then_is_answered_or_a_clear_503(aftermath: Aftermath) -> None:
+    answers = [creation.answer for creation in aftermath.creations["mixed"]]
+    assert all(answer.status == 201 or is_clear(answer) for answer in answers), answers
+    assert 201 in {answer.status for answer in answers}
+
+
+def test_what_was_answered_is_there_whole(client: Client, aftermath: Aftermath) -> None:
+    created = [one.answer.json for each in aftermath.creations.values() for one in each if one.answer.status == 201]
+    listed = {key["id"]: key for key in client.all(KEYS, "keys")}
+    for key in created:
+        assert listed[key["id"]] == {**key, "token": None}
+        assert client.with_token(key["token"]).get(f"{KEYS}/{key['id']}").json == listed[key["id"]]
+
+
+def test_what_was_not_answered_is_there_whole_or_not_at_all(site: Site, client: Client, aftermath: Aftermath) -> None:
+    records = site.records()
+    keys = {record["id"] for record in records if record["id"].startswith("ak_")}
+    claims = {record["scope"]: record["holder"] for record in records if record["scope"].startswith("token#")}
+    assert claims == {f"token#{id.removeprefix('ak_')}": id for id in keys}
+    assert {key["id"] for key in client.all(KEYS, "keys")} == keys
+    described = [key["description"] for key in client.all(KEYS, "keys")]
+    asked = [creation.description for each in aftermath.creations.values() for creation in each]
+    assert all(described.count(description) <= 1 for description in asked)
+
+
+def test_without_the_key_service_an_authority_is_a_clear_503_and_leaves_nothing(
+    site: Site, client: Client, aftermath: Aftermath
+) -> None:
+    assert aftermath.unsealed
+    assert is_clear(aftermath.unsealed.answer)
+    authorities = list(client.all(AUTHORITIES, "ssh_certificate_authorities"))
+    assert "unsealed" not in [authority["description"] for authority in authorities]
+    stored = {record["id"] for record in site.records() if record["id"].startswith("sshca_")}
+    assert stored == {authority["id"] for authority in authorities}
+    assert client.create(AUTHORITIES, {})["key_type"] == "ed25519"
+
+
+def test_without_the_key_service_a_certificate_is_a_clear_503_and_leaves_nothing(
+    client: Client, aftermath: Aftermath
+) -> None:
+    assert aftermath.unsigned
+    assert is_clear(aftermath.unsigned.answer)
+    certificates = list(client.all(CERTIFICATES, "ssh_user_certificates"))
+    assert "unsigned" not in [certificate["description"] for certificate in certificates]
+
+
+def test_a_request_that_must_try_everything_again_and_again_ends_in_time(client: Client, aftermath: Aftermath) -> None:
+    assert aftermath.slow
+    answer = aftermath.slow.answer
+    assert answer.status == 201 or is_clear(answer)
+    listed = [certificate["description"] for certificate in client.all(CERTIFICATES, "ssh_user_certificates")]
+    assert listed.count("slow") == (answer.status == 201)
+
+
+def test_no_answer_comes_too_late_for_the_gateway(aftermath: Aftermath) -> None:
+    attempts = [creation for each in aftermath.creations.values() for creation in each]
+    attempts += [one for one in (aftermath.unsealed, aftermath.unsigned, aftermath.slow) if one]
+    assert max(attempt.seconds for attempt in attempts) < GATEWAY_PATIENCE

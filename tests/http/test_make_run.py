@@ -1,0 +1,270 @@
+"""What `make run` promises, by running it: what it prints and keeps, how it ends, and what it says when it cannot."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    SSHCertificate,
+    load_ssh_public_identity,
+)
+
+from tests.conftest import ROOT, Served, await_answer, free_port
+from tests.doors import RECORD, Client, Http, refusal
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
+AUTHORITIES, CERTIFICATES = "/ssh_certificate_authorities", "/ssh_user_certificates"
+STOPPED = "Stopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it."
+
+
+@dataclass(frozen=True)
+class Run:
+    """A running `make run`, as the person at the terminal sees it."""
+
+    process: subprocess.Popen[str]
+    settings: Mapping[str, str]
+    log: Path
+
+    @property
+    def local(self) -> Path:
+        return Path(self.settings["LOCAL_DIR"])
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.settings['PORT']}"
+
+    @property
+    def token(self) -> str:
+        return dict(line.split("=", 1) for line in (self.local / "env").read_text().splitlines())["API_KEY"]
+
+    def client(self) -> Client:
+        return Client(Http(self.base_url)).with_token(self.token)
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does: a signal to everything in the terminal's foreground."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        self.process.wait(timeout=30)
+
+
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """This one, without what a make around these tests would tell the make in them."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))},
+        **settings,
+    }
+
+
+def settings(local: Path) -> dict[str, str]:
+    return {"LOCAL_DIR": str(local), "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
+
+
+@contextmanager
+def running(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
+    """The command in a process group of its own, until it answers, and until its end."""
+    log = Path(chosen["LOCAL_DIR"]).with_suffix(".log")
+    RECORD.log_files.append(log)
+    with open(log, "w") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment(chosen), stdout=output, stderr=output, text=True, start_new_session=True
+        )
+    run = Run(process, chosen, log)
+    try:
+        await_answer(run.base_url, process, log)
+        yield run
+    finally:
+        if process.poll() is None:
+            run.interrupt()
+
+
+def make_run(chosen: Mapping[str, str]) -> AbstractContextManager[Run]:
+    return running(["make", "run"], chosen)
+
+
+def processes_of(local: Path) -> list[str]:
+    """The command lines of all processes that work for a LOCAL_DIR: their environment, handed down, tells."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"LOCAL_DIR={local}\0".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """The first `make run` of a user whose clients have a version header of their own."""
+    local = tmp_path_factory.mktemp("first") / "local"
+    with make_run({**settings(local), "VERSION_HEADERS": "Vendor-Version, Service-Version"}) as run:
+        yield run
+
+
+def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
+    assert (
+        first.log.read_text().split("{")[0]
+        == f"""
+  Base URL  {first.base_url}
+  API key   {first.token}
+
+  Both are in {os.path.relpath(first.local / "env", ROOT)}; try:
+
+  curl -H 'Authorization: Bearer {first.token}' -H 'Vendor-Version: 2' {first.base_url}/api_keys
+
+"""
+    )
+
+
+def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
+    line = next(line for line in first.log.read_text().splitlines() if line.startswith("  curl "))
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
+    listed = json.loads(done.stdout)
+    key = listed["keys"][0]
+    assert listed == {
+        "keys": [
+            {
+                "id": f"ak_{first.token[:27]}",
+                "uri": f"{first.base_url}/api_keys/ak_{first.token[:27]}",
+                "created_at": key["created_at"],
+                "description": "The account's first key",
+                "metadata": "",
+                "token": None,
+                "owner_id": key["owner_id"],
+            }
+        ],
+        "uri": f"{first.base_url}/api_keys",
+        "next_page_uri": None,
+    }
+
+
+def test_the_base_url_and_the_key_can_be_sourced(first: Run) -> None:
+    script = '. "$LOCAL_DIR/env" && echo "$BASE_URL $API_KEY"'
+    done = subprocess.run(script, shell=True, env=environment(first.settings), capture_output=True, text=True)
+    assert done.stdout == f"{first.base_url} {first.token}\n"
+
+
+def test_what_it_keeps_is_for_its_owners_eyes_only(first: Run) -> None:
+    kept = [first.local, *first.local.rglob("*")]
+    assert {oct(path.stat().st_mode & 0o777) for path in kept if path.is_dir()} == {"0o700"}
+    assert {oct(path.stat().st_mode & 0o777) for path in kept if path.is_file()} == {"0o600"}
+
+
+@pytest.mark.parametrize("name", ["Vendor-Version", "SERVICE-VERSION"])
+def test_the_version_is_read_from_any_header_that_is_set(first: Run, name: str) -> None:
+    client = replace(first.client(), headers={name: "2"})
+    assert client.get("/api_keys").status == 200
+
+
+def test_without_any_of_these_headers_the_first_one_is_asked_for(first: Run) -> None:
+    answer = replace(first.client(), headers={}).get("/api_keys")
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (400, "unsupported_version")
+    assert answer.json["msg"] == "Send the header 'Vendor-Version' with a supported version: 2 or 0."
+
+
+def test_plain_chalice_local_works_on_the_embedded_cloud(served: Served, tmp_path: Path) -> None:
+    script = '. "$LOCAL_DIR/cloud.env" && exec "$CHALICE" local --no-autoreload --port "$PORT" --stage local'
+    chosen = {**settings(tmp_path / "local"), "CHALICE": str(Path(sys.executable).with_name("chalice"))}
+    shutil.copytree(served.local, tmp_path / "local", ignore=shutil.ignore_patterns("cloud"))
+    with running(["/bin/sh", "-c", script], chosen) as run:
+        client = Client(Http(run.base_url)).with_token(served.token)
+        made = client.create("/api_keys", {"description": "by chalice local"})
+        assert served.client().get(f"/api_keys/{made['id']}").json == {
+            **made,
+            "uri": f"{served.base_url}/api_keys/{made['id']}",
+            "token": None,
+        }
+        assert client.delete(f"/api_keys/{made['id']}").status == 204
+        assert client.get(f"/api_keys/{made['id']}").status == 404
+
+
+def test_what_was_created_outlives_ctrl_c_until_it_is_reset(tmp_path: Path) -> None:
+    chosen = settings(tmp_path / "local")
+    with make_run(chosen) as run:
+        token = run.token
+        authority = run.client().create(AUTHORITIES, {"private_key_type": "ecdsa", "description": "kept"})
+        run.interrupt()
+        assert STOPPED in run.log.read_text()
+        assert processes_of(run.local) == []
+
+    with make_run(chosen) as run:
+        assert run.token == token
+        assert f"API key   {token}\n" in run.log.read_text()
+        assert run.client().get(f"{AUTHORITIES}/{authority['id']}").json == authority
+        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
+        assert signer(run.client().create(CERTIFICATES, asked)["certificate"]) == authority["public_key"]
+
+    (run.local / "notes").write_text("not from here")
+    reset(tmp_path, LOCAL_DIR=str(run.local))
+    assert [path.name for path in run.local.iterdir()] == ["notes"]
+    (run.local / "env").write_bytes(b"API_KEY=\xff\n")  # no key that could be printed again
+
+    with make_run(chosen) as run:
+        assert run.token != token
+        assert run.client().with_token(token).get("/api_keys").status == 401
+        assert run.client().get(AUTHORITIES).json[AUTHORITIES.strip("/")] == []
+
+
+def signer(certificate: str) -> str:
+    """The public key of the authority behind a certificate whose signature holds."""
+    read = load_ssh_public_identity(certificate.encode())
+    assert isinstance(read, SSHCertificate)
+    read.verify_cert_signature()
+    return read.signature_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def reset(folder: Path, **chosen: str) -> None:
+    """`make reset` in a folder where the developer's own state is not."""
+    command = ["make", "-f", str(ROOT / "Makefile"), "reset"]
+    done = subprocess.run(command, cwd=folder, env=environment(chosen), capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_reset_forgets_the_state_in_the_usual_place_and_can_be_repeated(tmp_path: Path) -> None:
+    (tmp_path / ".local" / "cloud").mkdir(parents=True)
+    for _ in range(2):
+        reset(tmp_path)
+        assert list((tmp_path / ".local").iterdir()) == []
+    (tmp_path / ".local").rmdir()
+    reset(tmp_path, LOCAL_DIR="")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
+    with running([sys.executable, "-m", "infra.run"], settings(tmp_path / "local")) as run:
+        assert len(processes_of(run.local)) == 2
+        run.process.send_signal(ending)
+        assert run.process.wait(timeout=30) == 0
+        assert run.log.read_text().endswith(f"\n{STOPPED}\n")
+        assert processes_of(run.local) == []
+
+
+def test_an_impatient_second_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+    with running([sys.executable, "-m", "infra.run"], settings(tmp_path / "local")) as run:
+        while run.process.poll() is None:
+            os.killpg(run.process.pid, signal.SIGINT)
+            Event().wait(0.01)
+        assert run.process.returncode == 0
+        assert run.log.read_text().endswith(f"\n{STOPPED}\n")
+        assert (run.local / "cloud" / "dynamodb.json").stat().st_size > 0
+
+
+def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> None:
+    with running([sys.executable, "-m", "infra.run"], settings(tmp_path / "local")) as run:
+        cloud = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text()
+        os.kill(int(cloud), signal.SIGKILL)
+        assert run.process.wait(timeout=30) == 1
+        last_words = run.local / "cloud" / "cloud.log"
+        assert run.log.read_text().splitlines()[-1] == (
+            f"The embedded cloud ended by itself; its last words are in {last_words}."
+        )
+        assert processes_of(run.local) == []

@@ -1,0 +1,107 @@
+"""What stands in the way of `make run` is told in one sentence, without a traceback."""
+
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, free_port
+from tests.http.test_make_run import environment, processes_of, settings
+
+
+def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
+    """The exit status and what was said on both channels."""
+    done = subprocess.run(
+        command or (sys.executable, "-m", "infra.run"),
+        cwd=ROOT,
+        env=environment(chosen),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@contextmanager
+def taken() -> Iterator[str]:
+    """A port on which another program listens."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield str(other.getsockname()[1])
+
+
+@pytest.mark.parametrize("setting", ["PORT", "CLOUD_PORT"])
+def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: Path, setting: str) -> None:
+    with taken() as port:
+        said = run({**settings(tmp_path / "local"), setting: port})
+    sentence = f"Port {port} cannot be used (Address already in use): choose another with {setting}=….\n"
+    assert said == (1, "", sentence)
+    assert processes_of(tmp_path / "local") == []
+
+
+def test_make_adds_only_its_own_line(tmp_path: Path) -> None:
+    with taken() as port:
+        status, out, err = run({**settings(tmp_path / "local"), "PORT": port}, "make", "run")
+    assert (status, out) == (2, "")
+    assert err.splitlines()[0] == f"Port {port} cannot be used (Address already in use): choose another with PORT=…."
+    assert [line.partition(":")[0] for line in err.splitlines()[1:]] == ["make"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "port"),
+    [("PORT", "eighty"), ("PORT", "0"), ("PORT", "65536"), ("PORT", "-1"), ("PORT", "٨٠"), ("CLOUD_PORT", "eighty")],
+)
+def test_what_is_not_a_port_is_refused(tmp_path: Path, setting: str, port: str) -> None:
+    said = run({**settings(tmp_path / "local"), setting: port})
+    assert said == (1, "", f"{setting}={port} is not a port: choose one from 1 to 65535.\n")
+
+
+def test_one_port_cannot_serve_for_both(tmp_path: Path) -> None:
+    port = str(free_port())
+    said = run({"LOCAL_DIR": str(tmp_path / "local"), "PORT": port, "CLOUD_PORT": port})
+    sentence = f"Port {port} cannot be used (Address already in use): choose another with PORT=….\n"
+    assert said == (1, "", sentence)
+    assert processes_of(tmp_path / "local") == []
+
+
+def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "local" / "cloud" / "dynamodb.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"tables": ')
+    status, out, err = run(settings(tmp_path / "local"))
+    assert (status, out) == (1, "")
+    assert err == (
+        f"The saved state in {file} cannot be read (Expecting value: line 1 column 12 (char 11)): "
+        "mend it, or forget all of it with 'make reset'.\n"
+    )
+    assert file.read_text() == '{"tables": '
+
+
+def test_a_place_for_the_state_that_is_none_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "local"
+    place.write_text("a file")
+    status, out, err = run(settings(place))
+    assert (status, out) == (1, "")
+    assert err == f"{place / 'cloud'} cannot be used (Not a directory): choose another place with LOCAL_DIR=….\n"
+
+
+def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    said = run({**settings(tmp_path / "local"), "AWS_ENDPOINT_URL": url})
+    assert said == (1, "", f"The cloud at {url} cannot be used (EndpointConnectionError).\n")
+
+
+def test_a_machine_without_python_is_told_what_is_needed(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements-run.txt").touch()
+    (tmp_path / "no-programs").mkdir()
+    make = str(shutil.which("make"))
+    done = subprocess.run(
+        [make, "run"], cwd=tmp_path, env={"PATH": str(tmp_path / "no-programs")}, capture_output=True, text=True
+    )
+    sentence = "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…"
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", sentence)

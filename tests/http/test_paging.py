@@ -1,0 +1,86 @@
+"""Lists, walked page by page: every entry once, the newest first, whatever else happens meanwhile."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served
+from tests.doors import Client
+from tests.http.conftest import new_account
+
+PATH = "/ssh_certificate_authorities"
+ITEMS = "ssh_certificate_authorities"
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def shelf(served: Served) -> tuple[Client, list[Any]]:
+    """An account with 300 resources that nobody changes, the newest first."""
+    client = new_account(served)
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda number: client.create(PATH, {"metadata": str(number)}), range(COUNT)))
+    return client, sorted(made, key=lambda entry: str(entry["id"]), reverse=True)
+
+
+@pytest.mark.parametrize("limit", [7, 100])  # one by one: below, in more difficult conditions
+def test_a_walk_meets_every_entry_once_the_newest_first(shelf: tuple[Client, list[Any]], limit: int) -> None:
+    client, entries = shelf
+    assert list(client.all(PATH, ITEMS, limit)) == entries
+
+
+def test_the_order_of_a_walk_is_the_order_of_creation(http: Client) -> None:
+    made = [http.create("/api_keys", {})["id"] for _ in range(10)]
+    assert [key["id"] for key in http.all("/api_keys", "keys", 3)][:10] == made[::-1]
+
+
+@pytest.mark.parametrize("limit", [1, 50, 100])
+def test_no_page_is_empty_and_only_the_last_leads_nowhere(shelf: tuple[Client, list[Any]], limit: int) -> None:
+    client, entries = shelf
+    base_url = client.door.base_url
+    page = client.get(f"{PATH}?limit={limit}&before_id={entries[limit]['id']}").json
+    assert page == {
+        ITEMS: entries[limit + 1 : 2 * limit + 1],
+        "uri": f"{base_url}{PATH}",
+        "next_page_uri": f"{base_url}{PATH}?before_id={entries[2 * limit]['id']}&limit={limit}",
+    }
+    last = client.get(f"{PATH}?limit={limit}&before_id={entries[-limit - 1]['id']}").json
+    assert last == {ITEMS: entries[-limit:], "uri": f"{base_url}{PATH}", "next_page_uri": None}
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_a_walk_meets_what_stays_once_while_others_come_and_go(shelf: tuple[Client, list[Any]], limit: int) -> None:
+    client, entries = shelf
+    staying = {entry["id"] for entry in entries}
+    walked = Event()
+
+    def come_and_go() -> int:
+        for number in count():
+            made = client.create(PATH, {})
+            assert client.delete(f"{PATH}/{made['id']}").status == 204
+            if walked.wait(0.02):
+                return number + 1
+        raise AssertionError
+
+    with ThreadPoolExecutor(1) as threads:
+        others = threads.submit(come_and_go)
+        seen = [entry["id"] for entry in client.all(PATH, ITEMS, limit)]
+        walked.set()
+        assert others.result() > 0
+    assert seen == sorted(set(seen), reverse=True)
+    assert [id for id in seen if id in staying] == [entry["id"] for entry in entries]
+
+
+def test_a_walk_goes_on_where_the_entry_it_stopped_at_is_deleted(served: Served) -> None:
+    newcomer = new_account(served)
+    made = [newcomer.create(PATH, {})["id"] for _ in range(12)]
+    seen = []
+    uri = f"{PATH}?limit=2"
+    while uri:
+        page = newcomer.get(uri).json
+        seen += [entry["id"] for entry in page[ITEMS]]
+        uri = (page["next_page_uri"] or "").removeprefix(newcomer.door.base_url)
+        assert newcomer.delete(f"{PATH}/{seen[-1]}").status == 204
+    assert seen == made[::-1]

@@ -1,0 +1,262 @@
+"""The local server's HTTP manners, on raw connections: what an HTTP library would smooth over."""
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served
+from tests.doors import VERSION, Answer, refusal
+
+MEGABYTE = 1024 * 1024
+NOT_HTTP = "The request is not HTTP as this server reads it: "
+UNFRAMED = "Send the body whole, with its length in the header 'Content-Length'."
+
+
+@pytest.fixture
+def address(served: Served) -> tuple[str, int]:
+    host, _, port = served.base_url.removeprefix("http://").partition(":")
+    return host, int(port)
+
+
+@pytest.fixture
+def wire(address: tuple[str, int]) -> Iterator[HTTPConnection]:
+    """One connection, which its owner must find open at the end."""
+    connection = HTTPConnection(*address, timeout=20)
+    connection.connect()
+    kept = connection.sock
+    yield connection
+    assert connection.sock is kept
+    connection.close()
+
+
+@pytest.fixture
+def headers(served: Served) -> dict[str, str]:
+    return {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json", **VERSION}
+
+
+def ask(wire: HTTPConnection, method: str, path: str, headers: Mapping[str, str], body: Any = None) -> Answer:
+    """One request on a connection that is open and stays so."""
+    kept = wire.sock
+    raw = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+    wire.request(method, path, raw, dict(headers))
+    answer = wire.getresponse()
+    text = answer.read().decode()
+    assert wire.sock is kept, "the connection was closed"
+    return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, text)
+
+
+def exchange(address: tuple[str, int], sent: bytes) -> bytes:
+    """Everything that comes back until the server closes the connection."""
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(sent)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def read(raw: bytes) -> Answer:
+    """The one answer in the bytes, which end with it."""
+    head, _, body = raw.partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    named = [line.split(": ", 1) for line in lines]
+    return Answer(int(status.split()[1]), {name.lower(): value for name, value in named}, body.decode())
+
+
+def asking(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    """A request as bytes, the last one of its connection."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: here", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def test_a_connection_outlives_every_kind_of_answer(wire: HTTPConnection, headers: dict[str, str]) -> None:
+    made = ask(wire, "POST", "/api_keys", headers, {}).json
+    one = f"/api_keys/{made['id']}"
+    asked: list[tuple[str, str, dict[str, str], Any]] = [
+        ("GET", one, headers, None),
+        ("PATCH", one, headers, {"description": "kept"}),
+        ("POST", "/api_keys", headers, {"description": 1}),
+        ("POST", "/api_keys", headers, b"{"),
+        ("POST", "/api_keys", {**headers, "Content-Type": "text/plain"}, {}),
+        ("POST", "/api_keys", headers, b"1" * MEGABYTE),
+        ("POST", "/api_keys", VERSION, {}),
+        ("HEAD", one, headers, None),
+        ("OPTIONS", one, headers, None),
+        ("BREW", one, headers, None),
+        ("GET", "/nowhere", headers, None),
+        ("DELETE", one, headers, None),
+        ("GET", one, headers, None),
+        ("GET", "/api_keys", headers, None),
+    ]
+    answers = [ask(wire, *request).status for request in asked]
+    assert answers == [200, 200, 400, 400, 415, 413, 401, 405, 405, 405, 404, 204, 404, 200]
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "PUT", "BREW", "x-amazon-apigateway-any-method"])
+@pytest.mark.parametrize(("path", "allowed"), [("/api_keys", "GET, POST"), ("/api_keys/x", "DELETE, GET, PATCH")])
+def test_a_method_that_a_path_does_not_have_is_refused_with_those_it_has(
+    wire: HTTPConnection, method: str, path: str, allowed: str
+) -> None:
+    answer = ask(wire, method, path, {})
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (405, "method_not_allowed")
+    assert answer.json["msg"] == f"This path answers to {allowed}."
+    assert answer.headers["allow"] == allowed
+
+
+def test_head_is_refused_without_a_body(address: tuple[str, int], headers: dict[str, str]) -> None:
+    answer = read(exchange(address, asking("HEAD", "/api_keys", headers)))
+    assert (answer.status, answer.headers["allow"].upper(), answer.text) == (405, "GET, POST", "")
+    assert int(answer.headers["content-length"]) > 0
+
+
+def test_a_204_has_neither_a_body_nor_a_length(
+    address: tuple[str, int], wire: HTTPConnection, headers: dict[str, str]
+) -> None:
+    one = f"/api_keys/{ask(wire, 'POST', '/api_keys', headers, {}).json['id']}"
+    answer = read(exchange(address, asking("DELETE", one, headers)))
+    assert (answer.status, answer.text) == (204, "")
+    assert answer.headers.keys() == {"server", "date", "operation-id"}
+
+
+def test_header_names_may_have_any_case(wire: HTTPConnection, served: Served) -> None:
+    shouted = {"AUTHORIZATION": f"bearer {served.token}", "SERVICE-VERSION": "2", "CONTENT-TYPE": "application/json"}
+    whispered = {name.lower(): value for name, value in shouted.items()}
+    for headers in (shouted, whispered):
+        made = ask(wire, "POST", "/api_keys", headers, {})
+        assert made.status == 201
+        assert ask(wire, "DELETE", f"/api_keys/{made.json['id']}", headers).status == 204
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/api_keys/a/b/c/d/e/f", "//example.com/api_keys", "/%2e%2e/%00", "/?a=b", "*", "/[::1"]
+)
+def test_a_path_that_leads_nowhere_is_a_404(wire: HTTPConnection, headers: dict[str, str], path: str) -> None:
+    answer = ask(wire, "GET", path, headers)
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (404, "no_such_route")
+
+
+def test_a_body_above_the_limit_is_a_413(wire: HTTPConnection, headers: dict[str, str]) -> None:
+    answer = ask(wire, "POST", "/api_keys", headers, {"description": "x" * 2 * MEGABYTE})
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (413, "payload_too_large")
+    assert answer.json["msg"] == "The body is larger than 262144 bytes."
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 11 * MEGABYTE], ids=["announced", "sent"])
+def test_a_body_above_the_gateways_limit_is_a_413_and_ends_the_connection(
+    address: tuple[str, int], headers: dict[str, str], body: bytes
+) -> None:
+    request = asking("POST", "/api_keys", {**headers, "Content-Length": str(11 * MEGABYTE)}, body)
+    answer = read(exchange(address, request))
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (413, "payload_too_large")
+    assert answer.json["msg"] == "The body is larger than 10485760 bytes."
+    assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        {"Transfer-Encoding": "chunked"},
+        {"Content-Length": "five"},
+        {"Content-Length": "-5"},
+        {"Content-Length": ""},
+        {"Content-Length": "٥"},
+        {"Transfer-Encoding": "chunked", "Content-Length": "5"},
+    ],
+)
+def test_a_body_of_unknown_length_is_refused_and_ends_the_connection(
+    address: tuple[str, int], headers: dict[str, str], framing: dict[str, str]
+) -> None:
+    answer = read(exchange(address, asking("POST", "/api_keys", headers | framing, b"5\r\nhello\r\n0\r\n\r\n")))
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"], answer.json["msg"]) == (400, "invalid_request", UNFRAMED)
+    assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    ("sent", "fault"),
+    [
+        (b"GARBAGE\r\n\r\n", "Bad request syntax"),
+        (b"GET / SOAP/1.1\r\n\r\n", "Bad request version"),
+        (b"GET / HTTP/3.0\r\n\r\n", "Invalid HTTP version"),
+        (b"GET /two words HTTP/1.1\r\n\r\n", "Bad request syntax"),
+        (b"POST /api_keys\r\n\r\n", "Bad HTTP/0.9 request type"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", "Request-URI Too Long"),
+        (b"GET / HTTP/1.1\r\nLong: " + b"x" * 70_000 + b"\r\n\r\n", "Line too long"),
+        (b"GET / HTTP/1.1\r\n" + b"Many: x\r\n" * 200 + b"\r\n", "Too many headers"),
+    ],
+)
+def test_what_is_not_http_gets_the_one_error_body_too(address: tuple[str, int], sent: bytes, fault: str) -> None:
+    answer = read(exchange(address, sent))
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (400, "invalid_request")
+    assert answer.json["msg"] == f"{NOT_HTTP}{fault}."
+
+
+def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on(
+    address: tuple[str, int], headers: dict[str, str]
+) -> None:
+    request = asking("POST", "/api_keys", {**headers, "Content-Length": "2", "Expect": "100-continue"})
+    with socket.create_connection(address, timeout=5) as connection:
+        connection.sendall(request)
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"{}")
+        assert read(b"".join(iter(lambda: connection.recv(65536), b""))).status == 201
+
+
+def test_a_client_that_asks_before_it_sends_too_much_is_told_not_to(
+    address: tuple[str, int], headers: dict[str, str]
+) -> None:
+    asked = {**headers, "Content-Length": str(11 * MEGABYTE), "Expect": "100-continue"}
+    answer = read(exchange(address, asking("POST", "/api_keys", asked)))
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (413, "payload_too_large")
+
+
+def test_connections_that_arrive_at_once_are_all_answered(address: tuple[str, int], headers: dict[str, str]) -> None:
+    together = Barrier(32)
+
+    def connect_and_ask(_: int) -> int:
+        together.wait(timeout=20)
+        return read(exchange(address, asking("GET", "/api_keys?limit=1", headers))).status
+
+    with ThreadPoolExecutor(32) as clients:
+        assert list(clients.map(connect_and_ask, range(32))) == [200] * 32
+
+
+def test_an_idle_connection_keeps_nobody_else_waiting(address: tuple[str, int], headers: dict[str, str]) -> None:
+    idle = [socket.create_connection(address) for _ in range(16)]
+    assert read(exchange(address, asking("GET", "/api_keys?limit=1", headers))).status == 200
+    for connection in idle:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("sent", "base_url"),
+    [
+        ({"Host": "api.example.test"}, "http://api.example.test"),
+        ({"Host": "localhost:8443"}, "http://localhost:8443"),
+        ({"Host": "api.example.test", "X-Forwarded-Proto": "https"}, "https://api.example.test"),
+    ],
+)
+def test_addresses_begin_with_the_host_that_was_asked(
+    wire: HTTPConnection, headers: dict[str, str], sent: dict[str, str], base_url: str
+) -> None:
+    headers = headers | sent
+    made = [ask(wire, "POST", "/ssh_certificate_authorities", headers, {}).json for _ in range(2)]
+    page = ask(wire, "GET", "/ssh_certificate_authorities?limit=1", headers).json
+    paths = [f"/ssh_certificate_authorities/{authority['id']}" for authority in made]
+    assert [authority["uri"] for authority in made] == [base_url + path for path in paths]
+    assert page == {
+        "ssh_certificate_authorities": [made[1]],
+        "uri": f"{base_url}/ssh_certificate_authorities",
+        "next_page_uri": f"{base_url}/ssh_certificate_authorities?before_id={made[1]['id']}&limit=1",
+    }
+    assert [ask(wire, "DELETE", path, headers).status for path in paths] == [204, 204]

@@ -23,7 +23,6 @@ from chalicelib.storage import aws
 ROOT = Path(__file__).parent.parent
 MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
 HOST = "127.0.0.1"
-DATA_STACK = "tunnel-edge-data"
 
 
 class Trouble(Exception):

@@ -36,7 +36,9 @@ def main() -> None:
             embedded.start()
             os.environ.update(cloud.settings(embedded.url))
             _write(CLOUD_ENV_FILE, {f"export {name}": value for name, value in cloud.settings(embedded.url).items()})
-        cloud.deploy(ROOT / "infra" / "data.yaml", cloud.DATA_STACK, {"Name": "tunnel-edge"})
+        name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
+        os.environ.setdefault("KEY_ID", f"alias/{name}")
+        cloud.deploy(ROOT / "infra" / "data.yaml", f"{name}-data", {"Name": name})
         _serve(port, embedded)
     except Trouble as trouble:
         sys.exit(str(trouble))

@@ -8,15 +8,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from moto import mock_aws
+from moto.backends import get_backend
 
 from chalicelib import operations
 from chalicelib.api.resource import seal_context
-from chalicelib.storage import aws
 from infra import cloud
 from tests.doors import RECORD, Client, Http, InProcess
 
@@ -30,30 +29,22 @@ for name in ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST", "BASE_URL", "VERSION_HEADERS
 
 
 @pytest.fixture(scope="session", autouse=True)
-def store() -> Iterator[dict[str, Any]]:
-    """The table and the key, from the template that deploys them, in this process; how to create the table again."""
+def store() -> Iterator[None]:
+    """The table and the key, from the template that deploys them, in this process."""
     with mock_aws():
-        cloud.deploy(ROOT / "infra" / "data.yaml", cloud.DATA_STACK, {"Name": "tunnel-edge"})
-        client = aws.client("dynamodb")
-        client.update_table(TableName="tunnel-edge", DeletionProtectionEnabled=False)
-        table = client.describe_table(TableName="tunnel-edge")["Table"]
-        definition = {name: table[name] for name in ("TableName", "AttributeDefinitions", "KeySchema")}
-        yield {**definition, "BillingMode": "PAY_PER_REQUEST"}
+        cloud.deploy(ROOT / "infra" / "data.yaml", "tunnel-edge-data", {"Name": "tunnel-edge"})
+        yield
 
 
 @pytest.fixture(autouse=True)
-def emptied(store: dict[str, Any]) -> Iterator[None]:
+def emptied(store: None) -> Iterator[None]:
     """Each test leaves an empty table: moto's transactions copy all of it, and what is left of deleted items too."""
     yield
-    client = aws.client("dynamodb")
-    pages = client.get_paginator("scan").paginate(TableName="tunnel-edge")
-    records = [record for page in pages for record in page["Items"]]
-    for record in records:
+    items = get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
+    for record in [item.to_json()["Attributes"] for scope in items.values() for item in scope.values()]:
         context = seal_context(record["scope"]["S"].partition("#")[0], record["id"]["S"])
         RECORD.sealed += [(secret["B"], context) for secret in record.get("sealed", {"M": {}})["M"].values()]
-    if records:
-        client.delete_table(TableName="tunnel-edge")
-        client.create_table(**store)
+    items.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,7 +3,6 @@
 Every request passes the same steps in the contract's order: route, token, version, body, fields; then its view.
 """
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
@@ -72,7 +71,7 @@ class GatewayAuthorizer(Authorizer):
             "x-amazon-apigateway-authorizer": {
                 "type": "request",
                 "authorizerUri": {"Fn::Sub": uri},
-                "authorizerResultTtlInSeconds": int(os.environ.get("AUTHORIZER_TTL", "0")),
+                "authorizerResultTtlInSeconds": 0,
             },
         }
 

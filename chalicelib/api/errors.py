@@ -104,12 +104,12 @@ class InternalError(Refusal):
 
 
 class Unavailable(Refusal):
-    """The store or the key service is throttling or down; nothing was half done."""
+    """The store or the key service is throttling or down; the request can be repeated."""
 
     status, code = 503, "unavailable"
 
     def __init__(self) -> None:
-        super().__init__("The service is busy or briefly out of reach. Nothing was half done; try again.")
+        super().__init__("The service is busy or briefly out of reach. Try again: to repeat the request is safe.")
 
     @property
     def headers(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The middleware around every request: the operation id, the one error body, the answer's JSON, the log line.
 
-The only place that catches everything.
+Nothing but this and the view beneath it, which hands all errors over, catches everything.
 """
 
 import json

@@ -1,12 +1,17 @@
 """Lists: newest first, in pages that lead to one another and are never empty."""
 
-from typing import Annotated
+import json
+from itertools import accumulate
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BeforeValidator
 
 from chalicelib import ids
 from chalicelib.api.fields import Shape
+
+_MOST = 5_500_000  # characters of a page in the response of a Lambda function
+_SURE_TO_FIT = _MOST // 7  # since escaping twice makes seven of some
 
 
 def _whole_number(text: str) -> int:
@@ -26,6 +31,14 @@ class Page(Shape):
 
     before_id: Annotated[str, AfterValidator(_any_id)] | None = None
     limit: Annotated[int, BeforeValidator(_whole_number)] = 100
+
+
+def fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many of the entries, at least one, as Lambda can answer with: 6 MB, of a text that is itself in JSON."""
+    if len(repr(entries)) < _SURE_TO_FIT:
+        return entries
+    sizes = accumulate(len(json.dumps(json.dumps(entry))) for entry in entries)
+    return entries[: max(1, sum(size < _MOST for size in sizes))]
 
 
 def next_uri(uri: str, last_id: str, page: Page) -> str:

@@ -59,9 +59,10 @@ class Resource:
     def list_page(self, call: Call) -> dict[str, Any]:
         page: Page = call.query
         found, has_more = table.page(self.scope(call), before=page.before_id, count=page.limit)
-        entries = self.all_shown(found, call)
+        entries = paging.fitting(self.all_shown(found, call))
         uri = f"{call.base_url}{self.at(call)}"
-        next_page_uri = paging.next_uri(uri, found[-1].id, page) if has_more else None
+        has_more = has_more or len(entries) < len(found)
+        next_page_uri = paging.next_uri(uri, entries[-1]["id"], page) if has_more else None
         return {self.items: entries, "uri": uri, "next_page_uri": next_page_uri}
 
     def get(self, call: Call) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
+from pydantic import model_validator
+
 from chalicelib import modules
 from chalicelib.api.endpoints import Call
 from chalicelib.api.fields import Described, if_empty
@@ -12,7 +14,7 @@ from chalicelib.edges.hostports import HostportsOn443
 from chalicelib.edges.routes import ROUTES
 from chalicelib.modules import tls_termination
 from chalicelib.modules.tls_termination import TlsTermination
-from chalicelib.storage import aws, table
+from chalicelib.storage import aws, parts, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.pointers import Held
 
@@ -22,6 +24,14 @@ _TRIES = 3  # at an edge that gains routes while it is deleted
 class Edge(Described):
     hostports: HostportsOn443 = []
     terminate_at: Annotated[Literal["edge", "upstream"], if_empty(tls_termination.EDGE)] = tls_termination.EDGE
+
+
+class Change(Edge):
+    @model_validator(mode="before")
+    @classmethod
+    def _unspecified_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Where TLS ends does not move because a client sends every field it knows.
+        return {name: value for name, value in values.items() if name != "terminate_at" or value not in ("", None)}
 
 
 class _HttpsEdges(ModularResource):
@@ -42,10 +52,11 @@ class _HttpsEdges(ModularResource):
         return {**super().shown(item, call), "routes": [ROUTES.shown(route, call) for route in routes]}
 
     def delete(self, call: Call) -> None:
+        """Take the edge off its hostports, so that it is never live without a protection; then routes, then edge."""
         scope, id = self.scope(call), self.id_in(call)
-        self.found(table.read(scope, id))
+        self.found(table.rewrite(scope, id, {"hostports": []}, claims=lambda body: ()))
         for _ in range(_TRIES):
-            table.sweep(_routes(scope, id))
+            parts.sweep(_routes(scope, id))
             try:
                 is_deleted = table.delete(scope, id)
             except Held:
@@ -67,15 +78,14 @@ def _routes(scope: str, id: str) -> str:
 
 
 _MODULES = modules.at("/edges/https/{edge_id}")
-_SHAPE = with_modules(Edge, _MODULES)
 
 HTTPS_EDGES = _HttpsEdges(
     prefix="edghts",
     path="/edges/https",
     items="https_edges",
     variable="edge_id",
-    create=_SHAPE,
-    change=_SHAPE,
+    create=with_modules(Edge, _MODULES),
+    change=with_modules(Change, _MODULES),
     make=make,
     modules=_MODULES,
     claims=hostports.claims,

@@ -9,15 +9,17 @@ from typing import Annotated, Any, Literal
 from chalicelib import modules
 from chalicelib.api import links
 from chalicelib.api.endpoints import Call
-from chalicelib.api.errors import NotFound
+from chalicelib.api.errors import Conflict, NotFound
 from chalicelib.api.fields import Described, form, max_bytes
 from chalicelib.api.modular import ModularResource, make, with_modules
 from chalicelib.api.resource import New
 from chalicelib.storage import table
 from chalicelib.storage.claims import Claim
+from chalicelib.storage.items import Item
 from chalicelib.storage.pointers import Dangling, Pointer
 
 _EDGES = "/edges/https"
+MOST = 100  # routes of an edge, which shows them whole
 
 MatchType = Literal["exact_path", "path_prefix"]
 Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(1024)]
@@ -35,7 +37,7 @@ class Create(Change):
 
 class _Routes(ModularResource):
     def list_page(self, call: Call) -> dict[str, Any]:
-        self._check_edge(call)
+        self._edge(call)
         return super().list_page(call)
 
     def post(self, call: Call) -> dict[str, Any]:
@@ -48,16 +50,19 @@ class _Routes(ModularResource):
             raise self._no_edge() from None
 
     def new(self, call: Call, id: str) -> New:
-        self._check_edge(call)
         edge_id = call.path["edge_id"]
+        if len(self._edge(call).pointed_by) >= MOST:
+            raise Conflict(f"The edge has {MOST} routes already, which is the most.")
         new = super().new(call, id)
         edge = Pointer("", call.caller.scope(_EDGES), edge_id, "edge_id")
         return replace(new, body={**new.body, "edge_id": edge_id}, points=(*new.points, edge))
 
-    def _check_edge(self, call: Call) -> None:
+    def _edge(self, call: Call) -> Item:
         links.check(self.path, call.path)
-        if table.read(call.caller.scope(_EDGES), call.path["edge_id"]) is None:
+        edge = table.read(call.caller.scope(_EDGES), call.path["edge_id"])
+        if edge is None:
             raise self._no_edge()
+        return edge
 
     def _no_edge(self) -> NotFound:
         return NotFound("There is no such edge in this account.")

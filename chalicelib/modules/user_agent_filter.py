@@ -1,16 +1,17 @@
 """The user agent filter of HTTPS edge routes (SPEC 2.9): RE2 patterns, since they run on live traffic."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import re2
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from chalicelib.api.fields import if_null, max_bytes
 from chalicelib.api.module import Enabled, Module
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False  # which would write the caller's pattern to the log
-_OPTIONS.max_mem = 1024 * 1024  # else the worst 200 patterns would take longer to compile than the gateway waits
+_OPTIONS.max_mem = 1024 * 1024
+_MOST_BYTES = 4096  # of one list: the worst patterns of that size take a second to compile
 
 
 def _compiles(pattern: str) -> str:
@@ -26,9 +27,15 @@ def _reason(error: Exception) -> str:
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
-Pattern = Annotated[str, AfterValidator(_compiles), max_bytes(512)]
-# All patterns together fit into the item beside an OAuth module as large as a body may be.
-Patterns = Annotated[list[Pattern], Field(max_length=100), if_null([])]
+def _bounded(patterns: Any) -> Any:
+    strings = [pattern for pattern in patterns if isinstance(pattern, str)] if isinstance(patterns, list) else []
+    if sum(len(pattern.encode(errors="replace")) for pattern in strings) > _MOST_BYTES:
+        raise ValueError(f"must be at most {_MOST_BYTES} bytes of UTF-8 together")
+    return patterns
+
+
+Pattern = Annotated[str, max_bytes(512), AfterValidator(_compiles)]
+Patterns = Annotated[list[Pattern], Field(max_length=100), if_null([]), BeforeValidator(_bounded)]
 
 
 class UserAgentFilter(Enabled):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ValidationInfo, field_validator
+from pydantic import BeforeValidator, ValidationInfo, field_validator
 
 from chalicelib.api.caller import Caller
 from chalicelib.api.fields import Described, if_zero
@@ -15,10 +15,16 @@ from chalicelib.storage.items import Item
 _BELONGS_TO = {"elliptic_curve": "ecdsa", "key_size": "rsa"}
 
 
+def _integer(value: Any) -> Any:
+    if isinstance(value, float):  # 2048.0 equals the literal
+        raise ValueError("must be an integer")
+    return value
+
+
 class Create(Described):
     private_key_type: Annotated[KeyType, if_zero("ed25519")] = "ed25519"
     elliptic_curve: Annotated[Curve | None, if_zero(None)] = None
-    key_size: Annotated[Literal[2048, 4096] | None, if_zero(None)] = None
+    key_size: Annotated[Literal[2048, 4096] | None, if_zero(None), BeforeValidator(_integer)] = None
 
     @field_validator("elliptic_curve", "key_size")
     @classmethod

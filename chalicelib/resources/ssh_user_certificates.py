@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo, fiel
 
 from chalicelib import clock, ids
 from chalicelib.api.caller import Caller
+from chalicelib.api.errors import InvalidRequest
 from chalicelib.api.fields import Described, Name, Shape, Time, id_of, if_null, max_bytes
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.crypto import keys, ssh_certificates
@@ -112,6 +113,8 @@ def make(caller: Caller, id: str, asked: Create) -> New:
         critical_options=asked.critical_options.model_dump(by_alias=True, exclude_unset=True),
         extensions=asked.extensions,
     )
+    if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
+        raise InvalidRequest.of({"valid_until": "must be after valid_after"})
     line = ssh_certificates.sign(certificate, authorities.signing_key(caller, authority))
     return New(_body(asked, certificate, line))
 

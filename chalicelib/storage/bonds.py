@@ -53,7 +53,7 @@ def _claims(before: Item, after: Item) -> Iterator[Write]:
 
 
 def _pointers(before: Item, after: Item) -> Iterator[Write]:
-    for pointer in sorted(set(after.points) - set(before.points)):
-        yield pointers.recording(pointer, after.scope, after.id), Dangling(pointer)
-    for pointer in sorted(set(before.points) - set(after.points)):
-        yield pointers.erasing(pointer, after.scope, after.id), None
+    for new in pointers.by_target(set(after.points) - set(before.points)):
+        yield pointers.recording(new, after.scope, after.id), Dangling(new[0])
+    for old in pointers.by_target(set(before.points) - set(after.points)):
+        yield pointers.erasing(old, after.scope, after.id), None

@@ -30,11 +30,15 @@ ANYTHING = Condition("")
 
 
 class ConditionFailed(Exception):
-    """A write did not happen; `found` is the record under its key, if there is one."""
+    """A write did not happen; `found` is the record under its key, if there is one.
 
-    def __init__(self, found: Mapping[str, Any] | None) -> None:
+    `was_retried`: the answer to an earlier try was lost, and that one may have happened.
+    """
+
+    def __init__(self, found: Mapping[str, Any] | None, was_retried: bool) -> None:
         super().__init__()
         self.found = found
+        self.was_retried = was_retried
 
 
 def putting(record: Mapping[str, Any], condition: Condition | None = None) -> Part:
@@ -155,7 +159,8 @@ def _conditional() -> Iterator[None]:
         if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
             raise
         response: Mapping[str, Any] = error.response
-        raise ConditionFailed(marshal.plain(response["Item"]) if response.get("Item") else None) from None
+        found = marshal.plain(response["Item"]) if response.get("Item") else None
+        raise ConditionFailed(found, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
 
 
 def _named(path: str) -> str:

@@ -46,7 +46,7 @@ class Item:
         """The item that a record keeps; one of which only parts were ever set has an empty body."""
         bonds = {
             "claims": tuple(Claim(kind, value) for kind, value in record.get("claims", ())),
-            "points": pointers.from_record(record.get("points", ())),
+            "points": pointers.from_record(record.get("points", {})),
         }
         return Item(**{"body": {}, **record, **bonds})
 

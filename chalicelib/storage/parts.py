@@ -14,26 +14,38 @@ def put(scope: str, id: str, name: str, value: Mapping[str, Any]) -> Item:
     The part points at nothing from then on: pointers come by `table.rewrite`.
     """
     first = dynamodb.setting(scope, id, {"parts": {name: value}}, Condition("attribute_not_exists(#parts)"))
-    further = dynamodb.setting(scope, id, {f"parts.{name}": value}, Condition("attribute_exists(#parts)"))
+    unbound = Condition(f"attribute_exists(#parts) AND attribute_not_exists(#points.#{name})")
+    further = dynamodb.setting(scope, id, {f"parts.{name}": value}, unbound)
     for part in (further, first, further):  # the last one for when another set a first part in between
         try:
-            item = Item.from_record(dynamodb.update(part))
-        except ConditionFailed:
-            continue
-        if any(pointer.part == name for pointer in item.points):  # from when references were strict
-            table.rewrite(scope, id, {}, points={name: ()})
-        return item
+            return Item.from_record(dynamodb.update(part))
+        except ConditionFailed as failed:
+            if name in (failed.found or {}).get("points", {}):  # from when references were strict
+                return table.rewrite(scope, id, {}, parts={name: value}, points={name: ()}) or put(
+                    scope, id, name, value
+                )
     raise aws.Unavailable("ConditionalCheckFailed")
 
 
 def drop(scope: str, id: str, name: str) -> bool:
     """Take a part of an item away, with its pointers; False when it has none of that name. Raises aws.Unavailable."""
-    unbound = Condition(f"attribute_exists(#parts.#{name}) AND attribute_not_exists(#points)")
+    unbound = Condition(f"attribute_exists(#parts.#{name}) AND attribute_not_exists(#points.#{name})")
     try:
         dynamodb.update(dynamodb.setting(scope, id, {f"parts.{name}": None}, unbound))
     except ConditionFailed as failed:
-        item = Item.from_record(failed.found) if failed.found else None
-        if item is None or name not in item.parts:
-            return False
+        if name not in (failed.found or {}).get("parts", {}):
+            return failed.was_retried
         table.rewrite(scope, id, {}, parts={name: None}, points={name: ()})
     return True
+
+
+def sweep(scope: str) -> None:
+    """Remove all items of a scope, and those of which only parts were ever set. Can be repeated after a crash.
+
+    Raises Held, aws.Unavailable.
+    """
+    expressions = {"KeyConditionExpression": "#scope = :scope", "ProjectionExpression": "#id"}
+    for page in dynamodb.pages({"scope": scope}, limit=None, **expressions):
+        for record in page:
+            if not table.delete(scope, record["id"]):
+                dynamodb.delete(dynamodb.deleting(scope, record["id"], Condition("attribute_not_exists(#body)")))

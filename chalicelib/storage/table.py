@@ -61,7 +61,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     """
     found: list[Item] = []
     for records in _pages(scope, before, count + 1):
-        if len(found) > 1 and sum(len(repr((item.body, item.parts))) for item in found) > _LARGE:
+        if len(found) > 1 and len(repr(found)) > _LARGE:
             return found[:-1], True  # the last one begins the next page, which is thus not empty
         found += map(Item.from_record, records)
         if len(found) > count:
@@ -125,7 +125,7 @@ def delete(scope: str, id: str) -> bool:
     try:
         dynamodb.delete(dynamodb.deleting(scope, id, Condition(f"{live.text} AND {unbound}", live.values)))
     except ConditionFailed as failed:
-        return failed.found is not None and _delete_bound(Item.from_record(failed.found))
+        return _delete_bound(Item.from_record(failed.found)) if failed.found else failed.was_retried
     return True
 
 
@@ -154,14 +154,6 @@ def renew(scope: str, id: str, *, expires: int) -> bool:
     return True
 
 
-def sweep(scope: str) -> None:
-    """Remove all that stands under a scope. Can be repeated after a crash. Raises Held, aws.Unavailable."""
-    for page in _everything(scope):
-        for record in page:
-            if not delete(scope, record["id"]):  # only parts of it were ever set
-                dynamodb.delete(dynamodb.deleting(scope, record["id"], Condition("attribute_not_exists(#body)")))
-
-
 def _in(attribute: str, entries: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{attribute}.{name}": value for name, value in entries.items()}
 
@@ -186,12 +178,6 @@ def _meant(error: Exception) -> Exception:
     if isinstance(error, Dangling) and read(error.pointer.scope, error.pointer.id):
         return Crowded(error.pointer)
     return error
-
-
-def _everything(scope: str) -> Iterator[list[dict[str, Any]]]:
-    return dynamodb.pages(
-        {"scope": scope}, limit=None, KeyConditionExpression="#scope = :scope", ProjectionExpression="#id"
-    )
 
 
 def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[dict[str, Any]]]:

@@ -1,6 +1,7 @@
 """The vault (KMS): seals secrets for one resource of one account, and opens them only where they are used.
 
-What was opened stays in memory for at most five minutes, so that a signature does not cost a call to KMS.
+What was opened stays in memory for at most five minutes, so that a signature does not cost a call to KMS: for four
+and a half it may be used, and every half a minute what is older is dropped.
 """
 
 import os
@@ -14,7 +15,8 @@ from chalicelib.storage import aws
 
 T = TypeVar("T")
 
-_opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=256, ttl=300)
+_SWEEP = 30  # seconds
+_opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _lock = threading.Lock()
 
 
@@ -29,15 +31,33 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
     """What `read` makes of the sealed bytes, from memory if they were opened before. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        _opened.expire()
         if key in _opened:
             return cast(T, _opened[key])
     with aws.reaching():
         answer = aws.client("kms").decrypt(KeyId=_key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context))
     secret = read(answer["Plaintext"])
-    with _lock:
-        _opened[key] = secret
+    _remember(key, secret)
     return secret
+
+
+def _remember(key: tuple[object, ...], secret: object) -> None:
+    with _lock:
+        if not _opened:
+            _sweep_later()
+        _opened[key] = secret
+
+
+def _sweep_later() -> None:
+    timer = threading.Timer(_SWEEP, _sweep)
+    timer.daemon = True
+    timer.start()
+
+
+def _sweep() -> None:
+    with _lock:
+        _opened.expire()
+        if _opened:
+            _sweep_later()
 
 
 def _key_id() -> str:

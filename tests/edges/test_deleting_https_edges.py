@@ -4,10 +4,11 @@ from typing import Any
 
 from chalicelib import clock, ids
 from chalicelib.api import accounts
-from chalicelib.storage import aws, table
+from chalicelib.storage import aws, dynamodb, table
+from chalicelib.storage.dynamodb import Condition
 from chalicelib.storage.items import Item
 from tests.doors import Client
-from tests.refusals import assert_not_found, assert_refused
+from tests.refusals import UNAVAILABLE, assert_not_found, assert_refused
 
 EDGES = "/edges/https"
 HOSTPORT = "app.example.com:443"
@@ -30,6 +31,11 @@ def add_routes(client: Client, address: str, count: int) -> None:
     for number in range(count):
         route = {**body, "match_type": "exact_path", "match": f"/many/{number}"}
         table.create(Item(scope, ids.new("edghtsrt"), route))
+
+
+def hold(scope: str, id: str, holders: set[str]) -> None:
+    """Point at an item, as holders that take part in nothing else."""
+    dynamodb.update(dynamodb.adding(scope, id, "pointed_by", holders, Condition("attribute_exists(#id)")))
 
 
 def left_over(address: str) -> list[str]:
@@ -70,6 +76,23 @@ def test_an_edge_of_more_than_a_hundred_routes_can_be_deleted(admin: Client) -> 
     assert admin.delete(address).status == 204
     assert_not_found(admin.get(address), EDGES)
     assert left_over(address) == []
+
+
+def test_an_edge_gains_no_more_than_a_hundred_routes(admin: Client) -> None:
+    address, _ = new_edge(admin)
+    scope, edge_id = accounts.scope(admin.account, EDGES), address.rpartition("/")[2]
+    hold(scope, edge_id, {f"{address}/routes/{number}" for number in range(99)})
+    admin.create(f"{address}/routes", {"match_type": "exact_path", "match": "/100"})
+    answer = admin.post(f"{address}/routes", {"match_type": "exact_path", "match": "/101"})
+    assert_refused(answer, 409, "conflict", "The edge has 100 routes already, which is the most.")
+
+
+def test_an_edge_is_off_its_hostports_before_it_loses_a_route(admin: Client) -> None:
+    address, _ = new_edge(admin, routes=1)
+    hold(accounts.scope(admin.account, EDGES), address.rpartition("/")[2], {"/what/never/lets/go"})
+    answer = admin.delete(address)
+    assert_refused(answer, 503, "unavailable", UNAVAILABLE)
+    assert admin.get(address).json["hostports"] == []
 
 
 def test_a_deletion_that_broke_off_can_be_repeated(admin: Client, stranger: Client) -> None:

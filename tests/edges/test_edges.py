@@ -137,7 +137,9 @@ def test_where_tls_ends_is_one_of_two(admin: Client) -> None:
     address = f"/edges/https/{edge['id']}"
     assert_invalid(admin.patch(address, {"terminate_at": "agent"}), {"terminate_at": rule})
     assert admin.get(address).json == edge
-    assert admin.patch(address, {"terminate_at": None}).json == {**edge, "terminate_at": "edge"}
+    for unspecified in (None, ""):
+        assert admin.patch(address, {"terminate_at": unspecified}).json == edge
+    assert admin.patch(address, {"terminate_at": "edge"}).json == {**edge, "terminate_at": "edge"}
 
 
 def test_an_edge_that_only_modules_know_is_no_edge(admin: Client) -> None:

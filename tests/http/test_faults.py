@@ -104,7 +104,7 @@ def is_clear(answer: Answer) -> bool:
         {
             "error_code": "unavailable",
             "status_code": 503,
-            "msg": "The service is busy or briefly out of reach. Nothing was half done; try again.",
+            "msg": "The service is busy or briefly out of reach. Try again: to repeat the request is safe.",
             "details": {"operation_id": answer.headers["operation-id"]},
         },
     )

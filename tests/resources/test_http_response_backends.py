@@ -1,5 +1,6 @@
 """HTTP response backends by their own rules; what all kinds share is tested once for all of them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -158,3 +159,17 @@ def test_a_body_is_a_string(admin: Client, body: Any) -> None:
 def test_a_list_of_the_largest_backends_is_whole_in_its_pages(admin: Client) -> None:
     ids = [admin.create(PATH, {"body": "ü" * 32 * 1024})["id"] for _ in range(20)]
     assert [backend["id"] for backend in admin.all(PATH, "backends")] == ids[::-1]
+
+
+def test_pages_of_the_heaviest_backends_are_what_lambda_can_answer_with(admin: Client) -> None:
+    heavy = {"body": "\x01" * 43_000}  # JSON writes each of them with six characters, and JSON in JSON with seven
+    made = {admin.create(PATH, heavy)["id"] for _ in range(26)}
+    uri, listed = PATH, []
+    while uri:
+        page = admin.get(uri)
+        assert len(json.dumps(page.text)) < 6 * 1024 * 1024
+        assert page.json["backends"]
+        listed += [backend["id"] for backend in page.json["backends"]]
+        uri = (page.json["next_page_uri"] or "").removeprefix("http://localhost")
+    assert len(listed) == 26
+    assert set(listed) == made

@@ -1,24 +1,25 @@
-"""Requests as API Gateway hands them to the functions behind it."""
+"""Requests as API Gateway hands them to the functions behind it, and the app reached so: a third door."""
 
-import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from chalice.local import LambdaEventConverter
 
 from app import app
+from chalicelib import ids
+from chalicelib.api.caller import Caller
 from infra.local_server import Matcher
-from tests.doors import Answer
+from tests.doors import Answer, Client
+
+_CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
 
 
-def event(method: str, path: str, headers: Mapping[str, str], body: Any = None, **context: Any) -> dict[str, Any]:
+def event(method: str, path: str, headers: Mapping[str, str], body: bytes = b"", **context: Any) -> dict[str, Any]:
     """The event of a request, with what the gateway knows of it in its context."""
-    raw = None if body is None else json.dumps(body).encode()
-    made: dict[str, Any] = LambdaEventConverter(Matcher(list(app.routes))).create_lambda_event(
-        method=method, path=path, headers={}, body=raw
-    )
+    made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={}, body=body or None)
+    made["headers"] = dict(headers)
     made["path"] = path.partition("?")[0]
-    made["headers"] = {**headers, "Host": "api.example", "X-Forwarded-Proto": "https"}
     made["requestContext"] |= {"requestId": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", **context}
     return made
 
@@ -28,3 +29,20 @@ def answer(event: dict[str, Any]) -> Answer:
     answered = app(event, None)
     flat = {**answered["headers"], **answered["multiValueHeaders"]}
     return Answer(answered["statusCode"], {k.lower(): v for k, v in flat.items()}, answered["body"])
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The app behind a gateway whose authorizer says who is calling."""
+
+    caller: Caller
+    base_url = "http://localhost"
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        return answer(event(method, path, headers, body, authorizer=self.caller.as_context()))
+
+
+def admin() -> Client:
+    """The admin of an account of its own, whom only the gateway's authorizer knows."""
+    caller = Caller(ids.new("acct"), ids.new("usr"), admin=True)
+    return Client(Gateway(caller), account=caller.account, user=caller.id)

@@ -1,0 +1,52 @@
+"""What the tests of the API's ways share: apps that are thrown away, for what no endpoint of the real one does."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from chalice.app import Chalice
+
+from chalicelib.api import endpoints, middleware
+from chalicelib.api.endpoints import Call, Endpoint, Offer
+from chalicelib.api.resource import Resource
+from tests import gateway
+from tests.doors import Client, InProcess
+from tests.samples import Collection
+
+
+@dataclass(frozen=True)
+class Path:
+    """An endpoint at /path that does what it is given."""
+
+    view: Callable[[Call], Any]
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint("GET", "/path", 200, self.view),)
+
+
+Serve = Callable[[Client, Offer], Client]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Gives a client a door to an app that offers only this."""
+    logger = logging.getLogger("tunnel_edge")
+    handlers, level = logger.handlers, logger.level
+
+    def start(client: Client, offer: Offer) -> Client:
+        app = Chalice(app_name="throw-away", configure_logs=False)
+        middleware.wrap(app)
+        endpoints.serve(app, [offer])
+        return Client(InProcess(app), client.token)
+
+    yield start
+    logger.handlers = handlers
+    logger.setLevel(level)
+
+
+@pytest.fixture
+def mine(kind: Resource) -> Collection:
+    """The resources of the kind that the test is about, in an account that has nothing else."""
+    return Collection.of(gateway.admin(), kind)

@@ -1,0 +1,149 @@
+"""The gateway's authorizer: who may pass and as whom, what it imports, and how the app trusts what it said."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from chalice.deploy.swagger import TemplatedSwaggerGenerator
+
+from app import app
+from chalicelib.api.middleware import ANY_METHOD
+from chalicelib.authorizer import authorize
+from tests import gateway
+from tests.conftest import ROOT
+from tests.doors import Client
+from tests.refusals import assert_refused
+
+Headers = dict[str, str]
+JSON = {"Content-Type": "application/json"}
+
+
+def headers(client: Client, version: str = "2") -> Headers:
+    return {"Authorization": f"Bearer {client.token}", "Service-Version": version}
+
+
+def policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
+    statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
+    return {
+        "principalId": principal,
+        "policyDocument": {"Version": "2012-10-17", "Statement": [statement]},
+        "context": context,
+    }
+
+
+@pytest.mark.parametrize("version", ["2", "0"])
+def test_a_caller_may_use_every_route_and_is_described_in_strings(admin: Client, version: str) -> None:
+    event = gateway.event("GET", "/api_keys", headers(admin, version))
+    context = {"account": admin.account, "caller": admin.user, "admin": "true", "version": version}
+    assert authorize(event, None) == policy("Allow", admin.user, context)
+
+
+def test_a_member_is_described_as_no_admin(member: Client) -> None:
+    context = {"account": member.account, "caller": member.user, "admin": "false", "version": "2"}
+    assert authorize(gateway.event("GET", "/api_keys", headers(member)), None)["context"] == context
+
+
+def test_the_names_of_headers_may_have_any_case(admin: Client) -> None:
+    sent = {name.upper(): value for name, value in headers(admin).items()}
+    assert authorize({"headers": sent}, None)["principalId"] == admin.user
+    sent = {name.lower(): value for name, value in headers(admin).items()}
+    assert authorize({"headers": sent}, None)["principalId"] == admin.user
+
+
+@pytest.mark.parametrize("event", [{}, {"headers": None}, {"headers": {}}, {"headers": {"Authorization": "Bearer x"}}])
+def test_nobody_is_answered_with_the_word_that_the_gateway_knows(event: dict[str, Any]) -> None:
+    with pytest.raises(Exception, match=r"^Unauthorized$"):
+        authorize(event, None)
+
+
+def test_an_unknown_or_deleted_key_is_nobody(admin: Client) -> None:
+    key = admin.create("/api_keys", {})
+    deleted = admin.with_token(key["token"])
+    assert authorize({"headers": headers(deleted)}, None)["principalId"] == admin.user
+    admin.delete(f"/api_keys/{key['id']}")
+    with pytest.raises(Exception, match=r"^Unauthorized$"):
+        authorize({"headers": headers(deleted)}, None)
+
+
+def test_nobody_is_nobody_whatever_the_version() -> None:
+    with pytest.raises(Exception, match=r"^Unauthorized$"):
+        authorize({"headers": {"Service-Version": "9"}}, None)
+
+
+@pytest.mark.parametrize("version", [{}, {"Service-Version": "9"}, {"Service-Version": ""}, {"Other-Version": "2"}])
+def test_another_version_is_denied(admin: Client, version: Headers) -> None:
+    event = {"headers": {"Authorization": f"Bearer {admin.token}", **version}}
+    assert authorize(event, None) == policy("Deny", "unsupported-version", {})
+
+
+def test_the_authorizer_imports_no_more_than_it_needs() -> None:
+    script = "import sys, chalicelib.authorizer; print(*{name.partition('.')[0] for name in sys.modules})"
+    output = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "chalicelib" in output.split()
+    assert {"app", "chalice", "pydantic", "pydantic_core", "cryptography"} & {*output.split()} == set()
+
+
+def test_the_app_trusts_the_authorizer_and_reads_no_token(admin: Client) -> None:
+    context = {"account": admin.account, "caller": admin.user, "admin": "true", "version": "2"}
+    for sent in ({}, {"Authorization": "Bearer none"}, {"Service-Version": "9"}):
+        answer = gateway.answer(gateway.event("POST", "/api_keys", sent, authorizer=context))
+        assert (answer.status, answer.json["owner_id"]) == (201, admin.user)
+
+
+def test_the_app_takes_account_rights_and_version_from_the_authorizer(admin: Client, stranger: Client) -> None:
+    one = admin.create("/ssh_certificate_authorities", {})
+    context = {"account": stranger.account, "caller": stranger.user, "admin": "false", "version": "2"}
+    event = gateway.event("GET", f"/ssh_certificate_authorities/{one['id']}", headers(admin), authorizer=context)
+    assert gateway.answer(event).status == 404
+    event = gateway.event("POST", "/api_keys", JSON, b'{"owner_id": "usr_%b"}' % (b"0" * 27), authorizer=context)
+    assert gateway.answer(event).status == 403
+
+
+def test_the_app_asks_for_the_token_where_no_authorizer_did() -> None:
+    answer = gateway.answer(gateway.event("GET", "/api_keys", {"Service-Version": "2"}))
+    assert (answer.status, answer.json["error_code"]) == (401, "unauthenticated")
+
+
+def test_a_uri_begins_as_the_gateway_was_reached(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = {"Host": "api.example", "X-Forwarded-Proto": "https"}
+    event = gateway.event("GET", "/api_keys", headers(admin) | reached)
+    assert gateway.answer(event).json["uri"] == "https://api.example/api_keys"
+    event["requestContext"]["path"] = "/v2/api_keys"
+    assert gateway.answer(event).json["uri"] == "https://api.example/v2/api_keys"
+    monkeypatch.setenv("BASE_URL", "https://tunnels.example/")
+    assert gateway.answer(event).json["uri"] == "https://tunnels.example/api_keys"
+
+
+def test_every_endpoint_stands_behind_a_request_authorizer_that_remembers_nothing() -> None:
+    swagger = TemplatedSwaggerGenerator().generate_swagger(app)
+    definition = swagger["securityDefinitions"]["authorizer"]
+    uri = definition["x-amazon-apigateway-authorizer"].pop("authorizerUri")
+    assert "${Authorizer.Arn}" in uri["Fn::Sub"]
+    assert definition["x-amazon-apigateway-authorizer"] == {"type": "request", "authorizerResultTtlInSeconds": 0}
+    for path, methods in swagger["paths"].items():
+        for method, described in methods.items():
+            secured = [] if method == ANY_METHOD else [{"authorizer": []}]
+            assert described.get("security", []) == secured, (method, path)
+
+
+def test_every_path_has_the_gateways_fallback_for_other_methods() -> None:
+    assert {path for path, methods in app.routes.items() if ANY_METHOD not in methods} == set()
+    assert {"/", "/{proxy+}"} <= app.routes.keys()
+
+
+def test_each_place_in_a_path_has_one_variable_name() -> None:
+    names: dict[tuple[str, ...], set[str]] = {}
+    for path in app.routes:
+        steps = path.strip("/").split("/")
+        for place, step in enumerate(steps):
+            if step.startswith("{") and not step.endswith("+}"):
+                before = tuple("{}" if known.startswith("{") else known for known in steps[:place])
+                names.setdefault(before, set()).add(step)
+    assert {before: found for before, found in names.items() if len(found) > 1} == {}
+    assert names[("api_keys",)] == {"{id}"}
+
+
+def test_a_refusal_behind_the_gateway_is_whole(admin: Client) -> None:
+    answer = gateway.answer(gateway.event("GET", "/nope", headers(admin)))
+    assert_refused(answer, 404, "no_such_route", "No such path. The paths of this API stand in its reference.")

@@ -1,0 +1,202 @@
+"""What creation, reading, changing and deleting have in common, for every kind of resource (SPEC 2.1, 4)."""
+
+import re
+
+from chalicelib import clock, ids
+from chalicelib.api.fields import Shape
+from tests import samples
+from tests.refusals import assert_invalid, assert_not_found
+from tests.samples import Collection, each_editable_kind, each_kind
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+LONGEST = {"description": "é" * 127 + "a", "metadata": "🦊" * 1024}  # in bytes of UTF-8: 255 and 4096
+TOO_LONG = {
+    "description": "must be at most 255 bytes of UTF-8",
+    "metadata": "must be at most 4096 bytes of UTF-8",
+}
+
+
+def known(shape: type[Shape]) -> str:
+    return ", ".join(shape.model_fields)
+
+
+def test_every_kind_has_a_sample() -> None:
+    has_none = {kind.path for kind in samples.KINDS} - samples.BODIES.keys() - samples.BEGUN.keys()
+    assert has_none == set(), "add a line to tests/samples.py"
+
+
+def test_no_two_kinds_share_a_prefix_or_a_path() -> None:
+    assert len({kind.prefix for kind in samples.KINDS}) == len(samples.KINDS)
+    assert len({kind.path for kind in samples.KINDS}) == len(samples.KINDS)
+
+
+@each_editable_kind
+def test_a_creation_answers_201_with_what_reading_shows_afterwards(mine: Collection) -> None:
+    answer = mine.client.post(mine.path, mine.body(description="d", metadata='{"a": 1}'))
+    assert (answer.status, answer.headers["content-type"]) == (201, "application/json")
+    created = answer.json
+    read = mine.client.get(f"{mine.path}/{created['id']}")
+    assert (read.status, read.headers["content-type"]) == (200, "application/json")
+    shown_once = {name for name, value in read.json.items() if value is None and created[name] is not None}
+    assert {**created, **dict.fromkeys(shown_once)} == read.json
+    assert (read.json["description"], read.json["metadata"]) == ("d", '{"a": 1}')
+
+
+@each_kind
+def test_an_id_has_the_prefix_of_its_kind_and_27_base62_characters(mine: Collection) -> None:
+    assert re.fullmatch(rf"{mine.kind.prefix}_[0-9A-Za-z]{{27}}", mine.one()["id"])
+
+
+@each_editable_kind
+def test_a_uri_is_absolute_and_leads_to_its_resource(mine: Collection) -> None:
+    resource = mine.one()
+    assert resource["uri"] == f"http://localhost{mine.path}/{resource['id']}"
+    assert mine.client.get(resource["uri"].removeprefix("http://localhost")).json == resource
+
+
+@each_editable_kind
+def test_created_at_is_the_moment_of_creation_in_utc(mine: Collection) -> None:
+    asked, before = mine.body(), clock.now()
+    created = mine.client.create(mine.path, asked)
+    assert TIME.fullmatch(created["created_at"])
+    assert before <= clock.parse(created["created_at"]) <= clock.now()
+    assert clock.parse(created["created_at"]) == ids.created_at(created["id"])
+
+
+@each_editable_kind
+def test_unset_strings_are_shown_empty(mine: Collection) -> None:
+    for unset in ({}, {"description": "", "metadata": ""}, {"description": None, "metadata": None}):
+        resource = mine.one(**unset)
+        assert (resource["description"], resource["metadata"]) == ("", "")
+
+
+@each_editable_kind
+def test_an_unknown_field_of_a_creation_is_named_with_the_known_ones(mine: Collection) -> None:
+    asked, before = mine.body(colour="red", ID="x"), mine.entries()
+    rule = f"is not a field here; known: {known(mine.kind.create)}"
+    assert_invalid(mine.client.post(mine.path, asked), {"colour": rule, "ID": rule})
+    assert mine.entries() == before
+
+
+@each_editable_kind
+def test_the_longest_texts_in_bytes_are_kept_and_one_byte_more_refused(mine: Collection) -> None:
+    resource = mine.one(**LONGEST)
+    assert {name: resource[name] for name in LONGEST} == LONGEST
+    longer = {name: text + "a" for name, text in LONGEST.items()}
+    assert_invalid(mine.client.post(mine.path, mine.body(**longer)), TOO_LONG)
+    assert_invalid(mine.client.patch(f"{mine.path}/{resource['id']}", longer), TOO_LONG)
+    assert mine.read(resource["id"]) == resource
+
+
+@each_editable_kind
+def test_the_longest_texts_in_bytes_may_come_with_a_change(mine: Collection) -> None:
+    resource = mine.one()
+    assert mine.client.patch(f"{mine.path}/{resource['id']}", LONGEST).json == {**resource, **LONGEST}
+    assert mine.read(resource["id"]) == {**resource, **LONGEST}
+
+
+@each_editable_kind
+def test_descriptions_and_metadata_are_strings(mine: Collection) -> None:
+    asked, uri = mine.body(), f"{mine.path}/{mine.one()['id']}"
+    faults = {"description": "must be a string", "metadata": "must be a string"}
+    for value in (1, True, [], {}, 1.5):
+        wrong = {"description": value, "metadata": value}
+        assert_invalid(mine.client.post(mine.path, {**asked, **wrong}), faults)
+        assert_invalid(mine.client.patch(uri, wrong), faults)
+
+
+@each_editable_kind
+def test_a_change_leaves_absent_fields_as_they_are(mine: Collection) -> None:
+    resource = mine.one(description="d", metadata="m")
+    uri = f"{mine.path}/{resource['id']}"
+    answer = mine.client.patch(uri, {"description": "new"})
+    assert (answer.status, answer.json) == (200, {**resource, "description": "new"})
+    answer = mine.client.patch(uri, {"metadata": "new"})
+    assert (answer.status, answer.json) == (200, {**resource, "description": "new", "metadata": "new"})
+    assert mine.read(resource["id"]) == answer.json
+
+
+@each_editable_kind
+def test_a_change_to_nothing_clears_a_field(mine: Collection) -> None:
+    resource = mine.one(description="d", metadata="m")
+    uri = f"{mine.path}/{resource['id']}"
+    assert mine.client.patch(uri, {"description": ""}).json == {**resource, "description": ""}
+    assert mine.client.patch(uri, {"metadata": None}).json == {**resource, "description": "", "metadata": ""}
+    assert mine.read(resource["id"]) == {**resource, "description": "", "metadata": ""}
+    mine.client.patch(uri, {"description": "d", "metadata": "m"})
+    cleared = mine.client.patch(uri, {"description": None, "metadata": ""}).json
+    assert cleared == {**resource, "description": "", "metadata": ""}
+
+
+@each_editable_kind
+def test_an_empty_change_changes_nothing(mine: Collection) -> None:
+    resource = mine.one(description="d", metadata="m")
+    for nothing in (None, {}):
+        answer = mine.client.patch(f"{mine.path}/{resource['id']}", nothing)
+        assert (answer.status, answer.json) == (200, resource)
+    assert mine.read(resource["id"]) == resource
+
+
+@each_editable_kind
+def test_a_change_may_repeat_the_id_of_the_path(mine: Collection) -> None:
+    resource = mine.one()
+    uri = f"{mine.path}/{resource['id']}"
+    assert mine.client.patch(uri, {"id": resource["id"]}).json == resource
+    assert mine.client.patch(uri, {"id": resource["id"], "metadata": "m"}).json == {**resource, "metadata": "m"}
+
+
+@each_editable_kind
+def test_a_change_may_not_name_another_id(mine: Collection) -> None:
+    resource = mine.one()
+    for id in ("", ids.new(mine.kind.prefix), None, 1, [resource["id"]]):
+        answer = mine.client.patch(f"{mine.path}/{resource['id']}", {"id": id, "description": "new"})
+        assert_invalid(answer, {"id": "must be the id in the path, or absent"})
+    assert mine.read(resource["id"]) == resource
+
+
+@each_editable_kind
+def test_an_unknown_field_of_a_change_is_named_with_the_known_ones(mine: Collection) -> None:
+    resource = mine.one()
+    change = {"created_at": "2020-01-01T00:00:00Z", "description": "new"}
+    answer = mine.client.patch(f"{mine.path}/{resource['id']}", change)
+    assert_invalid(answer, {"created_at": f"is not a field here; known: {known(mine.kind.change)}"})
+    assert mine.read(resource["id"]) == resource
+
+
+@each_editable_kind
+def test_a_deletion_answers_204_without_a_body_and_404_ever_after(mine: Collection) -> None:
+    resource, kept = mine.one(), mine.one()
+    uri = f"{mine.path}/{resource['id']}"
+    answer = mine.client.delete(uri)
+    assert (answer.status, answer.text) == (204, "")
+    for method in ("GET", "PATCH", "DELETE"):
+        assert_not_found(mine.client.send(method, uri), mine.kind.path)
+    assert_not_found(mine.client.patch(uri, {"description": "new"}), mine.kind.path)
+    entries = mine.entries()
+    assert kept in entries
+    assert resource["id"] not in [entry["id"] for entry in entries]
+
+
+@each_kind
+def test_an_id_of_another_form_is_not_found(mine: Collection) -> None:
+    prefix, ksuid = mine.kind.prefix, ids.unprefixed(mine.one()["id"])
+    others = (ksuid, f"{prefix}_{ksuid[:-1]}", f"{prefix}_{ksuid}0", f"x{prefix}_{ksuid}", f"{prefix}-{ksuid}", "%20")
+    for id in others:
+        for endpoint in mine.endpoints_of_one():
+            assert_not_found(mine.client.send(endpoint.method, mine.address(endpoint, id)), mine.kind.path)
+
+
+@each_kind
+def test_an_id_that_names_nothing_is_not_found(mine: Collection) -> None:
+    for endpoint in mine.endpoints_of_one():
+        address = mine.address(endpoint, ids.new(mine.kind.prefix))
+        assert_not_found(mine.client.send(endpoint.method, address), mine.kind.path)
+
+
+@each_kind
+def test_what_a_kind_does_not_offer_is_405_with_what_it_does(mine: Collection) -> None:
+    for path, uri in ((mine.kind.path, mine.path), (mine.kind.one, f"{mine.path}/{mine.one()['id']}")):
+        offered = sorted(endpoint.method for endpoint in mine.kind.endpoints() if endpoint.path == path)
+        for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"} - {*offered}:
+            answer = mine.client.send(method, uri)
+            assert (answer.status, answer.headers["allow"]) == (405, ", ".join(offered))

@@ -1,0 +1,270 @@
+"""Every row of the contract's table of errors that the app itself answers, each with its whole body and headers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.api.errors import Refusal
+from chalicelib.api.fields import Described
+from chalicelib.api.resource import EditableResource, New
+from chalicelib.storage.claims import Claim
+from tests import gateway
+from tests.api.conftest import Path as Offered
+from tests.api.conftest import Serve
+from tests.conftest import ROOT, free_port
+from tests.doors import RECORD, Client
+from tests.refusals import (
+    INTERNAL,
+    NO_ROUTE,
+    NO_TOKEN,
+    NO_VERSION,
+    UNAVAILABLE,
+    UNKNOWN_TOKEN,
+    assert_invalid,
+    assert_not_found,
+    assert_refused,
+)
+
+KEY_RULE = "must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/nope", "/api_keys/a/b", "/API_KEYS", "/edges", "/{proxy+}", "//api_keys", "/backends", "/%00"]
+)
+def test_an_unknown_path_is_no_route(nobody: Client, path: str) -> None:
+    for method in ("GET", "POST", "DELETE", "OPTIONS"):
+        assert_refused(nobody.send(method, path), 404, "no_such_route", NO_ROUTE)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/api_keys", "GET, POST"),
+        ("DELETE", "/api_keys", "GET, POST"),
+        ("OPTIONS", "/api_keys", "GET, POST"),
+        ("HEAD", "/api_keys", "GET, POST"),
+        ("TRACE", "/api_keys", "GET, POST"),
+        ("POST", "/api_keys/ak_1", "DELETE, GET, PATCH"),
+        ("PUT", "/api_keys/ak_1", "DELETE, GET, PATCH"),
+    ],
+)
+def test_another_method_is_not_allowed(nobody: Client, method: str, path: str, allowed: str) -> None:
+    answer = nobody.send(method, path)
+    assert_refused(answer, 405, "method_not_allowed", f"This path answers to {allowed}.")
+    assert answer.headers["allow"] == allowed
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic dXNlcjpwYXNzd29yZDEyMw==",
+        "Token 2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef",
+        "Bearer 2NeverAKeyOfThisServiceXYZ0",
+        "Bearer 2NeverAKeyOfThisServiceXYZ0_",
+        "Bearer 2NeverAKeyOfThisServiceXYZ0_0123456789 abcdef0123456789abcdef",
+        "Bearer 2NeverAKeyOfThisServiceXYZ\u00e9_0123456789abcdef0123456789abcdef",
+        "Bearer 2NeverAKeyOfThisServiceXYZ0_" + "0123456789abcdef" * 1000,
+        "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef",
+    ],
+)
+def test_a_request_without_a_well_formed_token_is_not_authenticated(nobody: Client, authorization: str) -> None:
+    answer = nobody.send("GET", "/api_keys", Authorization=authorization)
+    assert_refused(answer, 401, "unauthenticated", NO_TOKEN)
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_an_unknown_token_is_not_authenticated(admin: Client) -> None:
+    ksuid, _, secret = admin.token.partition("_")
+    for token in (f"{ksuid}_{secret[::-1]}", f"{ksuid}_{secret}0", f"{ksuid}_{secret[:-1]}", f"{'0' * 27}_{secret}"):
+        answer = admin.with_token(token).get("/api_keys")
+        assert_refused(answer, 401, "unauthenticated", UNKNOWN_TOKEN)
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_deleted_key_no_longer_lets_in(admin: Client) -> None:
+    key = admin.create("/api_keys", {})
+    bearer = admin.with_token(key["token"])
+    assert bearer.get("/api_keys").status == 200
+    assert admin.delete(f"/api_keys/{key['id']}").status == 204
+    assert_refused(bearer.get("/api_keys"), 401, "unauthenticated", UNKNOWN_TOKEN)
+    assert admin.get("/api_keys").status == 200
+
+
+@pytest.mark.parametrize("scheme", ["bearer ", "BEARER ", "Bearer  ", " Bearer "])
+def test_the_scheme_may_be_written_in_any_case(admin: Client, scheme: str) -> None:
+    assert admin.send("GET", "/api_keys", Authorization=f"{scheme}{admin.token}").status == 200
+
+
+@pytest.mark.parametrize("version", ["", "1", "3", "-0", "00", "02", "2.0", "v2", "two", "2,0", "\u0662"])
+def test_another_version_is_refused_with_the_supported_ones(admin: Client, version: str) -> None:
+    answer = admin.send("GET", "/api_keys", Service_Version=version)
+    assert_refused(answer, 400, "unsupported_version", NO_VERSION)
+
+
+@pytest.mark.parametrize("name", ["Service_Version", "service_version", "SERVICE_VERSION"])
+def test_the_version_header_may_be_written_in_any_case(admin: Client, name: str) -> None:
+    bare = Client(admin.door, admin.token, headers={})
+    assert bare.send("GET", "/api_keys", **{name: "2"}).status == 200
+    assert bare.send("GET", "/api_keys", **{name: " 0 "}).status == 200
+
+
+def test_the_version_header_has_the_names_of_the_setting(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERSION_HEADERS", "Acme-Version, service-version")
+    bare = Client(admin.door, admin.token, headers={})
+    for name in ("Acme_Version", "ACME_VERSION", "Service_Version"):
+        assert bare.send("GET", "/api_keys", **{name: "2"}).status == 200
+        assert_refused(
+            bare.send("GET", "/api_keys", **{name: "9"}),
+            400,
+            "unsupported_version",
+            "Send the header 'Acme-Version' with a supported version: 2 or 0.",
+        )
+    assert bare.send("GET", "/api_keys", Other_Version="2").json["error_code"] == "unsupported_version"
+
+
+def test_an_empty_setting_of_the_version_headers_is_none(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERSION_HEADERS", "")
+    assert admin.get("/api_keys").status == 200
+
+
+def test_every_bad_field_is_named_at_once(admin: Client) -> None:
+    answer = admin.post(
+        "/ssh_user_certificates?dry_run=1",
+        {"description": 1, "public_key": "", "principals": ["ok", "", 3], "critical_options": {"verify": "1"}, "x": 1},
+    )
+    assert_invalid(
+        answer,
+        {
+            "description": "must be a string",
+            "ssh_certificate_authority_id": "is required",
+            "public_key": KEY_RULE,
+            "principals.1": "must not be empty nor hold control characters",
+            "principals.2": "must be a string",
+            "critical_options.verify": "is not a field here; known: force-command, source-address",
+            "x": "is not a field here; known: description, metadata, ssh_certificate_authority_id, public_key, "
+            "principals, critical_options, extensions, valid_after, valid_until",
+            "dry_run": "is not a field here; known: none",
+        },
+    )
+
+
+def test_at_most_100_bad_fields_are_named(admin: Client) -> None:
+    answer = admin.post("/api_keys", {f"field{i}": i for i in range(1000)})
+    assert answer.status == 400
+    assert len(answer.json["details"]) == 101
+    assert answer.json["msg"].endswith(" 999 more: see the details.")
+
+
+def test_a_field_called_like_the_operation_id_does_not_hide_it(admin: Client) -> None:
+    answer = admin.post("/api_keys", {"operation_id": "mine"})
+    rule = "is not a field here; known: description, metadata, owner_id"
+    assert_refused(answer, 400, "invalid_request", f"'operation_id' {rule}.")
+
+
+def test_a_resource_that_does_not_exist_is_not_found(admin: Client) -> None:
+    assert_not_found(admin.get(f"/api_keys/{ids.new('ak')}"), "/api_keys")
+
+
+def test_an_id_that_names_nothing_is_an_unknown_reference(admin: Client) -> None:
+    field = "ssh_certificate_authority_id"
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBAD4fqFqZDlbqa6nXgqlz3rmoOvDxXV1j/mfRzzUMw9"
+    answer = admin.post("/ssh_user_certificates", {field: ids.new("sshca"), "public_key": key})
+    assert_refused(
+        answer,
+        400,
+        "unknown_reference",
+        f"'{field}' names nothing.",
+        {field: "must be an id listed at /ssh_certificate_authorities"},
+    )
+
+
+def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve: Serve) -> None:
+    def make(caller: Any, id: str, asked: Any) -> New:
+        return New({}, claims=(Claim("colour", "red"),))
+
+    kind = EditableResource(prefix="x", path="/things", items="things", create=Described, make=make)
+    client = serve(admin, kind)
+    first = client.create("/things", {})
+    rule = {"colour": "must be one that nothing else uses"}
+    assert_refused(client.post("/things", {}), 409, "conflict", "'colour' is in use already.", rule)
+    assert client.get("/things").json["things"] == [first]
+    assert client.delete(f"/things/{first['id']}").status == 204
+    assert client.post("/things", {}).status == 201
+
+
+def crash(call: object) -> Any:
+    raise RuntimeError("the secret of the crash")
+
+
+@pytest.mark.parametrize(
+    "view", [crash, lambda call: {"x": float("nan")}, lambda call: {"x": float("inf")}, lambda call: {"x": object()}]
+)
+def test_a_bug_says_nothing_but_the_operation_id(admin: Client, serve: Serve, view: Any) -> None:
+    answer = serve(admin, Offered(view)).get("/path")
+    assert_refused(answer, 500, "internal_error", INTERNAL)
+
+
+def test_no_refusal_of_another_library_gets_through_as_it_is(admin: Client, serve: Serve) -> None:
+    def refuse(call: object) -> Any:
+        raise Refusal("A refusal of no row of the table.")
+
+    answer = serve(admin, Offered(refuse)).get("/path")
+    assert (answer.status, answer.json["error_code"]) == (500, "internal_error")
+
+
+def test_a_store_out_of_reach_is_unavailable(tmp_path: Path) -> None:
+    token = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
+    script = (
+        "import dataclasses, json, sys; from tests.doors import Client, InProcess;"
+        "print(json.dumps(dataclasses.asdict(Client(InProcess(), sys.argv[1]).get('/api_keys'))))"
+    )
+    environment = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
+    output = subprocess.run(
+        [sys.executable, "-c", script, token], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    RECORD.logs.extend(output)
+    answer = json.loads(output[-1])
+    assert (answer["status"], answer["headers"]["retry-after"]) == (503, "1")
+    assert json.loads(answer["text"]) == {
+        "error_code": "unavailable",
+        "status_code": 503,
+        "msg": UNAVAILABLE,
+        "details": {"operation_id": answer["headers"]["operation-id"]},
+    }
+    line = json.loads(output[0])
+    assert (line["level"], line["status"], line["code"]) == ("ERROR", 503, "EndpointConnectionError")
+
+
+def test_the_operation_id_is_a_header_of_every_answer_and_in_every_refusal(admin: Client) -> None:
+    key = admin.create("/api_keys", {})
+    answers = [
+        admin.get("/api_keys"),
+        admin.get(f"/api_keys/{key['id']}"),
+        admin.post("/api_keys", {}),
+        admin.delete(f"/api_keys/{key['id']}"),
+        admin.get("/nope"),
+        admin.put("/api_keys", {}),
+        admin.post("/api_keys", b"{"),
+    ]
+    operation_ids = [answer.headers["operation-id"] for answer in answers]
+    assert len({*operation_ids}) == len(answers)
+    assert all(ids.is_id(id, "op") for id in operation_ids)
+    refused = [answer for answer in answers if answer.status >= 400]
+    assert [answer.json["details"]["operation_id"] for answer in refused] == operation_ids[-3:]
+
+
+def test_the_operation_id_is_the_gateways_where_there_is_one(admin: Client) -> None:
+    headers = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2"}
+    for path, status in (("/api_keys", 200), ("/nope", 404), ("/api_keys?limit=0", 400)):
+        answer = gateway.answer(gateway.event("GET", path, headers, requestId="9f1b6b4e-0001"))
+        assert (answer.status, answer.headers["operation-id"]) == (status, "9f1b6b4e-0001")
+        assert status == 200 or answer.json["details"]["operation_id"] == "9f1b6b4e-0001"

@@ -1,0 +1,93 @@
+"""The log: one JSON line for each request, with what an operator needs and nothing that anybody must not see."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests import gateway
+from tests.api.conftest import Path, Serve
+from tests.doors import Client
+
+Output = pytest.CaptureFixture[str]
+
+
+def lines(output: Output) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.readouterr().out.splitlines()]
+
+
+def empty(call: object) -> dict[str, Any]:
+    return {}
+
+
+def test_a_request_leaves_one_line(admin: Client, serve: Serve, capsys: Output) -> None:
+    answer = serve(admin, Path(lambda call: {"a": "é"})).get("/path")
+    (line,) = lines(capsys)
+    assert line.pop("duration_ms") >= 0
+    assert line == {
+        "level": "INFO",
+        "operation_id": answer.headers["operation-id"],
+        "account": admin.account,
+        "method": "GET",
+        "route": "/path",
+        "status": 200,
+        "bytes": len(answer.text),
+    }
+
+
+def test_a_refusal_leaves_one_line_that_names_no_path_of_its_own(nobody: Client, serve: Serve, capsys: Output) -> None:
+    client = serve(nobody, Path(empty))
+    for method, path in (("GET", "/path"), ("PUT", "/path"), ("GET", "/somewhere/else")):
+        client.send(method, path)
+    found = lines(capsys)
+    assert [(line["status"], line["route"], line["account"]) for line in found] == [
+        (401, "/path", None),
+        (405, "/path", None),
+        (404, "/{proxy+}", None),
+    ]
+    assert {line["level"] for line in found} == {"INFO"}
+
+
+def test_a_crash_leaves_its_place_in_the_code_but_not_what_it_says(admin: Client, serve: Serve, capsys: Output) -> None:
+    def crash(call: object) -> Any:
+        raise RuntimeError("the secret of the crash")
+
+    answer = serve(admin, Path(crash)).get("/path")
+    output = capsys.readouterr().out
+    (line,) = [json.loads(text) for text in output.splitlines()]
+    assert (line["level"], line["status"], line["error"]) == ("ERROR", 500, "RuntimeError")
+    assert line["operation_id"] == answer.headers["operation-id"]
+    assert __file__ in line["at"][-1]
+    assert line["at"][-1].endswith(" crash")
+    assert "the secret of the crash" not in output + answer.text
+
+
+def test_an_answer_that_is_no_json_leaves_its_place_too(admin: Client, serve: Serve, capsys: Output) -> None:
+    serve(admin, Path(lambda call: {"a": float("nan")})).get("/path")
+    (line,) = lines(capsys)
+    assert (line["level"], line["status"], line["error"]) == ("ERROR", 500, "ValueError")
+
+
+@pytest.mark.parametrize(("level", "count"), [("DEBUG", 2), ("info", 2), ("ERROR", 1), ("CRITICAL", 0), ("loud", 2)])
+def test_the_log_level_is_a_setting(
+    admin: Client, serve: Serve, capsys: Output, monkeypatch: pytest.MonkeyPatch, level: str, count: int
+) -> None:
+    monkeypatch.setenv("LOG_LEVEL", level)
+    serve(admin, Path(empty)).get("/path")
+    serve(admin, Path(lambda call: {}["absent"])).get("/path")
+    assert len(lines(capsys)) == count
+
+
+def test_the_line_names_the_operation_of_the_gateway_and_the_account_of_its_authorizer(
+    admin: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = {"account": "acct_x", "caller": "usr_x", "admin": "true", "version": "2"}
+    gateway.answer(gateway.event("GET", "/api_keys", {}, authorizer=context, requestId="9f1b6b4e-0001"))
+    line = json.loads(caplog.messages[-1])
+    assert (line["operation_id"], line["account"], line["status"]) == ("9f1b6b4e-0001", "acct_x", 200)
+
+
+def test_a_secret_in_a_path_is_not_logged(admin: Client, caplog: pytest.LogCaptureFixture) -> None:
+    admin.get(f"/api_keys/{admin.token}")
+    admin.get(f"/nope/{admin.token}?token={admin.token}")
+    assert admin.token not in caplog.text

@@ -1,0 +1,161 @@
+"""API keys (SPEC 2.2, 4.1, 5) by their own rules; what all kinds share is tested once for all of them."""
+
+import hashlib
+import json
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib import ids, operations
+from chalicelib.api.caller import Caller
+from chalicelib.resources.api_keys import API_KEYS, Create
+from chalicelib.storage import aws
+from tests.doors import Client
+from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
+
+PATH = "/api_keys"
+OWNER = "must be the id of a user (usr_…) or bot (bot_…)"
+
+
+def everything_stored() -> str:
+    """The whole table, as text."""
+    pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+    return json.dumps([page["Items"] for page in pages], default=repr)
+
+
+def test_a_key_is_shown_whole_and_its_token_only_once(admin: Client) -> None:
+    created = admin.create(PATH, {"description": "a pipeline", "metadata": "{}"})
+    shown = {
+        "id": created["id"],
+        "uri": f"http://localhost{PATH}/{created['id']}",
+        "created_at": created["created_at"],
+        "description": "a pipeline",
+        "metadata": "{}",
+        "token": None,
+        "owner_id": admin.user,
+    }
+    assert created == {**shown, "token": created["token"]}
+    assert admin.get(f"{PATH}/{created['id']}").json == shown
+    assert admin.get(PATH).json["keys"][0] == shown
+    assert admin.patch(f"{PATH}/{created['id']}", {"metadata": ""}).json == {**shown, "metadata": ""}
+
+
+def test_a_token_starts_with_the_id_and_holds_a_long_secret_of_its_own(admin: Client) -> None:
+    created = [admin.create(PATH, {}) for _ in range(3)]
+    tokens = [re.fullmatch(r"([0-9A-Za-z]{27})_([0-9A-Za-z_-]{32})", key["token"]) for key in created]
+    assert [token and f"ak_{token[1]}" for token in tokens] == [key["id"] for key in created]
+    assert len({token[2] for token in tokens if token}) == 3  # 32 characters of 6 random bits each
+
+
+def test_a_token_lets_in_at_once_as_its_owner(admin: Client) -> None:
+    bearer = admin.with_token(admin.create(PATH, {})["token"])
+    assert bearer.create(PATH, {})["owner_id"] == admin.user
+
+
+def test_only_the_digest_of_a_token_is_stored(admin: Client) -> None:
+    token = admin.create(PATH, {})["token"]
+    stored = everything_stored()
+    assert hashlib.sha256(token.encode()).hexdigest() in stored
+    assert token not in stored
+    assert token[28:] not in stored
+
+
+def test_a_token_is_in_no_representation_of_what_is_made(admin: Client) -> None:
+    id = ids.new("ak")
+    new = API_KEYS.make(Caller(admin.account, admin.user, admin=True), id, Create())
+    token = new.once["token"]
+    assert token[28:] not in repr(new)
+    assert hashlib.sha256(token.encode()).hexdigest() not in repr(new)
+
+
+@pytest.mark.parametrize("owner", [{}, {"owner_id": ""}, {"owner_id": None}])
+def test_the_owner_is_the_caller_by_default(member: Client, owner: dict[str, Any]) -> None:
+    assert member.create(PATH, owner)["owner_id"] == member.user
+
+
+def test_anybody_may_name_themselves_as_the_owner(admin: Client, member: Client) -> None:
+    assert member.create(PATH, {"owner_id": member.user})["owner_id"] == member.user
+    assert admin.create(PATH, {"owner_id": admin.user})["owner_id"] == admin.user
+
+
+def test_an_admin_may_name_another_user_or_bot_whose_rights_the_key_then_has(admin: Client, member: Client) -> None:
+    bot = operations.add_owner(admin.account, "bot", "deployer", admin=False)
+    for owner in (member.user, bot.id):
+        key = admin.create(PATH, {"owner_id": owner})
+        assert key["owner_id"] == owner
+        bearer = admin.with_token(key["token"])
+        assert bearer.create(PATH, {})["owner_id"] == owner
+        assert bearer.post(PATH, {"owner_id": admin.user}).status == 403
+
+
+def test_a_bot_that_is_an_admin_may_name_another_owner(admin: Client, member: Client) -> None:
+    bot = operations.add_owner(admin.account, "bot", "deployer", admin=True)
+    bearer = admin.with_token(admin.create(PATH, {"owner_id": bot.id})["token"])
+    assert bearer.create(PATH, {})["owner_id"] == bot.id
+    assert bearer.create(PATH, {"owner_id": member.user})["owner_id"] == member.user
+
+
+def test_a_member_may_not_name_another_owner_whether_it_exists_or_not(admin: Client, member: Client) -> None:
+    for owner in (admin.user, ids.new("usr"), ids.new("bot")):
+        assert_refused(
+            member.post(PATH, {"owner_id": owner}),
+            403,
+            "forbidden",
+            "Only an admin may name another owner.",
+            {"owner_id": "must be absent or your own id"},
+        )
+    assert len(admin.get(PATH).json["keys"]) == 2  # the first ones of the admin and the member
+
+
+def test_an_owner_is_a_user_or_bot_of_the_account(admin: Client, stranger: Client) -> None:
+    for owner in (stranger.user, ids.new("usr"), ids.new("bot")):
+        assert_refused(
+            admin.post(PATH, {"owner_id": owner}),
+            400,
+            "unknown_reference",
+            "The owner is not known.",
+            {"owner_id": "must be the id of a user or bot of this account"},
+        )
+    assert len(admin.get(PATH).json["keys"]) == 1
+
+
+@pytest.mark.parametrize(
+    "owner", ["x", "usr_", "usr_x", f"ak_{'0' * 27}", f"acct_{'0' * 27}", "usr", f"USR_{'0' * 27}"]
+)
+def test_an_owner_of_another_form_is_refused(admin: Client, member: Client, owner: str) -> None:
+    assert_invalid(admin.post(PATH, {"owner_id": owner}), {"owner_id": OWNER})
+    assert_invalid(member.post(PATH, {"owner_id": owner}), {"owner_id": OWNER})
+
+
+def test_an_owner_is_a_string(admin: Client) -> None:
+    for owner in (1, True, [admin.user], {}):
+        assert_invalid(admin.post(PATH, {"owner_id": owner}), {"owner_id": "must be a string"})
+
+
+def test_the_owner_of_a_key_cannot_be_changed(admin: Client, member: Client) -> None:
+    key = admin.create(PATH, {})
+    answer = admin.patch(f"{PATH}/{key['id']}", {"owner_id": member.user})
+    assert_invalid(answer, {"owner_id": "is not a field here; known: description, metadata"})
+
+
+def test_a_key_may_delete_itself_and_is_refused_by_the_very_next_request(admin: Client) -> None:
+    key = admin.create(PATH, {})
+    bearer = admin.with_token(key["token"])
+    assert bearer.delete(f"{PATH}/{key['id']}").status == 204
+    for method, path in (("GET", PATH), ("POST", PATH), ("DELETE", f"{PATH}/{key['id']}")):
+        assert_refused(bearer.send(method, path), 401, "unauthenticated", UNKNOWN_TOKEN)
+
+
+def test_nothing_of_a_deleted_key_is_left(admin: Client) -> None:
+    before = everything_stored()
+    key = admin.create(PATH, {"description": "gone soon"})
+    assert admin.delete(f"{PATH}/{key['id']}").status == 204
+    assert everything_stored() == before
+
+
+def test_a_changed_key_still_lets_in(admin: Client) -> None:
+    key = admin.create(PATH, {})
+    bearer = admin.with_token(key["token"])
+    assert bearer.patch(f"{PATH}/{key['id']}", {"description": "new"}).json["description"] == "new"
+    assert bearer.get(f"{PATH}/{key['id']}").json == {**key, "description": "new", "token": None}

@@ -1,0 +1,180 @@
+"""SSH certificate authorities (SPEC 2.5, 4.4) by their own rules; what all kinds share is tested once for all."""
+
+import subprocess
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+
+from chalicelib import ids
+from chalicelib.api.caller import Caller
+from chalicelib.crypto import keys
+from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES, Create
+from chalicelib.storage import aws
+from tests.doors import Client
+from tests.refusals import assert_invalid
+
+PATH = "/ssh_certificate_authorities"
+ONLY_RSA = "must be absent unless private_key_type is rsa"
+ONLY_ECDSA = "must be absent unless private_key_type is ecdsa"
+
+
+def described(public_key: str) -> tuple[int, str]:
+    """The bits and the type of a public key, as ssh-keygen says."""
+    output = subprocess.run(
+        ["ssh-keygen", "-l", "-f", "-"], input=public_key, check=True, capture_output=True, text=True
+    ).stdout.split()
+    return int(output[0]), output[-1].strip("()")
+
+
+def sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
+    """What is stored of an authority, and the ciphertext of its private key."""
+    key = {"scope": {"S": f"{client.account}#{PATH}"}, "id": {"S": id}}
+    item = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=key)["Item"]
+    return item, item["sealed"]["M"]["private_key"]["B"]
+
+
+def test_an_authority_is_shown_whole(admin: Client) -> None:
+    created = admin.create(PATH, {"description": "d", "metadata": "m"})
+    assert created == {
+        "id": created["id"],
+        "uri": f"http://localhost{PATH}/{created['id']}",
+        "created_at": created["created_at"],
+        "description": "d",
+        "metadata": "m",
+        "public_key": created["public_key"],
+        "key_type": "ed25519",
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "key_type", "bits", "kind"),
+    [
+        ({}, "ed25519", 256, "ED25519"),
+        ({"private_key_type": "ed25519"}, "ed25519", 256, "ED25519"),
+        ({"private_key_type": "ecdsa"}, "ecdsa", 256, "ECDSA"),
+        ({"private_key_type": "ecdsa", "elliptic_curve": "nistp256"}, "ecdsa", 256, "ECDSA"),
+        ({"private_key_type": "ecdsa", "elliptic_curve": "nistp384"}, "ecdsa", 384, "ECDSA"),
+        ({"private_key_type": "ecdsa", "elliptic_curve": "nistp521"}, "ecdsa", 521, "ECDSA"),
+        ({"private_key_type": "rsa", "key_size": 2048}, "rsa", 2048, "RSA"),
+        ({"private_key_type": "rsa", "key_size": 4096}, "rsa", 4096, "RSA"),
+        ({"private_key_type": "rsa"}, "rsa", 4096, "RSA"),
+    ],
+)
+def test_an_authority_has_a_key_of_the_type_that_was_asked_for(
+    admin: Client, asked: dict[str, Any], key_type: str, bits: int, kind: str
+) -> None:
+    created = admin.create(PATH, asked)
+    assert created["key_type"] == key_type
+    assert described(created["public_key"]) == (bits, kind)
+
+
+def test_a_public_key_is_one_line_without_a_comment(admin: Client) -> None:
+    public_key = admin.create(PATH, {})["public_key"]
+    assert public_key.split(" ") == ["ssh-ed25519", public_key.split(" ")[1]]
+    assert public_key == public_key.strip()
+
+
+def test_no_two_authorities_share_a_key(admin: Client) -> None:
+    assert admin.create(PATH, {})["public_key"] != admin.create(PATH, {})["public_key"]
+
+
+@pytest.mark.parametrize("nothing", [None, "", 0])
+def test_some_clients_send_every_field_they_know(admin: Client, nothing: object) -> None:
+    unset = {"elliptic_curve": nothing, "key_size": nothing}
+    assert admin.create(PATH, {**unset, "private_key_type": nothing})["key_type"] == "ed25519"
+    for key_type in ("ed25519", "ecdsa"):
+        assert admin.create(PATH, {**unset, "private_key_type": key_type})["key_type"] == key_type
+    rsa = admin.create(PATH, {"private_key_type": "rsa", "key_size": 2048, "elliptic_curve": nothing})
+    assert rsa["key_type"] == "rsa"
+
+
+@pytest.mark.parametrize(
+    ("asked", "faults"),
+    [
+        ({"elliptic_curve": "nistp256"}, {"elliptic_curve": ONLY_ECDSA}),
+        ({"key_size": 2048}, {"key_size": ONLY_RSA}),
+        ({"private_key_type": "ed25519", "key_size": 4096}, {"key_size": ONLY_RSA}),
+        ({"private_key_type": "ecdsa", "key_size": 2048}, {"key_size": ONLY_RSA}),
+        ({"private_key_type": "rsa", "elliptic_curve": "nistp256"}, {"elliptic_curve": ONLY_ECDSA}),
+        ({"elliptic_curve": "nistp256", "key_size": 2048}, {"elliptic_curve": ONLY_ECDSA, "key_size": ONLY_RSA}),
+    ],
+)
+def test_curve_and_size_go_with_their_type_only(admin: Client, asked: Any, faults: dict[str, str]) -> None:
+    assert_invalid(admin.post(PATH, asked), faults)
+    assert admin.get(PATH).json[SSH_CERTIFICATE_AUTHORITIES.items] == []
+
+
+def test_types_curves_and_sizes_are_those_of_the_specification(admin: Client) -> None:
+    types = "must be one of 'rsa', 'ecdsa' or 'ed25519'"
+    for value in ("dsa", "RSA", "ed448", 1, True, False, [], {}):
+        assert_invalid(admin.post(PATH, {"private_key_type": value}), {"private_key_type": types})
+    curves = "must be one of 'nistp256', 'nistp384' or 'nistp521'"
+    for value in ("P-256", "secp256k1", "nistp224", 256, True, False, []):
+        asked = {"private_key_type": "ecdsa", "elliptic_curve": value}
+        assert_invalid(admin.post(PATH, asked), {"elliptic_curve": curves})
+    for size in (1024, 2047, 3072, 8192, -2048, "2048", "4096", True, False, [2048]):
+        asked = {"private_key_type": "rsa", "key_size": size}
+        assert_invalid(admin.post(PATH, asked), {"key_size": "must be one of 2048 or 4096"})
+
+
+def test_the_key_of_an_authority_cannot_be_changed_nor_given(admin: Client) -> None:
+    created = admin.create(PATH, {})
+    known = "is not a field here; known: description, metadata"
+    for field in ("private_key_type", "key_size", "public_key", "key_type"):
+        assert_invalid(admin.patch(f"{PATH}/{created['id']}", {field: ""}), {field: known})
+    known += ", private_key_type, elliptic_curve, key_size"
+    for field in ("private_key", "public_key", "key_type"):
+        assert_invalid(admin.post(PATH, {field: ""}), {field: known})
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+
+
+@pytest.mark.parametrize("private_key_type", ["ed25519", "ecdsa", "rsa"])
+def test_the_private_key_is_stored_as_a_ciphertext_for_this_account_and_resource(
+    admin: Client, private_key_type: str
+) -> None:
+    size = {"key_size": 4096} if private_key_type == "rsa" else {}  # the largest one that KMS takes
+    created = admin.create(PATH, {"private_key_type": private_key_type, **size})
+    stored, ciphertext = sealed(admin, created["id"])
+    context = {"account": admin.account, "resource": created["id"]}
+    der = aws.client("kms").decrypt(CiphertextBlob=ciphertext, EncryptionContext=context)["Plaintext"]
+    private_key = load_der_private_key(der, password=None)
+    assert keys.authorized_key(private_key.public_key()) == created["public_key"]  # type: ignore[arg-type]
+    assert der not in ciphertext
+    assert stored.keys() == {"scope", "id", "body", "sealed"}
+    assert "private_key" not in stored["body"]["M"]
+
+
+def test_the_ciphertext_opens_in_no_other_context(admin: Client) -> None:
+    id = admin.create(PATH, {})["id"]
+    _, ciphertext = sealed(admin, id)
+    for context in (
+        {},
+        {"account": admin.account},
+        {"account": admin.account, "resource": ids.new("sshca")},
+        {"account": ids.new("acct"), "resource": id},
+        {"resource": id},
+    ):
+        with pytest.raises(ClientError, match="InvalidCiphertext"):
+            aws.client("kms").decrypt(CiphertextBlob=ciphertext, EncryptionContext=context)
+
+
+def test_the_private_key_is_in_no_representation_of_what_is_made(admin: Client) -> None:
+    caller, id = Caller(admin.account, admin.user, admin=True), ids.new("sshca")
+    new = SSH_CERTIFICATE_AUTHORITIES.make(caller, id, Create())
+    item = SSH_CERTIFICATE_AUTHORITIES.stored(caller, id, new, scope=caller.scope(PATH))
+    der = new.sealed["private_key"]
+    for text in (repr(new), repr(item), str(new), str(item)):
+        assert repr(der)[2:-1] not in text
+        assert repr(item.sealed["private_key"])[2:-1] not in text
+        assert "private_key" not in text
+
+
+def test_deleting_an_authority_leaves_its_certificates(admin: Client) -> None:
+    authority = admin.create(PATH, {})
+    asked = {"ssh_certificate_authority_id": authority["id"], "public_key": authority["public_key"]}
+    certificate = admin.create("/ssh_user_certificates", asked)
+    assert admin.delete(f"{PATH}/{authority['id']}").status == 204
+    assert admin.get(f"/ssh_user_certificates/{certificate['id']}").json == certificate
+    assert admin.post("/ssh_user_certificates", asked).json["error_code"] == "unknown_reference"

@@ -1,0 +1,217 @@
+"""SSH user certificates (SPEC 2.4, 4.3): what is made of what is asked. `ssh-keygen` is the judge."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib import clock, ids
+from chalicelib.resources.ssh_user_certificates import SSH_USER_CERTIFICATES
+from tests import samples
+from tests.doors import Client
+from tests.ssh import keygen
+from tests.ssh.keygen import Certificate
+
+PATH = "/ssh_user_certificates"
+AUTHORITIES = "/ssh_certificate_authorities"
+KEYS = {
+    "ed25519": ("ed25519", 256),
+    "ecdsa": ("ecdsa", 256),
+    "nistp384": ("ecdsa", 384),
+    "nistp521": ("ecdsa", 521),
+    "rsa": ("rsa", 2048),
+}
+
+
+@pytest.fixture(scope="module")
+def public_keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("keys")
+    return {name: keygen.generate(folder / name, kind, bits).public for name, (kind, bits) in KEYS.items()}
+
+
+@pytest.fixture
+def authority(admin: Client) -> Any:
+    return admin.create(AUTHORITIES, {})
+
+
+@pytest.fixture
+def least(authority: Any) -> dict[str, Any]:
+    """The smallest body that is accepted."""
+    return {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+
+
+def test_a_certificate_is_shown_whole(admin: Client, least: dict[str, Any]) -> None:
+    asked = {
+        **least,
+        "description": "d",
+        "metadata": "m",
+        "principals": ["ann", "bob"],
+        "critical_options": {"force-command": "uptime", "source-address": "192.0.2.0/24,2001:db8::/32"},
+        "extensions": {"permit-pty": "", "groups@example.com": "staff"},
+        "valid_after": "2030-01-01T00:00:00Z",
+        "valid_until": "2031-01-01T00:00:00Z",
+    }
+    created = admin.create(PATH, asked)
+    assert created == {
+        **asked,
+        "id": created["id"],
+        "uri": f"http://localhost{PATH}/{created['id']}",
+        "created_at": created["created_at"],
+        "key_type": "ed25519",
+        "certificate": created["certificate"],
+    }
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+
+
+@pytest.mark.parametrize("unspecified", ["absent", None, ""])
+def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, Any], unspecified: object) -> None:
+    times, others = ("valid_after", "valid_until"), ("principals", "critical_options", "extensions")
+    unset = {} if unspecified == "absent" else dict.fromkeys(times, unspecified) | dict.fromkeys(others, None)
+    created = admin.create(PATH, {**least, **unset})
+    until = clock.parse(created["created_at"]) + timedelta(hours=24)
+    assert created == {
+        **least,
+        "id": created["id"],
+        "uri": created["uri"],
+        "created_at": created["created_at"],
+        "description": "",
+        "metadata": "",
+        "key_type": "ed25519",
+        "principals": [],
+        "critical_options": {},
+        "extensions": {"permit-pty": "", "permit-user-rc": ""},
+        "valid_after": created["created_at"],
+        "valid_until": clock.rfc3339(until),
+        "certificate": created["certificate"],
+    }
+
+
+def test_no_extensions_are_none_at_all(admin: Client, least: dict[str, Any]) -> None:
+    created = admin.create(PATH, {**least, "extensions": {}})
+    assert created["extensions"] == {}
+    assert Certificate.of(created["certificate"]).extensions == {}
+
+
+@pytest.mark.parametrize("authority_type", ["ed25519", "ecdsa", "rsa"])
+def test_authorities_of_every_type_sign_keys_of_every_type(
+    admin: Client, public_keys: dict[str, str], authority_type: str
+) -> None:
+    size = {"key_size": 2048} if authority_type == "rsa" else {}
+    authority = admin.create(AUTHORITIES, {"private_key_type": authority_type, **size})
+    for name, (key_type, _) in KEYS.items():
+        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": public_keys[name]}
+        created = admin.create(PATH, asked)
+        read = Certificate.of(created["certificate"])
+        assert created["key_type"] == key_type
+        assert read.serial != 0
+        assert read == Certificate.promised(created, authority, serial=read.serial)
+
+
+def test_a_certificate_is_one_line_whose_comment_is_the_id(admin: Client, least: dict[str, Any]) -> None:
+    created = admin.create(PATH, least)
+    kind, _, comment = created["certificate"].split(" ")
+    assert (kind, comment) == ("ssh-ed25519-cert-v01@openssh.com", created["id"])
+
+
+def test_two_certificates_for_the_same_body_differ(admin: Client, least: dict[str, Any]) -> None:
+    one, other = admin.create(PATH, least), admin.create(PATH, least)
+    assert Certificate.of(one["certificate"]).serial != Certificate.of(other["certificate"]).serial
+    assert one["certificate"].split()[1] != other["certificate"].split()[1]
+
+
+@pytest.mark.parametrize("form", ["{}", "{}\n", "{} ann@laptop", "  {}\tgrüße aus Köln 🦊 \r\n"])
+def test_the_public_key_is_echoed_as_it_was_sent(admin: Client, least: dict[str, Any], form: str) -> None:
+    line = form.format(least["public_key"])
+    created = admin.create(PATH, {**least, "public_key": line})
+    assert created["public_key"] == line
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("2030-01-31T12:00:00Z", "2030-01-31T12:00:00Z"),
+        ("2030-01-31t12:00:00z", "2030-01-31T12:00:00Z"),
+        ("2030-01-31 12:00:00Z", "2030-01-31T12:00:00Z"),
+        ("2030-01-31T12:00:00+00:00", "2030-01-31T12:00:00Z"),
+        ("2030-01-31T12:00:00-00:00", "2030-01-31T12:00:00Z"),
+        ("2030-01-31T12:00:00+05:30", "2030-01-31T06:30:00Z"),
+        ("2030-01-31T12:00:00-12:00", "2030-02-01T00:00:00Z"),
+        ("2030-01-31T12:00:00.999999999Z", "2030-01-31T12:00:00Z"),
+        ("2032-02-29T00:00:00.1+23:59", "2032-02-28T00:01:00Z"),
+    ],
+)
+def test_times_are_shown_in_utc_and_whole_seconds(admin: Client, least: dict[str, Any], given: str, shown: str) -> None:
+    created = admin.create(PATH, {**least, "valid_after": given, "valid_until": "2040-01-01T00:00:00Z"})
+    assert created["valid_after"] == shown
+    created = admin.create(PATH, {**least, "valid_until": given})
+    assert created["valid_until"] == shown
+
+
+def test_a_certificate_may_be_valid_from_the_first_to_the_last_second_there_is(
+    admin: Client, least: dict[str, Any]
+) -> None:
+    times = {"valid_after": "1970-01-01T00:00:00Z", "valid_until": "9999-12-31T23:59:59Z"}
+    created = admin.create(PATH, {**least, **times})
+    assert {name: created[name] for name in times} == times
+
+
+def test_a_certificate_may_have_256_principals_of_255_bytes(admin: Client, least: dict[str, Any]) -> None:
+    principals = [f"{place:03}".ljust(255, "p") for place in range(256)]
+    created = admin.create(PATH, {**least, "principals": principals})
+    assert created["principals"] == principals
+    assert Certificate.of(created["certificate"]).principals == principals
+
+
+def test_the_largest_certificate_there_can_be_is_kept_whole(admin: Client, least: dict[str, Any]) -> None:
+    asked = {
+        **least,
+        "public_key": least["public_key"] + " " + "c" * (16 * 1024 - len(least["public_key"]) - 1),
+        "principals": [f"{place:03}".ljust(255, "p") for place in range(256)],
+        "critical_options": {"force-command": "c" * 16 * 1024, "source-address": ",".join(["192.0.2.0/24"] * 315)},
+        "extensions": {f"{place:02}@example.com".ljust(255, "x"): "v" * 1024 for place in range(32)},
+        "description": "d" * 255,
+        "metadata": "m" * 4096,
+    }
+    created = admin.create(PATH, asked)
+    assert {name: created[name] for name in asked} == asked
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+
+
+@pytest.mark.parametrize("order", [["b", "a", "c"], ["same", "same"], ["a,b", "x y", "ünï"]])
+def test_principals_are_kept_in_order_and_as_they_are(admin: Client, least: dict[str, Any], order: list[str]) -> None:
+    assert admin.create(PATH, {**least, "principals": order})["principals"] == order
+
+
+@pytest.mark.parametrize(
+    "addresses", ["192.0.2.1", "192.0.2.0/24", "2001:db8::/32,10.0.0.0/8", "::1/128", "0.0.0.0/0,::/0"]
+)
+def test_a_source_address_is_a_list_of_networks(admin: Client, least: dict[str, Any], addresses: str) -> None:
+    created = admin.create(PATH, {**least, "critical_options": {"source-address": addresses}})
+    assert created["critical_options"] == {"source-address": addresses}
+    assert Certificate.of(created["certificate"]).critical_options == {"source-address": addresses}
+
+
+def test_the_authority_is_one_of_the_account(admin: Client, stranger: Client, least: dict[str, Any]) -> None:
+    field = "ssh_certificate_authority_id"
+    theirs = stranger.create(AUTHORITIES, {})["id"]
+    for id in (theirs, ids.new("sshca")):
+        answer = admin.post(PATH, {**least, field: id})
+        assert (answer.status, answer.json["error_code"]) == (400, "unknown_reference")
+        assert answer.json["details"][field] == f"must be an id listed at {AUTHORITIES}"
+    assert admin.get(PATH).json[SSH_USER_CERTIFICATES.items] == []
+
+
+def test_a_change_alters_only_what_describes_a_certificate(admin: Client, least: dict[str, Any]) -> None:
+    created = admin.create(PATH, least)
+    changed = admin.patch(f"{PATH}/{created['id']}", {"description": "new", "metadata": "too"}).json
+    assert changed == {**created, "description": "new", "metadata": "too"}
+    for field in ("principals", "valid_until", "certificate", "public_key", "extensions"):
+        answer = admin.patch(f"{PATH}/{created['id']}", {field: created[field]})
+        assert answer.json["details"][field] == "is not a field here; known: description, metadata"
+
+
+def test_a_certificate_that_is_deleted_says_nothing_of_its_authority(admin: Client, least: dict[str, Any]) -> None:
+    created = admin.create(PATH, least)
+    assert admin.delete(f"{PATH}/{created['id']}").status == 204
+    assert admin.get(f"{AUTHORITIES}/{least['ssh_certificate_authority_id']}").status == 200

@@ -1,0 +1,107 @@
+"""What AWS answers instead of doing its work: busy or out of reach, used wrongly, or an answer to the question."""
+
+import subprocess
+import sys
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ReadTimeoutError,
+)
+
+from chalicelib.storage import aws
+from chalicelib.storage.aws import AwsError, Misconfigured, Unavailable
+from tests.conftest import ROOT, free_port
+
+
+def answered(code: str, status: int = 400) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code, "Message": "what was sent"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutItem"
+    )
+
+
+def meant_by(error: Exception) -> Exception:
+    with pytest.raises(Exception, match=r".") as raised, aws.reaching():
+        raise error
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+        "InternalServerError",
+        "KMSInternalException",
+        "DependencyTimeoutException",
+        "LimitExceededException",
+    ],
+)
+def test_a_service_that_throttles_is_unavailable(code: str) -> None:
+    error = meant_by(answered(code))
+    assert isinstance(error, Unavailable)
+    assert (error.code, str(error)) == (code, code)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_service_that_fails_is_unavailable(status: int) -> None:
+    assert isinstance(meant_by(answered("Whatever", status)), Unavailable)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EndpointConnectionError(endpoint_url="http://secret.example"),
+        ConnectTimeoutError(endpoint_url="http://secret.example"),
+        ReadTimeoutError(endpoint_url="http://secret.example"),
+    ],
+)
+def test_a_service_out_of_reach_is_unavailable(error: Exception) -> None:
+    meant = meant_by(error)
+    assert isinstance(meant, Unavailable)
+    assert str(meant) == type(error).__name__
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answered("AccessDeniedException"),
+        answered("ResourceNotFoundException"),
+        answered("UnrecognizedClientException"),
+        answered("NotFoundException"),
+        NoCredentialsError(),
+        NoRegionError(),
+    ],
+)
+def test_a_service_that_is_used_wrongly_is_misconfigured(error: Exception) -> None:
+    meant = meant_by(error)
+    assert isinstance(meant, Misconfigured)
+    assert "what was sent" not in str(meant)
+
+
+def test_an_answer_to_the_question_passes() -> None:
+    error = answered("ConditionalCheckFailedException")
+    assert meant_by(error) is error
+
+
+def test_what_is_meant_does_not_carry_what_was_answered() -> None:
+    meant = meant_by(answered("ThrottlingException"))
+    assert meant.__cause__ is None
+    assert meant.__suppress_context__
+    assert isinstance(meant, AwsError)
+
+
+@pytest.mark.parametrize("settings", ["AWS_ENDPOINT_URL=http://127.0.0.1:{port}", "LOCALSTACK_HOST=127.0.0.1:{port}"])
+def test_the_endpoint_is_a_setting(settings: str) -> None:
+    script = "from chalicelib.storage import aws; print(aws.client('dynamodb').meta.endpoint_url)"
+    port = free_port()
+    command = ["env", settings.format(port=port), sys.executable, "-c", script]
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30).stdout
+    assert output.strip() == f"http://127.0.0.1:{port}"

@@ -1,0 +1,165 @@
+"""The table: items under scopes and ids, alone and in lists, and what expires."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.api.resource import seal_context
+from chalicelib.storage import table, vault
+from chalicelib.storage.items import Item
+
+SCOPE = "acct_1#/things"
+
+
+def item(scope: str = SCOPE, expires: int | None = None, **body: object) -> Item:
+    return Item(scope, ids.new("x"), dict(body) or {"name": "it"}, expires=expires)
+
+
+def stored(scope: str = SCOPE, expires: int | None = None, **body: object) -> Item:
+    made = item(scope, expires, **body)
+    table.create(made)
+    return made
+
+
+def sealed(made: Item) -> Item:
+    return replace(made, sealed={"private_key": vault.seal(b"\x00\xff" * 16, seal_context("acct_1", made.id))})
+
+
+def in_seconds(seconds: int) -> int:
+    return int(time.time()) + seconds
+
+
+def test_what_is_created_is_read_whole() -> None:
+    body = {"text": "ä", "number": 2**53, "list": ["a", {}], "map": {"no": None, "yes": True}, "nothing": None}
+    made = sealed(item(**body))
+    table.create(made)
+    assert table.read(SCOPE, made.id) == made
+
+
+def test_numbers_come_back_as_integers() -> None:
+    made = stored(weights={"a": 0, "b": 10_000}, negative=-1)
+    found = table.read(SCOPE, made.id)
+    assert found
+    assert found.body == made.body
+    assert {type(weight) for weight in found.body["weights"].values()} == {int}
+
+
+def test_what_is_not_there_is_none() -> None:
+    made = stored()
+    assert table.read(SCOPE, ids.new("x")) is None
+    assert table.read("acct_2#/things", made.id) is None
+    assert table.read("acct_1#/other", made.id) is None
+
+
+def test_several_items_are_created_together_and_again_without_harm() -> None:
+    items = (item(), item("acct_1#/others"), item())
+    for _ in range(2):
+        table.create(*items)
+        assert [table.read(each.scope, each.id) for each in items] == [*items]
+        assert len(table.newest(SCOPE)) == 2
+
+
+def test_a_change_sets_the_fields_it_names_and_leaves_the_others() -> None:
+    made = stored(description="d", metadata="m", number=1)
+    changed = table.change(SCOPE, made.id, {"description": "", "number": 2})
+    assert changed == replace(made, body={"description": "", "metadata": "m", "number": 2})
+    assert table.read(SCOPE, made.id) == changed
+
+
+def test_a_change_may_name_fields_that_dynamodb_reserves() -> None:
+    made = replace(item(), body={"name": "a", "status": "b", "scope": "c", "expires": "d", "id": "e"})
+    table.create(made)
+    fields = {"status": "x", "scope": "y", "expires": "z", "id": "w"}
+    assert table.change(SCOPE, made.id, fields) == replace(made, body={"name": "a", **fields})
+
+
+def test_a_change_of_what_is_not_there_makes_nothing() -> None:
+    absent = ids.new("x")
+    assert table.change(SCOPE, absent, {"name": "it"}) is None
+    assert table.read(SCOPE, absent) is None
+
+
+def test_a_deletion_is_told_from_a_deletion_of_nothing() -> None:
+    made = stored()
+    assert table.delete(SCOPE, ids.new("x")) is False
+    assert table.delete("acct_2#/things", made.id) is False
+    assert table.delete(SCOPE, made.id) is True
+    assert table.read(SCOPE, made.id) is None
+    assert table.delete(SCOPE, made.id) is False
+
+
+def test_a_list_is_of_one_scope_and_newest_first() -> None:
+    made = [stored(number=number) for number in range(4)]
+    stored("acct_1#/thingsandmore")
+    stored("acct_2#/things")
+    assert table.newest(SCOPE) == made[::-1]
+    assert table.newest("acct_3#/things") == []
+
+
+def test_a_page_tells_whether_there_are_more() -> None:
+    made = [stored(number=number) for number in range(4)]
+    stored("acct_2#/things")
+    assert table.page(SCOPE, before=None, count=2) == ([made[3], made[2]], True)
+    assert table.page(SCOPE, before=made[2].id, count=1) == ([made[1]], True)
+    assert table.page(SCOPE, before=made[2].id, count=2) == ([made[1], made[0]], False)
+    assert table.page(SCOPE, before=None, count=100) == (made[::-1], False)
+    assert table.page(SCOPE, before=made[0].id, count=1) == ([], False)
+
+
+def test_a_list_leaves_out_what_is_sealed() -> None:
+    made = sealed(item())
+    table.create(made)
+    assert table.newest(SCOPE) == [replace(made, sealed={})]
+    assert table.page(SCOPE, before=None, count=1) == ([replace(made, sealed={})], False)
+
+
+def test_a_list_goes_on_over_the_pages_of_dynamodb() -> None:
+    made = [stored(filling="x" * 300_000, number=number) for number in range(8)]  # DynamoDB's pages end at 1 MB
+    assert table.newest(SCOPE) == made[::-1]
+
+
+def test_pages_of_large_items_are_short_but_miss_and_repeat_nothing() -> None:
+    made = [stored(filling="x" * 300_000, number=number) for number in range(8)]
+    found, more = table.page(SCOPE, before=None, count=100)
+    while more:
+        following, more = table.page(SCOPE, before=found[-1].id, count=100)
+        assert 1 <= len(following) <= 4
+        found += following
+    assert found == made[::-1]
+
+
+def test_what_has_expired_is_not_there() -> None:
+    gone = stored(expires=in_seconds(0))
+    assert table.read(SCOPE, gone.id) is None
+    assert table.change(SCOPE, gone.id, {"name": "new"}) is None
+    assert table.renew(SCOPE, gone.id, expires=in_seconds(60)) is False
+    assert table.delete(SCOPE, gone.id) is False
+    assert table.newest(SCOPE) == []
+
+
+def test_what_expires_later_is_there() -> None:
+    made = stored(expires=in_seconds(60))
+    assert table.read(SCOPE, made.id) == made
+    assert table.newest(SCOPE) == [made]
+    assert table.change(SCOPE, made.id, {"name": "new"}) == replace(made, body={"name": "new"})
+    assert table.delete(SCOPE, made.id) is True
+
+
+def test_what_is_renewed_expires_later() -> None:
+    made, later = stored(expires=in_seconds(60)), in_seconds(600)
+    assert table.renew(SCOPE, made.id, expires=later) is True
+    assert table.read(SCOPE, made.id) == replace(made, expires=later)
+    assert table.renew(SCOPE, ids.new("x"), expires=later) is False
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_has_expired_does_not_count_in_a_list(count: int) -> None:
+    live = []
+    for _ in range(4):
+        live.append(stored())
+        for _ in range(3):
+            stored(expires=in_seconds(0))
+    assert table.page(SCOPE, before=None, count=count) == (live[::-1][:count], True)
+    assert table.page(SCOPE, before=live[2].id, count=count) == (live[1::-1][:count], count < 2)

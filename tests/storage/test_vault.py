@@ -1,0 +1,73 @@
+"""The vault: what is sealed opens in its own context only, and not at all when it was tampered with."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+from chalicelib import ids
+from chalicelib.storage import vault
+
+SECRET = b"\x00 a private key \xff"
+
+
+def context() -> dict[str, str]:
+    return {"account": ids.new("acct"), "resource": ids.new("x")}
+
+
+def test_what_is_sealed_opens_in_its_context() -> None:
+    where = context()
+    sealed = vault.seal(SECRET, where)
+    assert SECRET not in sealed
+    assert vault.unseal(sealed, where, bytes) == SECRET
+    assert vault.unseal(sealed, dict(reversed(where.items())), bytes) == SECRET
+
+
+def test_sealing_twice_gives_two_ciphertexts() -> None:
+    where = context()
+    assert vault.seal(SECRET, where) != vault.seal(SECRET, where)
+
+
+def test_4096_bytes_can_be_sealed() -> None:
+    where = context()
+    assert vault.unseal(vault.seal(b"k" * 4096, where), where, bytes) == b"k" * 4096
+
+
+@pytest.mark.parametrize("opened_before", [False, True])
+def test_it_opens_in_no_other_context(opened_before: bool) -> None:
+    where = context()
+    sealed = vault.seal(SECRET, where)
+    if opened_before:
+        vault.unseal(sealed, where, bytes)
+    for other in ({}, {"account": where["account"]}, {**where, "resource": ids.new("x")}, {**where, "more": ""}):
+        with pytest.raises(ClientError, match="InvalidCiphertext"):
+            vault.unseal(sealed, other, bytes)
+
+
+def test_what_was_tampered_with_does_not_open() -> None:
+    where = context()
+    sealed = vault.seal(SECRET, where)
+    vault.unseal(sealed, where, bytes)
+    for place in (40, len(sealed) // 2, len(sealed) - 1):
+        tampered = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+        with pytest.raises(ClientError, match="InvalidCiphertext"):
+            vault.unseal(tampered, where, bytes)
+
+
+def test_what_was_opened_is_remembered_as_what_was_read_in_it() -> None:
+    where, asked = context(), []
+
+    def read(plaintext: bytes) -> int:
+        asked.append(plaintext)
+        return len(plaintext)
+
+    sealed = vault.seal(SECRET, where)
+    assert [vault.unseal(sealed, where, read) for _ in range(3)] == [len(SECRET)] * 3
+    assert asked == [SECRET]
+    assert vault.unseal(sealed, where, bytes) == SECRET
+
+
+def test_what_could_not_be_read_is_not_remembered() -> None:
+    where = context()
+    sealed = vault.seal(b"no number", where)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no number"):
+            vault.unseal(sealed, where, int)

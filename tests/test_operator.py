@@ -1,0 +1,172 @@
+"""The operator's entrance, `python -m chalicelib`: what each command prints, does and refuses."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from app import app
+from chalicelib import ids
+from chalicelib.__main__ import main
+from chalicelib.api.middleware import ANY_METHOD
+from chalicelib.storage import aws
+from tests.conftest import ROOT, free_port
+from tests.doors import RECORD, Client, InProcess
+
+Output = pytest.CaptureFixture[str]
+TOKEN = r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}"
+COMMANDS = [
+    (),
+    ("accounts",),
+    ("accounts", "create"),
+    ("accounts", "list"),
+    ("users",),
+    ("users", "add"),
+    ("bots",),
+    ("bots", "add"),
+    ("keys",),
+    ("keys", "issue"),
+    ("tunnels",),
+    ("tunnels", "demo"),
+    ("routes",),
+]
+
+
+def said(output: Output, *arguments: str) -> list[str]:
+    """The lines that a command prints."""
+    main([*arguments])
+    captured = output.readouterr()
+    assert captured.err == ""
+    RECORD.secrets.update(re.findall(TOKEN, captured.out))
+    return captured.out.splitlines()
+
+
+def refused(*arguments: str) -> object:
+    """What a command that fails ends with: a string is printed by Python, which then exits with status 1."""
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments])
+    return ended.value.code
+
+
+def created(output: Output, *arguments: str) -> tuple[str, str, str]:
+    """A fresh account: its id, its admin's, and the admin's token."""
+    account, admin, token = said(output, "accounts", "create", *(arguments or ("acme",)))
+    return account.removeprefix("account "), admin.removeprefix("admin "), token.removeprefix("token ")
+
+
+def bearer(door: InProcess, token: str) -> Client:
+    return Client(door).with_token(token)
+
+
+def everything_stored() -> str:
+    return json.dumps(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"], default=repr)
+
+
+def test_a_new_account_has_an_admin_whose_token_is_printed_once_and_lets_in(door: InProcess, capsys: Output) -> None:
+    lines = said(capsys, "accounts", "create", "acme", "--admin", "alice")
+    form = re.fullmatch(rf"account (acct_\w{{27}})\nadmin (usr_\w{{27}})\ntoken ({TOKEN})", "\n".join(lines))
+    assert form
+    keys = bearer(door, form[3]).get("/api_keys").json["keys"]
+    assert [(key["owner_id"], key["description"]) for key in keys] == [(form[2], "The account's first key")]
+    assert form[3] not in everything_stored()
+
+
+def test_accounts_are_listed_with_their_users_and_bots(capsys: Output) -> None:
+    assert said(capsys, "accounts", "list") == []
+    acme, alice, _ = created(capsys, "acme", "--admin", "alice")
+    other, admin, _ = created(capsys, "Ünï Corp")
+    (bob,) = said(capsys, "users", "add", acme, "bob")
+    (robot,) = said(capsys, "bots", "add", acme, "robot", "--admin")
+    assert said(capsys, "accounts", "list") == [
+        f"{acme} acme",
+        f"  {alice} alice (admin)",
+        f"  {bob} bob",
+        f"  {robot} robot (admin)",
+        f"{other} Ünï Corp",
+        f"  {admin} admin (admin)",
+    ]
+
+
+@pytest.mark.parametrize(("kind", "prefix"), [("users", "usr"), ("bots", "bot")])
+def test_a_user_or_bot_gets_a_key_and_has_the_rights_it_was_given(
+    door: InProcess, capsys: Output, kind: str, prefix: str
+) -> None:
+    account, admin, _ = created(capsys)
+    for rights, status in (((), 403), (("--admin",), 201)):
+        (owner,) = said(capsys, kind, "add", account, f"robot{status}", *rights)
+        assert ids.is_id(owner, prefix)
+        key, token = said(capsys, "keys", "issue", account, owner, "--description", "ci")
+        client = bearer(door, token.removeprefix("token "))
+        shown = client.get(f"/api_keys/{key.removeprefix('key ')}").json
+        assert (shown["owner_id"], shown["description"]) == (owner, "ci")
+        assert client.post("/api_keys", {"owner_id": admin}).status == status
+
+
+def test_an_issued_token_is_not_stored(capsys: Output) -> None:
+    account, admin, _ = created(capsys)
+    _, token = said(capsys, "keys", "issue", account, admin)
+    assert token.removeprefix("token ").partition("_")[2] not in everything_stored()
+
+
+def test_routes_are_all_that_the_app_serves(capsys: Output) -> None:
+    served = {
+        f"{method:6} {path}" for path, methods in app.routes.items() for method in methods if method != ANY_METHOD
+    }
+    lines = said(capsys, "routes")
+    assert {*lines} == served
+    assert len(lines) == len(served)
+    assert {"GET    /api_keys", "PATCH  /ssh_certificate_authorities/{id}"} <= served
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(capsys: Output, command: tuple[str, ...]) -> None:
+    assert refused(*command, "--help") == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: python -m chalicelib {' '.join(command)}".rstrip())
+    assert len(out.splitlines()) >= 5
+
+
+def test_an_unknown_account_is_one_sentence(capsys: Output) -> None:
+    for id in (ids.new("acct"), "nonsense", ""):
+        sentence = f"There is no account {id}."
+        assert refused("users", "add", id, "bob") == sentence
+        assert refused("bots", "add", id, "robot") == sentence
+        assert refused("tunnels", "demo", id) == sentence
+    assert said(capsys, "accounts", "list") == []
+
+
+def test_an_unknown_owner_of_a_key_is_one_sentence(capsys: Output) -> None:
+    account, admin, _ = created(capsys)
+    other, _, _ = created(capsys)
+    for where, owner in ((account, ids.new("usr")), (account, "nonsense"), (account, account), (other, admin)):
+        assert refused("keys", "issue", where, owner) == f"The account {where} has no user or bot {owner}."
+
+
+def test_a_description_that_is_too_long_is_one_sentence(capsys: Output) -> None:
+    account, admin, _ = created(capsys)
+    sentence = refused("keys", "issue", account, admin, "--description", "é" * 128)
+    assert sentence == "The description must be at most 255 bytes of UTF-8."
+
+
+@pytest.mark.parametrize("arguments", [(), ("accounts",), ("accounts", "drop"), ("keys", "issue"), ("routes", "more")])
+def test_a_command_that_is_not_whole_is_a_usage_error(capsys: Output, arguments: tuple[str, ...]) -> None:
+    assert refused(*arguments) == 2
+    assert capsys.readouterr().err.startswith("usage: python -m chalicelib")
+
+
+def test_a_store_out_of_reach_is_one_sentence_and_exit_status_1() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "chalicelib", "accounts", "list"],
+        cwd=ROOT,
+        env={**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "The store cannot be used (EndpointConnectionError): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.\n"
+    )

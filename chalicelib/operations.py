@@ -23,18 +23,19 @@ class Unknown(Refused):
 
 
 def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
-    """An account with its first admin and the token of the admin's first key, all or nothing."""
-    account = accounts.new_account(name)
-    user = accounts.new_user(account.id, admin, admin=True)
+    """An account with its first admin and the token of the admin's first key, all or nothing. Raises Refused."""
+    account = accounts.new_account(_checked(name))
+    user = accounts.new_user(account.id, _checked(admin), admin=True)
     key, token = _key(Caller(account.id, user.id, admin=True), "The account's first key")
     table.create(account, user, key)
     return account, user, token
 
 
 def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
-    """A user ("usr") or bot ("bot") in an account. Raises Unknown, and Refused for the name of a bot."""
+    """A user ("usr") or bot ("bot") in an account. Raises Unknown, and Refused for the name."""
     _check_account(account_id)
-    owner = _bot(account_id, name, admin=admin) if prefix == "bot" else accounts.new_user(account_id, name, admin=admin)
+    make = _bot if prefix == "bot" else accounts.new_user
+    owner = make(account_id, _checked(name), admin=admin)
     try:
         table.create(owner)
     except Taken:
@@ -79,10 +80,16 @@ def _check_account(id: str) -> None:
         raise Unknown(f"There is no account {id}.")
 
 
-def _bot(account_id: str, name: str, *, admin: bool) -> Item:
-    asked, faults = fields.check(bot_users.Create, {"name": name})
-    if asked is None:
+def _checked(name: str) -> str:
+    """The name, if a bot could have it: all names obey the same rule."""
+    _, faults = fields.check(bot_users.Create, {"name": name})
+    if faults:
         raise Refused(f"The name {faults['name']}.")
+    return name
+
+
+def _bot(account_id: str, name: str, *, admin: bool) -> Item:
+    asked = bot_users.Create(name=name)
     id = ids.new(BOT_USERS.prefix)
     caller = Caller(account_id, id, admin=admin)
     make = bot_users.make_admin if admin else bot_users.make

@@ -170,3 +170,9 @@ def test_a_store_out_of_reach_is_one_sentence_and_exit_status_1() -> None:
     assert done.stderr == (
         "The store cannot be used (EndpointConnectionError): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.\n"
     )
+
+
+@pytest.mark.parametrize("name", ["", "two\nlines"])
+def test_a_name_that_would_spoil_a_list_is_refused_in_one_sentence(name: str) -> None:
+    with pytest.raises(SystemExit, match=r"^The name must not be empty nor hold control characters\.$"):
+        main(["accounts", "create", name])

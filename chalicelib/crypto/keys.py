@@ -86,6 +86,8 @@ def parse_authorized_key(line: str) -> AuthorizedKey:
 
 def load_openssh(type: str, encoded: str) -> PublicKey:
     """The key behind the type and the base64 of OpenSSH; ValueError says what is wrong with it."""
+    if type == "ssh-dss":  # on which the library would write a warning
+        raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         key = load_ssh_public_key(f"{type} {encoded}".encode())
     except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # the last for a compressed point

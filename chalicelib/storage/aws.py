@@ -28,6 +28,7 @@ _BUSY = {
     "DependencyTimeoutException",
     "InternalServerError",
     "KMSInternalException",
+    "KeyUnavailableException",
     "LimitExceededException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",

@@ -35,10 +35,7 @@ def main() -> None:
         if not (os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("LOCALSTACK_HOST")):
             embedded.start()
             os.environ.update(cloud.settings(embedded.url))
-            _write(CLOUD_ENV_FILE, {f"export {name}": value for name, value in cloud.settings(embedded.url).items()})
-        name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
-        os.environ.setdefault("KEY_ID", f"alias/{name}")
-        cloud.deploy(ROOT / "infra" / "data.yaml", f"{name}-data", {"Name": name})
+        _deploy(embedded)
         _serve(port, embedded)
     except Trouble as trouble:
         sys.exit(str(trouble))
@@ -50,6 +47,16 @@ def main() -> None:
         print("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
     finally:
         embedded.stop()
+
+
+def _deploy(embedded: Cloud) -> None:
+    """Create the table and the key; where they are in the embedded cloud is written down for other programs."""
+    name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
+    key = os.environ.setdefault("KEY_ID", f"alias/{name}")
+    cloud.deploy(ROOT / "infra" / "data.yaml", f"{name}-data", {"Name": name})
+    if embedded.is_started:
+        settings = {**cloud.settings(embedded.url), "TABLE_NAME": name, "KEY_ID": key}
+        _write(CLOUD_ENV_FILE, {f"export {name}": value for name, value in settings.items()})
 
 
 def _end(*_: object) -> None:

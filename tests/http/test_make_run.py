@@ -268,3 +268,13 @@ def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> Non
             f"The embedded cloud ended by itself; its last words are in {last_words}."
         )
         assert processes_of(run.local) == []
+
+
+def test_the_table_and_the_key_have_the_name_that_is_set_and_other_programs_learn_it(tmp_path: Path) -> None:
+    with make_run({**settings(tmp_path / "local"), "TABLE_NAME": "another"}) as run:
+        run.client().create(AUTHORITIES, {})  # whose private key is sealed
+        script = '. "$LOCAL_DIR/cloud.env" && exec "$PYTHON" -m chalicelib accounts list'
+        chosen = environment({**run.settings, "PYTHON": sys.executable})
+        listed = subprocess.run(["sh", "-c", script], cwd=ROOT, env=chosen, capture_output=True, text=True, check=True)
+    assert " local\n" in listed.stdout
+    assert "TABLE_NAME=another" in (run.local / "cloud.env").read_text()

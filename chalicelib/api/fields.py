@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from chalicelib import clock, ids
@@ -107,9 +107,13 @@ def if_zero(value: Any) -> BeforeValidator:
     return BeforeValidator(lambda given: value if given in (None, "", 0) and given is not False else given)
 
 
-def unless_nothing(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    """A change without those of the fields that are null or {}: so some clients send what is to stay as it is."""
-    return {name: value for name, value in values.items() if name not in names or value not in ({}, None)}
+def unless_nothing(*names: str) -> Any:
+    """For the class of a change: those of the fields that are null or {} stay as they are, as some clients mean it."""
+
+    def drop(values: Any) -> Any:
+        return {name: value for name, value in values.items() if name not in names or value not in ({}, None)}
+
+    return model_validator(mode="before")(drop)
 
 
 def _holds_controls(text: str) -> bool:

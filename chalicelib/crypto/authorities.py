@@ -9,7 +9,6 @@ from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
 MAX_BYTES = 16 * 1024
-_LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}
 _WHICH = "this one"  # in the sentences of x509
 
 
@@ -43,7 +42,7 @@ def _only_certificate(blocks: list[Block]) -> Block:
     for block in blocks:
         if block.label.endswith("PRIVATE KEY"):
             raise ValueError("must hold a certificate alone, not a private key, which nobody else should ever see")
-        if block.label not in _LABELS:
+        if block.label not in x509.LABELS:
             raise ValueError(f"must hold a certificate alone, not a '{block.label}'")
     if not blocks:
         raise ValueError("must be PEM, a text with BEGIN and END lines, and hold exactly one certificate")

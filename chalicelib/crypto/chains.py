@@ -11,7 +11,6 @@ from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
 MAX_BYTES = 64 * 1024
-_LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def _certificates(blocks: list[Block]) -> list[Block]:
     for block in blocks:
         if block.label.endswith("PRIVATE KEY"):
             raise ValueError("must hold certificates alone, not a private key: are the two files swapped or in one?")
-        if block.label not in _LABELS:
+        if block.label not in x509.LABELS:
             raise ValueError(f"must hold certificates alone, not a '{block.label}'")
     if not blocks:
         raise ValueError("must be PEM, a text with BEGIN and END lines, and hold a certificate")

@@ -15,6 +15,7 @@ from chalicelib.crypto import private_keys
 from chalicelib.crypto.keys import PublicKey
 
 E = TypeVar("E", bound=x509.ExtensionType)
+LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # of the PEM blocks that hold a certificate
 
 _KEY_USAGES = {  # in the order of their bits
     "digitalSignature": "digital_signature",

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import model_validator
-
 from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
@@ -25,10 +23,7 @@ class Change(Described):
     name: Name = ""
     active: bool = True
 
-    @model_validator(mode="before")
-    @classmethod
-    def _none_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return fields.unless_nothing(values, "name", "active")
+    _none_is_unchanged = fields.unless_nothing("name", "active")
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from chalicelib.api import fields, links
 from chalicelib.api.caller import Caller
@@ -21,10 +21,7 @@ class Create(Described):
 
 
 class Change(Create):
-    @model_validator(mode="before")
-    @classmethod
-    def _none_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return fields.unless_nothing(values, "labels")
+    _none_is_unchanged = fields.unless_nothing("labels")
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from chalicelib.api import fields
 from chalicelib.api.caller import Caller
@@ -28,10 +28,7 @@ class Create(Described):
 class Change(Described):
     backends: Children = {}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _none_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return fields.unless_nothing(values, "backends")
+    _none_is_unchanged = fields.unless_nothing("backends")
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:

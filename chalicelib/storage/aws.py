@@ -136,12 +136,12 @@ def reaching() -> Iterator[None]:
     except ClientError as error:
         if error.response["Error"]["Code"] in _MISCONFIGURED:
             raise Misconfigured(error.response["Error"]["Code"]) from None
-        if is_busy(error):
+        if _is_busy(error):
             raise Unavailable(error.response["Error"]["Code"]) from None
         raise
 
 
-def is_busy(error: ClientError) -> bool:
+def _is_busy(error: ClientError) -> bool:
     """Whether the service asks to come again later."""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= 500 or error.response["Error"]["Code"] in _BUSY

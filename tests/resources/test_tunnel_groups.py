@@ -8,10 +8,11 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.resources import tunnels
-from chalicelib.resources.tunnels import AgentTunnel, BackendTunnel
+from chalicelib.resources.tunnels import BackendTunnel
 from chalicelib.storage import aws
 from tests.doors import Client
 from tests.refusals import assert_invalid
+from tests.samples import BEGUN
 
 PATH = "/backends/tunnel_group"
 BASE = "http://localhost"
@@ -22,18 +23,6 @@ def online(client: Client, labels: Mapping[str, str], lease: int = 600) -> dict[
     tunnel = BackendTunnel(tunnel_session=ids.new("ts"), region="eu", forwards_to="localhost:80", labels=labels)
     id = tunnels.open_tunnel(client.account, tunnel, lease=lease)
     return {"id": id, "uri": f"{BASE}/tunnels/{id}"}
-
-
-def agent(client: Client) -> str:
-    tunnel = AgentTunnel(
-        tunnel_session=ids.new("ts"),
-        endpoint=ids.new("ep"),
-        region="eu",
-        proto="https",
-        public_url="https://a.example",
-        forwards_to="localhost:80",
-    )
-    return tunnels.open_tunnel(client.account, tunnel, lease=600)
 
 
 def shown(client: Client, group: Any) -> Any:
@@ -100,7 +89,7 @@ def test_labels_are_compared_exactly(admin: Client) -> None:
 
 
 def test_tunnels_of_agents_have_no_labels_and_are_in_no_group(admin: Client) -> None:
-    agent(admin)
+    BEGUN["/tunnels"](admin)
     assert admin.create(PATH, {"labels": {"app": "web"}})["tunnels"] == []
     assert admin.create(PATH, {})["tunnels"] == []
 

@@ -1,4 +1,4 @@
-"""The cloud on this machine: MiniStack in a virtual environment of its own, and the stacks deployed into it.
+"""The cloud on this machine: MiniStack in a virtual environment of its own.
 
 Its state is saved when it is stopped gracefully, in files that hold key material: for the owner's eyes only.
 """
@@ -9,16 +9,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from botocore.exceptions import WaiterError
-
-from chalicelib.storage import aws
+from localstack_client.config import get_service_endpoint
 
 ROOT = Path(__file__).parent.parent
 MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
@@ -42,10 +37,12 @@ def check_port(port: int, *, setting: str) -> None:
 class Cloud:
     """A MiniStack process that this one started."""
 
-    def __init__(self, state: Path, port: int) -> None:
+    def __init__(self, state: Path, port: int, **settings: str) -> None:
+        """`settings` go before those that MiniStack is started with."""
         self.url = f"http://{HOST}:{port}"
         self._state = state
         self._port = port
+        self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -55,6 +52,10 @@ class Cloud:
     @property
     def is_started(self) -> bool:
         return self._process is not None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
 
     def start(self) -> None:
         """Start it with the state that was saved, and wait until it answers. Raises Trouble."""
@@ -94,6 +95,7 @@ class Cloud:
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
             "TMPDIR": str(self._state),
+            **self._settings,
         }
 
     def _await_answer(self) -> None:
@@ -101,13 +103,27 @@ class Cloud:
         while time.monotonic() < deadline:
             if self._process and self._process.poll() is not None:
                 break
-            try:
-                with urlopen(f"{self.url}/_ministack/health", timeout=1):
-                    return
-            except (URLError, OSError):
-                time.sleep(0.05)
+            if answers(self.url):
+                return
+            time.sleep(0.05)
         self.stop()
         raise Trouble(f"The embedded cloud did not start; its last words are in {self.log}.")
+
+
+def answers(url: str) -> bool:
+    """Whether a MiniStack is there."""
+    try:
+        with urlopen(f"{url}/_ministack/health", timeout=1):
+            return True
+    except (URLError, OSError):
+        return False
+
+
+def named() -> str | None:
+    """The address of the emulated cloud that the environment names, if it does."""
+    if url := os.environ.get("AWS_ENDPOINT_URL"):
+        return url
+    return str(get_service_endpoint("sts")) if os.environ.get("LOCALSTACK_HOST") else None
 
 
 def _check_state(state: Path) -> None:
@@ -129,28 +145,3 @@ def settings(url: str) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
     }
-
-
-def deploy(template: Path, stack: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Create the stack when it does not exist yet; its outputs. Raises Trouble when it fails, aws.AwsError."""
-    with aws.reaching():
-        client = aws.client("cloudformation")
-        try:
-            return _outputs(client, stack)
-        except client.exceptions.ClientError:
-            client.create_stack(
-                StackName=stack,
-                TemplateBody=template.read_text(),
-                Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
-            )
-        waiter = client.get_waiter("stack_create_complete")
-        with suppress(WaiterError):  # the state of the stack says more
-            waiter.wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
-        return _outputs(client, stack)
-
-
-def _outputs(client: Any, stack: str) -> dict[str, str]:
-    description = client.describe_stacks(StackName=stack)["Stacks"][0]
-    if not description["StackStatus"].endswith("_COMPLETE") or "ROLLBACK" in description["StackStatus"]:
-        raise Trouble(f"The stack {stack} is in the state {description['StackStatus']}: 'make reset' starts afresh.")
-    return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}

@@ -1,8 +1,6 @@
 """`make run`: the embedded cloud, the stacks, a first account, and the API on http://127.0.0.1:8000 until Ctrl-C."""
 
 import os
-import re
-import shlex
 import signal
 import sys
 import threading
@@ -13,7 +11,7 @@ from chalicelib import operations
 from chalicelib.api import accounts, caller
 from chalicelib.api.errors import Refusal
 from chalicelib.storage.aws import AwsError
-from infra import cloud, local_server
+from infra import cloud, local_server, stacks, terminal
 from infra.cloud import HOST, ROOT, Cloud, Trouble
 
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
@@ -28,11 +26,11 @@ def main() -> None:
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as nohup wants it
             signal.signal(ending, _end)
     os.umask(0o077)
-    embedded = Cloud(LOCAL / "cloud", _port("CLOUD_PORT", 4566))
+    embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
     try:
-        port = _port("PORT", 8000)
+        port = terminal.port("PORT", 8000)
         cloud.check_port(port, setting="PORT")
-        if not (os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("LOCALSTACK_HOST")):
+        if cloud.named() is None:
             embedded.start()
             os.environ.update(cloud.settings(embedded.url))
         _deploy(embedded)
@@ -53,10 +51,10 @@ def _deploy(embedded: Cloud) -> None:
     """Create the table and the key; where they are in the embedded cloud is written down for other programs."""
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
-    cloud.deploy(ROOT / "infra" / "data.yaml", f"{name}-data", {"Name": name})
+    stacks.deploy((ROOT / "infra" / "data.yaml").read_text(), f"{name}-data", {"Name": name})
     if embedded.is_started:
         settings = {**cloud.settings(embedded.url), "TABLE_NAME": name, "KEY_ID": key}
-        _write(CLOUD_ENV_FILE, {f"export {name}": value for name, value in settings.items()})
+        terminal.write_exports(CLOUD_ENV_FILE, settings)
 
 
 def _end(*_: object) -> None:
@@ -69,8 +67,8 @@ def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
     cloud.check_port(port, setting="PORT")  # once more: by now the embedded cloud has its own
     server = local_server.create(app, HOST, port).server
-    _write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
-    print(_welcome(base_url, token), flush=True)
+    terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
+    print(terminal.welcome(base_url, token, ENV_FILE), flush=True)
     threading.Thread(target=_watch, args=(embedded, server), daemon=True).start()
     server.serve_forever()
     raise Trouble(f"The embedded cloud ended by itself; its last words are in {embedded.log}.")
@@ -84,7 +82,7 @@ def _watch(embedded: Cloud, server: local_server.Server) -> None:
 
 def _key() -> str:
     """The key of the last run if it still lets in, else a fresh one for the first account's first admin."""
-    if (token := _last_key()) and _lets_in(token):
+    if (token := terminal.read(ENV_FILE).get("API_KEY")) and _lets_in(token):
         return token
     known = operations.list_accounts()
     if not known:
@@ -93,47 +91,12 @@ def _key() -> str:
     return operations.issue_key(known[0].id, admin.id, "make run")[1]
 
 
-def _last_key() -> str | None:
-    if not ENV_FILE.exists():
-        return None
-    lines = (line.partition("=") for line in ENV_FILE.read_text(errors="replace").splitlines())
-    return next((value for name, _, value in lines if name == "API_KEY"), None)
-
-
 def _lets_in(token: str) -> bool:
     try:
-        caller.authenticate({"Authorization": f"Bearer {token}", _version_header(): caller.VERSIONS[0]})
+        caller.authenticate({"Authorization": f"Bearer {token}", terminal.version_header(): caller.VERSIONS[0]})
     except Refusal:
         return False
     return True
-
-
-def _welcome(base_url: str, token: str) -> str:
-    return f"""
-  Base URL  {base_url}
-  API key   {token}
-
-  Both are in {os.path.relpath(ENV_FILE)}; try:
-
-  curl -H 'Authorization: Bearer {token}' -H '{_version_header()}: {caller.VERSIONS[0]}' {base_url}/api_keys
-"""
-
-
-def _version_header() -> str:
-    return (os.environ.get("VERSION_HEADERS") or "Service-Version").split(",")[0].strip()
-
-
-def _port(name: str, default: int) -> int:
-    text = os.environ.get(name) or str(default)
-    if not (re.fullmatch("[0-9]{1,5}", text) and 0 < int(text) < 65536):
-        raise SystemExit(f"{name}={text} is not a port: choose one from 1 to 65535.")
-    return int(text)
-
-
-def _write(file: Path, lines: dict[str, str]) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.touch(mode=0o600)
-    file.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in lines.items()))
 
 
 if __name__ == "__main__":

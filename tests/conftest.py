@@ -16,7 +16,7 @@ from moto.backends import get_backend
 
 from chalicelib import operations
 from chalicelib.api.resource import seal_context
-from infra import cloud
+from infra import cloud, stacks
 from tests.doors import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -32,7 +32,7 @@ for name in ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST", "BASE_URL", "VERSION_HEADERS
 def store() -> Iterator[None]:
     """The table and the key, from the template that deploys them, in this process."""
     with mock_aws():
-        cloud.deploy(ROOT / "infra" / "data.yaml", "tunnel-edge-data", {"Name": "tunnel-edge"})
+        stacks.deploy((ROOT / "infra" / "data.yaml").read_text(), "tunnel-edge-data", {"Name": "tunnel-edge"})
         yield
 
 

@@ -1,0 +1,54 @@
+"""What the person at the terminal is told, and what is written down for the shell, for its owner's eyes only."""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from chalicelib.api import caller
+
+
+def port(name: str, default: int) -> int:
+    """The port that a variable names. Ends the process with one sentence when it is none."""
+    text = os.environ.get(name) or str(default)
+    if not (re.fullmatch("[0-9]{1,5}", text) and 0 < int(text) < 65536):
+        raise SystemExit(f"{name}={text} is not a port: choose one from 1 to 65535.")
+    return int(text)
+
+
+def version_header() -> str:
+    """The first of the names under which clients may send the version."""
+    return (os.environ.get("VERSION_HEADERS") or "Service-Version").split(",")[0].strip()
+
+
+def welcome(base_url: str, token: str, file: Path) -> str:
+    """How to begin."""
+    return f"""
+  Base URL  {base_url}
+  API key   {token}
+
+  Both are in {os.path.relpath(file)}; try:
+
+  curl -H 'Authorization: Bearer {token}' -H '{version_header()}: {caller.VERSIONS[0]}' {base_url}/api_keys
+"""
+
+
+def write(file: Path, variables: Mapping[str, str]) -> None:
+    """A file that a shell reads its variables from."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))
+
+
+def write_exports(file: Path, variables: Mapping[str, str]) -> None:
+    """The same for other programs that the shell starts."""
+    write(file, {f"export {name}": value for name, value in variables.items()})
+
+
+def read(file: Path) -> dict[str, str]:
+    """What such a file holds; nothing when there is none."""
+    if not file.exists():
+        return {}
+    words = shlex.split(file.read_text(errors="replace"))
+    return {name: value for name, _, value in (word.partition("=") for word in words)}

@@ -7,7 +7,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help run reset test check format requirements
+# The machine that a package is for: arm64 or x86_64; empty for this one.
+ARCH ?=
+
+.PHONY: help run reset package test check format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -17,6 +20,11 @@ run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on th
 
 reset: ## Forget what was created with make run.
 	@if cd "$${LOCAL_DIR:-.local}" 2>/dev/null; then rm -rf cloud cloud.env env; fi
+
+package: .venv/dev ## Make build/$$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
+	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
+	@$(BIN)/python -m infra.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
+	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest

@@ -1,0 +1,98 @@
+"""What the gateway answers by itself, in the contract's one error body: one row for every type a client can meet."""
+
+import json
+from typing import Any
+
+from chalicelib.api import errors
+from chalicelib.api.caller import VERSIONS
+from chalicelib.api.errors import Refusal
+
+_INTERNAL = errors.InternalError()
+_UNAVAILABLE = errors.Unavailable()
+_NO_ROUTE = errors.NoSuchRoute("No such path, or no such method on it.")
+_NO_TOKEN = errors.Unauthenticated(
+    "Send the header 'Authorization: Bearer <token of an API key>', of a key that exists."
+)
+_INVALID = errors.InvalidRequest("The request is not one that the gateway can read.")
+
+
+class _RateLimited(Refusal):
+    status, code, headers = 429, "rate_limited", {"Retry-After": "1"}
+
+
+_TOO_MANY = _RateLimited("Too many requests at once; try again in a second.")
+
+RESPONSES: dict[str, Refusal] = {
+    "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies for the version alone
+        f"Send the version header with a supported version: {' or '.join(VERSIONS)}."
+    ),
+    "API_CONFIGURATION_ERROR": _INTERNAL,
+    "AUTHORIZER_CONFIGURATION_ERROR": _INTERNAL,
+    "AUTHORIZER_FAILURE": _UNAVAILABLE,  # its store is away: anything else it says itself
+    "BAD_REQUEST_BODY": _INVALID,
+    "BAD_REQUEST_PARAMETERS": _INVALID,
+    "DEFAULT_4XX": _INVALID,
+    "DEFAULT_5XX": _INTERNAL,
+    "EXPIRED_TOKEN": _NO_TOKEN,
+    "INTEGRATION_FAILURE": _INTERNAL,
+    "INTEGRATION_TIMEOUT": _UNAVAILABLE,
+    "INVALID_API_KEY": _NO_TOKEN,
+    "INVALID_SIGNATURE": _NO_ROUTE,  # how a path without a route answers to an Authorization header
+    "MISSING_AUTHENTICATION_TOKEN": _NO_ROUTE,
+    "QUOTA_EXCEEDED": _TOO_MANY,
+    "REQUEST_TOO_LARGE": errors.PayloadTooLarge("The body is larger than the gateway takes."),
+    "RESOURCE_NOT_FOUND": _NO_ROUTE,
+    "THROTTLED": _TOO_MANY,
+    "UNAUTHORIZED": _NO_TOKEN,
+    "UNSUPPORTED_MEDIA_TYPE": errors.UnsupportedMediaType(
+        "Send the body as JSON, as 'Content-Type: application/json'."
+    ),
+    "WAF_FILTERED": errors.Forbidden("The request was turned away."),
+}
+
+
+def in_definition() -> dict[str, Any]:
+    """The responses as an extension of the API's definition: they are there from its first deployment on."""
+    return {
+        type: {
+            "statusCode": refusal.status,
+            "responseParameters": {
+                f"gatewayresponse.header.{name}": value for name, value in _headers(refusal).items()
+            },
+            "responseTemplates": {"application/json": _body(refusal)},
+        }
+        for type, refusal in RESPONSES.items()
+    }
+
+
+def as_resources() -> dict[str, Any]:
+    """The same as resources of the stack, for clouds that pass over the extension."""
+    return {
+        f"Response{type.title().replace('_', '')}": {
+            "Type": "AWS::ApiGateway::GatewayResponse",
+            "Properties": {
+                "RestApiId": {"Ref": "RestAPI"},
+                "ResponseType": type,
+                "StatusCode": str(response["statusCode"]),
+                "ResponseParameters": response["responseParameters"],
+                "ResponseTemplates": response["responseTemplates"],
+            },
+        }
+        for type, response in in_definition().items()
+    }
+
+
+def _headers(refusal: Refusal) -> dict[str, str]:
+    fixed = {name: f"'{value}'" for name, value in refusal.headers.items()}
+    return {"Operation-Id": "context.requestId", **fixed}
+
+
+def _body(refusal: Refusal) -> str:
+    return json.dumps(
+        {
+            "error_code": refusal.code,
+            "status_code": refusal.status,
+            "msg": refusal.message,
+            "details": {"operation_id": "$context.requestId"},
+        }
+    )

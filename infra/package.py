@@ -1,0 +1,140 @@
+"""`make package STAGE=…`: the Lambda package and the template of the API's stack, the same bytes from the same sources.
+
+The package is made for the Python that runs this, and for the machine that ARCH names.
+"""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+from infra import gateway_responses
+from infra.cloud import ROOT, Trouble
+
+ARCHITECTURES = ("arm64", "x86_64")
+MAX_BYTES = 12 * 1024 * 1024
+_PYTHONS = ((3, 11), (3, 12), (3, 13))
+_SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
+_NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
+
+
+def main() -> None:
+    """Package a stage into build/<stage>; one sentence and exit status 1 when it cannot be done."""
+    parser = ArgumentParser(prog="make package", description=__doc__)
+    parser.add_argument("stage", help="a stage of .chalice/config.json")
+    parser.add_argument("--arch", choices=ARCHITECTURES, default=_machine())
+    parser.add_argument("--out", type=Path, help="where it goes (default: build/<stage>)")
+    asked = parser.parse_args()
+    try:
+        out = package(asked.stage, asked.arch, asked.out or ROOT / "build" / asked.stage)
+    except Trouble as trouble:
+        sys.exit(str(trouble))
+    print(_content(out / "deployment.zip"))
+
+
+def package(stage: str, arch: str, out: Path) -> Path:
+    """Make deployment.zip, sam.json and what SAM makes of it, translated.json; where they are. Raises Trouble."""
+    if sys.version_info[:2] not in _PYTHONS:
+        raise Trouble("Lambda packages are made with Python 3.11, 3.12 or 3.13: choose one with PYTHON=….")
+    shutil.rmtree(out, ignore_errors=True)
+    sources = out / "sources"
+    sources.mkdir(parents=True)
+    _copy_sources(stage, arch, sources)
+    _run_chalice(stage, sources, out)
+    shutil.rmtree(sources)
+    _rewrite(out / "deployment.zip", out / "package")
+    _complete(out)
+    if (size := (out / "deployment.zip").stat().st_size) > MAX_BYTES:
+        raise Trouble(f"The package has {size:,} bytes, more than the {MAX_BYTES:,} that were planned for.")
+    return out
+
+
+def _machine() -> str:
+    return "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
+
+
+def _copy_sources(stage: str, arch: str, sources: Path) -> None:
+    for name in _SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "deployments"))
+        else:
+            shutil.copy2(ROOT / name, sources / name)
+    config = json.loads((ROOT / ".chalice" / "config.json").read_text())
+    if stage not in config["stages"]:
+        raise Trouble(
+            f"There is no stage {stage} in .chalice/config.json: choose one of {', '.join(config['stages'])}."
+        )
+    (sources / ".chalice" / "config.json").write_text(json.dumps({**config, "lambda_architecture": arch}))
+
+
+def _run_chalice(stage: str, sources: Path, out: Path) -> None:
+    chalice = Path(sys.executable).with_name("chalice")
+    merged = ROOT / "infra" / "api.yaml"
+    environment = {"AWS_DEFAULT_REGION": "us-east-1", **os.environ}  # which Chalice asks for and does not use
+    done = subprocess.run(
+        [chalice, "package", "--stage", stage, "--merge-template", merged, out.absolute()],
+        cwd=sources, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    if done.returncode or "Could not install" in said:  # for which Chalice exits with 0
+        raise Trouble(f"Chalice could not package the app:\n{said}")
+
+
+def _rewrite(archive: Path, folder: Path) -> None:
+    """Compile the package, since Lambda's disk is read-only, and write it again without what differs by chance."""
+    with zipfile.ZipFile(archive) as made:
+        made.extractall(folder)
+    compiler = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
+    # The order of a set in compiled code follows from the seed.
+    subprocess.run([sys.executable, *compiler], check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), _NEVER_CHANGED)
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            packed.writestr(entry, file.read_bytes())
+    shutil.rmtree(folder)
+
+
+def _complete(out: Path) -> None:
+    """Add what the gateway says by itself, and have SAM translate the whole as the cloud will."""
+    merged = out / "sam.yaml"  # as the template that Chalice merged is YAML
+    stack: dict[str, Any] = yaml_parse(merged.read_text())
+    merged.unlink()
+    definition = stack["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
+    definition["x-amazon-apigateway-gateway-responses"] = gateway_responses.in_definition()
+    stack["Resources"].update(gateway_responses.as_resources())
+    (out / "sam.json").write_text(json.dumps(stack, indent=1, sort_keys=True))
+    (out / "translated.json").write_text(json.dumps(_translated(stack), indent=1, sort_keys=True))
+
+
+def _translated(stack: dict[str, Any]) -> dict[str, Any]:
+    os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+    for name in ("APIHandler", "Authorizer"):  # SAM wants to know the code where it is uploaded
+        stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
+    translated: dict[str, Any] = transform(stack, {}, None)
+    return translated
+
+
+def _content(archive: Path) -> str:
+    parts: dict[str, int] = {}
+    with zipfile.ZipFile(archive) as packed:
+        for entry in packed.infolist():
+            top = entry.filename.partition("/")[0]
+            parts[top] = parts.get(top, 0) + entry.compress_size
+    rows = sorted(parts.items(), key=lambda part: -part[1])
+    sizes = [f"{size:>12,}  {top}" for top, size in [*rows, (str(archive), archive.stat().st_size)]]
+    return "\n".join([*sizes, "bytes, compressed"])
+
+
+if __name__ == "__main__":
+    main()

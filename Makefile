@@ -10,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
-.PHONY: help run reset package test check format requirements
+.PHONY: help run reset package cloud cloud-stop contract test check format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -24,7 +24,17 @@ reset: ## Forget what was created with make run.
 package: .venv/dev ## Make build/$$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
 	@$(BIN)/python -m infra.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
-	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml
+	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml $(wildcard infra/pipeline.yaml)
+
+cloud: .venv-cloud/ready ## Deploy the package into an emulated cloud that goes on in the background.
+	@$(MAKE) --no-print-directory package STAGE=dev
+	@$(BIN)/python -m infra.emulated start
+
+cloud-stop: ## End the emulated cloud.
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.emulated stop; fi
+
+contract: .venv/dev ## Try a deployment against the contract: URL=https://… API_KEY=….
+	@CONTRACT_URL="$(URL)" CONTRACT_KEY="$(API_KEY)" $(BIN)/python -m pytest tests/contract
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest

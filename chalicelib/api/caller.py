@@ -20,17 +20,19 @@ from chalicelib.storage import claims
 from chalicelib.storage.claims import Claim
 
 VERSIONS = ("2", "0")  # the current one first
+_ID = 27  # characters of a token are those of its key's id
 _BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A user or bot of an account, and the API version it speaks."""
+    """A user or bot of an account, the API version it speaks, and the id of the API key it came with."""
 
     account: str
     id: str
     admin: bool
     version: str = VERSIONS[0]
+    key: str = ""
 
     def scope(self, path: str) -> str:
         """Where the caller's account keeps what the path offers: the only way from a request to the storage."""
@@ -56,12 +58,14 @@ class Caller:
             "caller": self.id,
             "admin": "true" if self.admin else "false",
             "version": self.version,
+            "key": self.key,
         }
 
     @staticmethod
     def from_context(context: Mapping[str, str]) -> "Caller":
         """The caller that `as_context` described."""
-        return Caller(context["account"], context["caller"], context["admin"] == "true", context["version"])
+        admin, key = context["admin"] == "true", context.get("key", "")  # absent from a policy of an earlier release
+        return Caller(context["account"], context["caller"], admin, context["version"], key)
 
 
 def new_token(key_id: str) -> tuple[str, str]:
@@ -82,18 +86,23 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
-    facts = _facts(lowered.get("authorization", ""))
+    token = _token(lowered.get("authorization", ""))
+    facts = _facts(token)
     if not accounts.is_active(facts["account"], facts["owner_id"]):
         raise Unauthenticated("The bot that owns the API key is inactive or was deleted.")
-    return Caller(facts["account"], facts["owner_id"], facts["admin"], _version(lowered))
+    key = f"ak_{token[:_ID]}"
+    return Caller(facts["account"], facts["owner_id"], facts["admin"], _version(lowered), key)
 
 
-def _facts(authorization: str) -> dict[str, Any]:
+def _token(authorization: str) -> str:
     form = _BEARER.fullmatch(authorization.strip())
     if not form:
         raise Unauthenticated("Send the header 'Authorization: Bearer <token of an API key>'.")
-    token = form[1]
-    facts = claims.read("token", token[:27])
+    return form[1]
+
+
+def _facts(token: str) -> dict[str, Any]:
+    facts = claims.read("token", token[:_ID])
     if facts is None or not hmac.compare_digest(facts["digest"], _digest(token)):
         raise Unauthenticated("The API key is unknown or was deleted.")
     return facts

@@ -37,9 +37,11 @@ def wrap(app: Chalice) -> None:
         with aws.in_time():
             response, error = _attempt(app, request, get_response, operation_id)
         response.headers["Operation-Id"] = operation_id
+        who = context.get("authorizer", {})
         line = {
             "operation_id": operation_id,
-            "account": context.get("authorizer", {}).get("account"),
+            "account": who.get("account"),
+            "key": who.get("key"),
             "method": request.method if request else None,
             "route": request.path if request else None,
             "status": response.status_code,

@@ -23,6 +23,12 @@ def headers(client: Client, version: str = "2") -> Headers:
     return {"Authorization": f"Bearer {client.token}", "Service-Version": version}
 
 
+def context(client: Client, admin: str, version: str = "2") -> dict[str, str]:
+    """Who is calling, as the app is told."""
+    key = f"ak_{client.token[:27]}"
+    return {"account": client.account, "caller": client.user, "admin": admin, "version": version, "key": key}
+
+
 def policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
     statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
     return {
@@ -35,13 +41,12 @@ def policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, An
 @pytest.mark.parametrize("version", ["2", "0"])
 def test_a_caller_may_use_every_route_and_is_described_in_strings(admin: Client, version: str) -> None:
     event = gateway.event("GET", "/api_keys", headers(admin, version))
-    context = {"account": admin.account, "caller": admin.user, "admin": "true", "version": version}
-    assert authorize(event, None) == policy("Allow", admin.user, context)
+    assert authorize(event, None) == policy("Allow", admin.user, context(admin, "true", version))
 
 
 def test_a_member_is_described_as_no_admin(member: Client) -> None:
-    context = {"account": member.account, "caller": member.user, "admin": "false", "version": "2"}
-    assert authorize(gateway.event("GET", "/api_keys", headers(member)), None)["context"] == context
+    described = authorize(gateway.event("GET", "/api_keys", headers(member)), None)["context"]
+    assert described == context(member, "false")
 
 
 def test_the_names_of_headers_may_have_any_case(admin: Client) -> None:
@@ -85,18 +90,17 @@ def test_the_authorizer_imports_no_more_than_it_needs() -> None:
 
 
 def test_the_app_trusts_the_authorizer_and_reads_no_token(admin: Client) -> None:
-    context = {"account": admin.account, "caller": admin.user, "admin": "true", "version": "2"}
     for sent in ({}, {"Authorization": "Bearer none"}, {"Service-Version": "9"}):
-        answer = gateway.answer(gateway.event("POST", "/api_keys", sent, authorizer=context))
+        answer = gateway.answer(gateway.event("POST", "/api_keys", sent, authorizer=context(admin, "true")))
         assert (answer.status, answer.json["owner_id"]) == (201, admin.user)
 
 
 def test_the_app_takes_account_rights_and_version_from_the_authorizer(admin: Client, stranger: Client) -> None:
     one = admin.create("/ssh_certificate_authorities", {})
-    context = {"account": stranger.account, "caller": stranger.user, "admin": "false", "version": "2"}
-    event = gateway.event("GET", f"/ssh_certificate_authorities/{one['id']}", headers(admin), authorizer=context)
+    told = context(stranger, "false")
+    event = gateway.event("GET", f"/ssh_certificate_authorities/{one['id']}", headers(admin), authorizer=told)
     assert gateway.answer(event).status == 404
-    event = gateway.event("POST", "/api_keys", JSON, b'{"owner_id": "usr_%b"}' % (b"0" * 27), authorizer=context)
+    event = gateway.event("POST", "/api_keys", JSON, b'{"owner_id": "usr_%b"}' % (b"0" * 27), authorizer=told)
     assert gateway.answer(event).status == 403
 
 

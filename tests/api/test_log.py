@@ -28,6 +28,7 @@ def test_a_request_leaves_one_line(admin: Client, serve: Serve, capsys: Output) 
         "level": "INFO",
         "operation_id": answer.headers["operation-id"],
         "account": admin.account,
+        "key": f"ak_{admin.token[:27]}",
         "method": "GET",
         "route": "/path",
         "status": 200,
@@ -81,10 +82,10 @@ def test_the_log_level_is_a_setting(
 def test_the_line_names_the_operation_of_the_gateway_and_the_account_of_its_authorizer(
     admin: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    context = {"account": "acct_x", "caller": "usr_x", "admin": "true", "version": "2"}
+    context = {"account": "acct_x", "caller": "usr_x", "admin": "true", "version": "2", "key": "ak_x"}
     gateway.answer(gateway.event("GET", "/api_keys", {}, authorizer=context, requestId="9f1b6b4e-0001"))
     line = json.loads(caplog.messages[-1])
-    assert (line["operation_id"], line["account"], line["status"]) == ("9f1b6b4e-0001", "acct_x", 200)
+    assert (line["operation_id"], line["account"], line["key"]) == ("9f1b6b4e-0001", "acct_x", "ak_x")
 
 
 def test_a_secret_in_a_path_is_not_logged(admin: Client, caplog: pytest.LogCaptureFixture) -> None:

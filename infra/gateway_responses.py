@@ -15,12 +15,7 @@ _NO_TOKEN = errors.Unauthenticated(
 )
 _INVALID = errors.InvalidRequest("The request is not one that the gateway can read.")
 
-
-class _RateLimited(Refusal):
-    status, code, headers = 429, "rate_limited", {"Retry-After": "1"}
-
-
-_TOO_MANY = _RateLimited("Too many requests at once; try again in a second.")
+_TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, Refusal] = {
     "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies for the version alone

@@ -16,7 +16,7 @@ from moto.backends import get_backend
 
 from chalicelib import operations
 from chalicelib.api.resource import seal_context
-from infra import cloud, stacks
+from infra import cloud, stacks, terminal
 from tests.doors import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -159,6 +159,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield api
     process.terminate()
     process.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The package, deployed behind the gateway of a cloud that holds every request against the policies."""
+    local, port = tmp_path_factory.mktemp("deployed"), free_port()
+    log = local / "cloud" / "cloud.log"
+    RECORD.log_files.append(log)
+    environment = {**os.environ, "DEPLOYED_DIR": str(local), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
+    subprocess.run(["make", "cloud"], cwd=ROOT, env=environment, check=True, timeout=100)
+    settings = terminal.read(local / "env")
+    yield Served(settings["BASE_URL"], settings["API_KEY"], f"http://127.0.0.1:{port}", local, log)
+    subprocess.run(["make", "cloud-stop"], cwd=ROOT, env=environment, check=True, timeout=30)
 
 
 @pytest.fixture(scope="session")

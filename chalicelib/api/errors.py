@@ -96,6 +96,16 @@ class UnsupportedMediaType(Refusal):
     status, code = 415, "unsupported_media_type"
 
 
+class RateLimited(Refusal):
+    """Only the gateway counts requests; the app never raises this."""
+
+    status, code = 429, "rate_limited"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": "1"}
+
+
 class InternalError(Refusal):
     """Our bug: says nothing but the operation id."""
 

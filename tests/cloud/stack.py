@@ -1,0 +1,38 @@
+"""The templates as the cloud reads them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+from tests.conftest import ROOT
+
+
+def data() -> dict[str, Any]:
+    """The stateful stack's resources, with their intrinsic functions in full."""
+    resources: dict[str, Any] = yaml_parse((ROOT / "infra" / "data.yaml").read_text())["Resources"]
+    return resources
+
+
+def of_type(resources: Mapping[str, Any], type: str) -> dict[str, Any]:
+    """The properties of the resources of a type, by their names."""
+    return {name: found["Properties"] for name, found in resources.items() if found["Type"] == type}
+
+
+def statements(policy: str) -> list[dict[str, Any]]:
+    """What the policy of a function allows, as it is written by hand."""
+    found: list[dict[str, Any]] = json.loads((ROOT / ".chalice" / policy).read_text())["Statement"]
+    return found
+
+
+def actions(policy: str, service: str) -> set[str]:
+    """The actions of a service that a policy allows."""
+    return {action for statement in statements(policy) for action in _actions(statement, service)}
+
+
+def _actions(statement: Mapping[str, Any], service: str) -> Iterator[str]:
+    named = statement["Action"]
+    for action in [named] if isinstance(named, str) else named:
+        if action.startswith(f"{service}:"):
+            yield action

@@ -1,0 +1,83 @@
+"""The policies against what the code really calls: nothing is missing from them, and nothing is in them for nobody."""
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from chalicelib import modules, operations
+from chalicelib.authorizer import authorize
+from chalicelib.storage import aws
+from tests import gateway
+from tests.cloud import stack
+from tests.doors import Client
+from tests.modules.samples import SAMPLES, anywhere
+from tests.samples import EDITABLE_KINDS, Collection
+
+Calls = list[tuple[str, Mapping[str, Any]]]
+
+
+@pytest.fixture
+def calls() -> Iterator[Calls]:
+    """Every call to AWS from here on: its action's name, and what it was given."""
+    made: Calls = []
+
+    def record(params: Mapping[str, Any], model: Any, **_: object) -> None:
+        made.append((f"{model.service_model.service_name}:{model.name}", params))
+
+    clients = [aws.client(service) for service in ("dynamodb", "kms")]
+    for client in clients:
+        client.meta.events.register("provide-client-params", record)
+    yield made
+    for client in clients:
+        client.meta.events.unregister("provide-client-params", record)
+
+
+def actions(calls: Calls) -> set[str]:
+    """The actions that a policy must allow: those of a transaction's parts, for a transaction."""
+    parts = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
+    named = set()
+    for action, given in calls:
+        writes = [name for write in given.get("TransactItems", ()) for name in write]
+        named |= {f"dynamodb:{parts[name]}" for name in writes} if writes else {action}
+    return named
+
+
+def test_the_api_may_do_what_it_does_and_no_more(calls: Calls) -> None:
+    admin = gateway.admin()
+    for kind in EDITABLE_KINDS:
+        them = Collection.of(admin, kind)
+        one = them.one()
+        admin.patch(f"{them.path}/{one['id']}", {"description": "changed"})
+        admin.get(them.path)
+        admin.delete(f"{them.path}/{one['id']}")
+    for module in modules.ALL:
+        admin.put(anywhere(module), SAMPLES[module.path][0].asked)
+    policy = "policy-api.json"
+    assert actions(calls) == stack.actions(policy, "dynamodb") | stack.actions(policy, "kms")
+
+
+def test_the_authorizer_may_read_the_claims_of_tokens_and_whether_a_bot_is_active(calls: Calls, admin: Client) -> None:
+    bot = operations.add_owner(admin.account, "bot", "robot", admin=False)
+    _, token = operations.issue_key(admin.account, bot.id, "")
+    calls.clear()
+    for client in (admin, admin.with_token(token)):
+        sent = {"Authorization": f"Bearer {client.token}", "Service-Version": "2"}
+        authorize(gateway.event("GET", "/api_keys", sent), None)
+    assert actions(calls) == stack.actions("policy-authorizer.json", "dynamodb")
+    (condition,) = [said["Condition"] for said in stack.statements("policy-authorizer.json") if "Condition" in said]
+    patterns = condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    read = {given["Key"]["scope"]["S"] for _, given in calls}
+    matched = [set(fnmatch.filter(read, pattern)) for pattern in patterns]
+    assert set().union(*matched) == read
+    assert all(matched)
+    others = ["accounts", f"{admin.account}#/api_keys", f"{admin.account}#/users", "ssh_key#SHA256:x"]
+    assert [fnmatch.filter(others, pattern) for pattern in patterns] == [[], []]
+
+
+def test_secrets_are_sealed_for_the_account_and_resource_that_the_policy_asks_for(calls: Calls) -> None:
+    gateway.admin().create("/ssh_certificate_authorities", {})
+    (allowed,) = [said["Condition"] for said in stack.statements("policy-api.json") if "Condition" in said]
+    (sealed,) = [given["EncryptionContext"] for action, given in calls if action.startswith("kms:")]
+    assert sorted(sealed) == allowed["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"]

@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.api import caller
+from chalicelib.api import caller, log
+from chalicelib.api.caller import Caller
 from chalicelib.api.errors import Unauthenticated, UnsupportedVersion
+from chalicelib.storage.aws import AwsError
+
+log.start()
 
 
 def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -15,10 +19,16 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """
     try:
         who = caller.authenticate(event.get("headers") or {})
-    except Unauthenticated:
+    except Unauthenticated as refusal:
+        _log(event, refusal.code)
         raise Exception("Unauthorized") from None  # the one word that API Gateway answers with a 401
-    except UnsupportedVersion:
+    except UnsupportedVersion as refusal:
+        _log(event, refusal.code)
         return _policy("Deny", "unsupported-version", {})
+    except AwsError as error:
+        _log(event, "unavailable", error=error)
+        raise
+    _log(event, "allowed", who)
     return _policy("Allow", who.id, who.as_context())
 
 
@@ -30,3 +40,13 @@ def _policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, A
         "policyDocument": {"Version": "2012-10-17", "Statement": [statement]},
         "context": context,
     }
+
+
+def _log(event: Mapping[str, Any], decision: str, who: Caller | None = None, error: AwsError | None = None) -> None:
+    line = {
+        "operation_id": (event.get("requestContext") or {}).get("requestId"),
+        "account": who.account if who else None,
+        "key": who.key if who else None,
+        "decision": decision,
+    }
+    log.request(line, error)

@@ -12,6 +12,7 @@ from chalicelib.api.caller import Caller
 from infra.local_server import Matcher
 from tests.doors import Answer, Client
 
+OPERATION_ID = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"
 _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
 
 
@@ -20,7 +21,7 @@ def event(method: str, path: str, headers: Mapping[str, str], body: bytes = b"",
     made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={}, body=body or None)
     made["headers"] = dict(headers)
     made["path"] = path.partition("?")[0]
-    made["requestContext"] |= {"requestId": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", **context}
+    made["requestContext"] |= {"requestId": OPERATION_ID, **context}
     return made
 
 

@@ -1,12 +1,18 @@
 """The log: one JSON line for each request, with what an operator needs and nothing that anybody must not see."""
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+from chalicelib.api import log
+from chalicelib.authorizer import authorize
 from tests import gateway
 from tests.api.conftest import Path, Serve
+from tests.conftest import ROOT, free_port
 from tests.doors import Client
 
 Output = pytest.CaptureFixture[str]
@@ -92,3 +98,30 @@ def test_a_secret_in_a_path_is_not_logged(admin: Client, caplog: pytest.LogCaptu
     admin.get(f"/api_keys/{admin.token}")
     admin.get(f"/nope/{admin.token}?token={admin.token}")
     assert admin.token not in caplog.text
+
+
+def test_the_authorizer_leaves_a_line_for_each_of_its_decisions(admin: Client, capsys: Output) -> None:
+    log.start()
+    sent = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2"}
+    for headers in (sent, {**sent, "Service-Version": "1"}):
+        authorize(gateway.event("GET", "/api_keys", headers), None)
+    with pytest.raises(Exception, match="Unauthorized"):
+        authorize(gateway.event("GET", "/api_keys", {"Authorization": f"Bearer {admin.token}x"}), None)
+    known = {"account": admin.account, "key": f"ak_{admin.token[:27]}"}
+    unknown = {"account": None, "key": None}
+    assert lines(capsys) == [
+        {"level": "INFO", "operation_id": gateway.OPERATION_ID, **who, "decision": decision}
+        for who, decision in ((known, "allowed"), (unknown, "unsupported_version"), (unknown, "unauthenticated"))
+    ]
+
+
+def test_a_store_that_is_out_of_reach_is_an_error_in_the_line_of_the_authorizer(admin: Client) -> None:
+    event = gateway.event("GET", "/api_keys", {"Authorization": f"Bearer {admin.token}"})
+    script = f"from chalicelib.authorizer import authorize; authorize({event!r}, None)"
+    nowhere = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, env=nowhere, capture_output=True, text=True, timeout=30)
+    line = json.loads(done.stdout)
+    assert (line["level"], line["decision"], line["code"]) == ("ERROR", "unavailable", "EndpointConnectionError")
+    assert "authorizer.py" in line["at"][0]
+    assert admin.token not in done.stdout

@@ -1,6 +1,7 @@
 """Parts of items: they come and go by themselves, also where the item itself was never made."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from chalicelib.storage import aws, dynamodb, table
@@ -31,12 +32,22 @@ def drop(scope: str, id: str, name: str) -> bool:
     """Take a part of an item away, with its pointers; False when it has none of that name. Raises aws.Unavailable."""
     unbound = Condition(f"attribute_exists(#parts.#{name}) AND attribute_not_exists(#points.#{name})")
     try:
-        dynamodb.update(dynamodb.setting(scope, id, {f"parts.{name}": None}, unbound))
+        left = dynamodb.update(dynamodb.setting(scope, id, {f"parts.{name}": None}, unbound))
     except ConditionFailed as failed:
         if name not in (failed.found or {}).get("parts", {}):
             return failed.was_retried
         table.rewrite(scope, id, {}, parts={name: None}, points={name: ()})
+        return True
+    if not left.get("body") and not left["parts"]:
+        _forget(scope, id)
     return True
+
+
+def _forget(scope: str, id: str) -> None:
+    """Remove what is left of an item that was never made and has no parts any more."""
+    nothing = Condition("attribute_not_exists(#body) AND #parts = :none", {"none": {}})
+    with suppress(ConditionFailed):  # another set a part meanwhile
+        dynamodb.delete(dynamodb.deleting(scope, id, nothing))
 
 
 def sweep(scope: str) -> None:

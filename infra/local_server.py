@@ -37,8 +37,9 @@ class Matcher(RouteMatcher):
 
     def match_route(self, url: str) -> MatchResult:
         if not url.startswith("//"):  # which Chalice would read as the name of a host
+            path, question, query = url.partition("?")
             try:
-                return super().match_route(url)
+                return super().match_route(path.replace(";", "%3B") + question + query)  # it drops what follows one
             except ValueError:
                 pass
         return MatchResult(middleware.ANY_PATH, {}, None)

@@ -1,0 +1,98 @@
+"""The doors of the suite: it runs once at each, or at CONTRACT_URL alone, with CONTRACT_KEY, where that is set."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import pytest
+
+from chalicelib import operations
+from tests.conftest import Served
+from tests.contract import differences
+from tests.contract.cases import Case
+from tests.contract.wire import Tidy, Wire
+from tests.doors import Answer, Client, InProcess
+from tests.http.conftest import new_account
+
+EMULATED = "/_user_request_"  # in the address of every API behind an emulated gateway
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """A door: its name in the table of differences, and how to come in as the admin of one account or another."""
+
+    name: str
+    admin: Callable[[], Client]
+    stranger: Callable[[], Client]
+
+
+def _in_process(request: pytest.FixtureRequest) -> Entrance:
+    def admin() -> Client:
+        return Client(InProcess()).with_token(operations.create_account("contract", "admin")[2])
+
+    return Entrance("in_process", admin, admin)
+
+
+def _local_server(request: pytest.FixtureRequest) -> Entrance:
+    return _served("local_server", request.getfixturevalue("served"))
+
+
+def _deployed(request: pytest.FixtureRequest) -> Entrance:
+    return _served("emulated_gateway", request.getfixturevalue("deployed"))
+
+
+def _served(name: str, api: Served) -> Entrance:
+    @cache
+    def other() -> str:
+        return new_account(api).token
+
+    return Entrance(name, lambda: _over_http(api.base_url, api.token), lambda: _over_http(api.base_url, other()))
+
+
+def _given(request: pytest.FixtureRequest) -> Entrance:
+    base_url = os.environ["CONTRACT_URL"].rstrip("/")
+
+    def stranger() -> Client:
+        pytest.skip("CONTRACT_KEY is the key of one account: two need the operator's entrance")
+
+    name = "emulated_gateway" if EMULATED in base_url else "gateway"
+    return Entrance(name, lambda: _over_http(base_url, os.environ["CONTRACT_KEY"]), stranger)
+
+
+def _over_http(base_url: str, token: str) -> Client:
+    return Client(Wire(base_url)).with_token(token)
+
+
+DOORS = {"in_process": _in_process, "local_server": _local_server, "deployed": _deployed}
+if "CONTRACT_URL" in os.environ:
+    DOORS = {"given": _given}
+
+
+@pytest.fixture(scope="session", params=DOORS)
+def entrance(request: pytest.FixtureRequest) -> Entrance:
+    return DOORS[request.param](request)
+
+
+@pytest.fixture
+def client(entrance: Entrance) -> Iterator[Client]:
+    """The admin of an account, in which there may be more than what the test makes."""
+    yield from _tidied(entrance.admin())
+
+
+@pytest.fixture
+def stranger(entrance: Entrance) -> Iterator[Client]:
+    """The admin of another account."""
+    yield from _tidied(entrance.stranger())
+
+
+def _tidied(client: Client) -> Iterator[Client]:
+    tidy = Tidy(client.door)
+    yield replace(client, door=tidy)
+    tidy.unmake()
+
+
+@pytest.fixture
+def check(entrance: Entrance) -> Callable[[Case, Answer], None]:
+    """Hold the answer to a case against what the door is to answer."""
+    return lambda case, answer: differences.expected(entrance.name, case).check(answer)

@@ -1,0 +1,49 @@
+"""Where a door answers a case otherwise than all others: what it answers, exactly, and why. Nothing else may differ."""
+
+from dataclasses import dataclass
+
+from tests.contract.answers import NO_ROUTE, Accepted, Bodiless, Refused, not_allowed
+from tests.contract.cases import Case
+
+
+@dataclass(frozen=True)
+class Difference:
+    instead: Refused | Accepted | Bodiless
+    why: str
+
+
+_NO_FALLBACK = "It has no fallback for other methods: the gateway says itself that there is no such route."
+_NO_WIRE = "There is no wire, whose reader takes the body of an answer to HEAD away."
+
+DIFFERENCES: dict[str, dict[str, Difference]] = {
+    "in_process": {
+        "HEAD /api_keys": Difference(not_allowed("GET, POST"), _NO_WIRE),
+        "HEAD /api_keys/ak_1": Difference(not_allowed("DELETE, GET, PATCH"), _NO_WIRE),
+    },
+    "local_server": {
+        "two slashes first": Difference(
+            Accepted(), "Python's server reads the slashes that a path starts with as one."
+        ),
+    },
+    "emulated_gateway": {
+        "PUT /api_keys": Difference(NO_ROUTE, _NO_FALLBACK),
+        "PATCH /api_keys": Difference(NO_ROUTE, _NO_FALLBACK),
+        "DELETE /api_keys": Difference(NO_ROUTE, _NO_FALLBACK),
+        "HEAD /api_keys": Difference(Bodiless(404), _NO_FALLBACK),
+        "OPTIONS /api_keys": Difference(NO_ROUTE, _NO_FALLBACK),
+        "POST /api_keys/ak_1": Difference(NO_ROUTE, _NO_FALLBACK),
+        "HEAD /api_keys/ak_1": Difference(Bodiless(404), _NO_FALLBACK),
+        "POST /edges/tls/edgtls_1/backend": Difference(NO_ROUTE, _NO_FALLBACK),
+        "text that is not UTF-8": Difference(Accepted(201), "It hands on U+FFFD for every byte that is not UTF-8."),
+        "two slashes first": Difference(Accepted(), "It reads slashes that follow one another as one."),
+        "two slashes within": Difference(Accepted(), "It reads slashes that follow one another as one."),
+        "a percent-encoded slash in an id": Difference(NO_ROUTE, "It decodes a path before it looks for its route."),
+    },
+    "gateway": {},
+}
+
+
+def expected(door: str, case: Case) -> Refused | Accepted | Bodiless:
+    """What the door answers to the case."""
+    difference = DIFFERENCES[door].get(case.name)
+    return difference.instead if difference else case.expected

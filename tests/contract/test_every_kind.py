@@ -1,0 +1,53 @@
+"""Every kind of resource and every module, once through all that can be done with it, with whole bodies."""
+
+import json
+from typing import Any
+
+from chalicelib.api.module import Module
+from chalicelib.api.resource import EditableResource
+from tests.contract.answers import NOT_FOUND, Bodiless
+from tests.doors import Client
+from tests.modules.samples import BASE_URL, SAMPLES, anywhere, each_module
+from tests.samples import BODIES, PATHS, each_editable_kind
+
+
+def at(client: Client, shown: Any) -> Any:
+    """A body as the sample shows it, with the addresses of the client's door."""
+    return json.loads(json.dumps(shown).replace(BASE_URL, client.door.base_url))
+
+
+@each_editable_kind
+def test_a_resource_is_created_read_listed_changed_and_deleted(client: Client, kind: EditableResource) -> None:
+    path = PATHS[kind.path](client) if kind.path in PATHS else kind.path
+    created = client.create(path, BODIES[kind.path](client))
+    address = f"{path}/{created['id']}"
+    assert created["uri"] == client.door.base_url + address
+    shown = {**created, **({"token": None} if "token" in created else {})}
+    assert client.get(address).json == shown
+    page = client.get(f"{path}?limit=100")
+    assert (page.status, page.json["uri"]) == (200, client.door.base_url + path)
+    assert shown in page.json[kind.items]
+    changed = client.patch(address, {"description": "changed", "id": created["id"]})
+    assert (changed.status, changed.json) == (200, {**shown, "description": "changed"})
+    Bodiless(204).check(client.delete(address))
+    NOT_FOUND.check(client.get(address))
+
+
+@each_module
+def test_a_module_is_put_replaced_read_and_deleted(client: Client, module: Module) -> None:
+    address = anywhere(module)
+    for sample in reversed(SAMPLES[module.path]):
+        put = client.put(address, sample.asked)
+        assert (put.status, put.json) == (200, at(client, sample.shown))
+    read = client.get(address)
+    assert (read.status, read.json) == (200, put.json)
+    Bodiless(204).check(client.delete(address))
+    NOT_FOUND.check(client.get(address))
+
+
+def test_tunnels_are_listed(client: Client) -> None:
+    page = client.get(f"/tunnels?before_id=tn_{'0' * 27}")
+    assert (page.status, page.json) == (
+        200,
+        {"tunnels": [], "uri": f"{client.door.base_url}/tunnels", "next_page_uri": None},
+    )

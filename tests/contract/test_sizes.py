@@ -1,0 +1,33 @@
+"""Bodies as large as they may be: what is accepted comes back whole, at every door."""
+
+import json
+
+from chalicelib import ids
+from chalicelib.api.body import MAX_BYTES
+from tests.contract.answers import TOO_LARGE
+from tests.doors import Client
+
+RULE = {"name": "n", "expressions": ["req.headers['x'] == '…'"] * 100, "actions": [{"type": "deny"}]}
+
+
+def policy(rules: int) -> str:
+    return json.dumps({"inbound": [RULE] * rules})
+
+
+def test_a_large_policy_comes_back_as_it_was_sent(client: Client) -> None:
+    address, value = f"/edges/tcp/{ids.new('edgtcp')}/traffic_policy", policy(38)
+    assert 110 * 1024 < len(value.encode()) <= 128 * 1024
+    put = client.put(address, {"value": value})
+    assert (put.status, put.json) == (200, {"enabled": True, "value": value})
+    assert client.get(address).json == put.json
+
+
+def test_a_body_of_exactly_the_limit_is_read(client: Client) -> None:
+    answer = client.post("/edges/tls", b'{"metadata": "whole"}'.ljust(MAX_BYTES))
+    assert (answer.status, answer.json["metadata"]) == (201, "whole")
+
+
+def test_a_body_beyond_the_limit_changes_nothing(client: Client) -> None:
+    address = f"/edges/tls/{client.create('/edges/tls', {'metadata': 'first'})['id']}"
+    TOO_LARGE.check(client.patch(address, b'{"metadata": "second"}'.ljust(MAX_BYTES + 1)))
+    assert client.get(address).json["metadata"] == "first"

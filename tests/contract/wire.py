@@ -1,0 +1,58 @@
+"""What the suite adds to a door: one connection that must last, and a memory of what was made, to unmake it."""
+
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPSConnection
+from urllib.parse import urlsplit
+
+from tests.doors import Answer, Door
+
+
+class Wire:
+    """One connection to a base URL for all requests: an answer that ends it, or leaves bytes on it, is a failure.
+
+    Paths go out as they are written, dot segments and all, which no HTTP library for people does.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        address = urlsplit(base_url)
+        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+        self._connection = kind(address.netloc, timeout=60)
+        self._connection.connect()
+        self._path = address.path
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        kept = self._connection.sock
+        self._connection.request(method, self._path + path, body or None, dict(headers))
+        answer = self._connection.getresponse()
+        text = answer.read().decode()
+        assert self._connection.sock is kept, f"the connection was closed after {method} {path[:80]}"
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, text)
+
+
+class Tidy:
+    """A door that remembers what was made through it, and can unmake what is left."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._made: dict[str, Mapping[str, str]] = {}
+
+    @property
+    def base_url(self) -> str:
+        return str(self._door.base_url)
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        answer = self._door.send(method, path, headers, body)
+        if answer.status == 201:
+            self._made[f"{path}/{answer.json['id']}"] = headers
+        elif (method, answer.status) == ("PUT", 200):
+            self._made[path] = headers
+        elif (method, answer.status) == ("DELETE", 204):
+            self._made.pop(path, None)
+        return answer
+
+    def unmake(self) -> None:
+        """Delete what was made and not deleted, the newest first: it may stand on what is older."""
+        for path, headers in reversed(self._made.items()):
+            answer = self._door.send("DELETE", path, headers, b"")
+            assert answer.status == 204, answer.text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chalicelib.storage.aws import AwsError
 from infra import stacks
-from infra.cloud import ROOT, Trouble
+from infra.cloud import Trouble
 
 
 def main(arguments: list[str]) -> None:
@@ -19,9 +19,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="parameters of infra/api.yaml")
     parser.add_argument("--name", default="tunnel-edge", help="what the stacks and the table are called")
     parser.add_argument("--bucket", required=True, help="where the package is uploaded")
-    asked = parser.parse_args(arguments)
+    parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")
+    asked = parser.parse_intermixed_args(arguments)
     try:
-        said = deploy(asked.package, asked.name, asked.bucket, dict(map(_parameter, asked.parameters)))
+        parameters = dict(map(_parameter, asked.parameters))
+        said = deploy(asked.package, asked.name, asked.bucket, parameters, role=asked.role)
     except Trouble as trouble:
         sys.exit(str(trouble))
     except AwsError as error:
@@ -29,16 +31,19 @@ def main(arguments: list[str]) -> None:
     print("\n".join(f"{name}={value}" for name, value in said.items()))
 
 
-def deploy(package: Path, name: str, bucket: str, parameters: Mapping[str, str]) -> dict[str, str]:
+def deploy(
+    package: Path, name: str, bucket: str, parameters: Mapping[str, str], *, role: str | None = None
+) -> dict[str, str]:
     """Both stacks, <name>-data and <name>-api; their outputs. Raises Trouble, aws.AwsError."""
-    data = stacks.deploy((ROOT / "infra" / "data.yaml").read_text(), f"{name}-data", {"Name": name})
+    data = stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name}, role=role)
     key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)
     template = json.loads((package / "sam.json").read_text())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
-    api = stacks.deploy(json.dumps(template), f"{name}-api", {**own, **parameters}, bucket=bucket)
+    kept = template["Parameters"].keys()
+    api = stacks.deploy(json.dumps(template), f"{name}-api", {**own, **parameters}, kept, bucket=bucket, role=role)
     return {**data, **api}
 
 

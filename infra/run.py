@@ -51,7 +51,7 @@ def _deploy(embedded: Cloud) -> None:
     """Create the table and the key; where they are in the embedded cloud is written down for other programs."""
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
-    stacks.deploy((ROOT / "infra" / "data.yaml").read_text(), f"{name}-data", {"Name": name})
+    stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name})
     if embedded.is_started:
         settings = {**cloud.settings(embedded.url), "TABLE_NAME": name, "KEY_ID": key}
         terminal.write_exports(CLOUD_ENV_FILE, settings)

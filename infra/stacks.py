@@ -1,7 +1,7 @@
 """Stacks in a cloud: created when there are none, else changed; and the files that they are made of, uploaded."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -10,26 +10,37 @@ from botocore.exceptions import ClientError, WaiterError
 
 from chalicelib.storage import aws
 from infra import cloud
-from infra.cloud import Trouble
+from infra.cloud import ROOT, Trouble
 
+DATA = ROOT / "infra" / "data.yaml"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # roles; the translation of the SAM template
 _PATIENCE = {"Delay": 2, "MaxAttempts": 600}
 
 
-def deploy(template: str, stack: str, parameters: Mapping[str, str], *, bucket: str = "") -> dict[str, str]:
-    """Create or change a stack, parameters that are not named keep their value; its outputs.
+def deploy(
+    template: str,
+    stack: str,
+    parameters: Mapping[str, str],
+    kept: Collection[str] = (),
+    *,
+    bucket: str = "",
+    role: str | None = None,
+) -> dict[str, str]:
+    """Create or change a stack; its outputs. Parameters that are `kept` and not given have the value of before.
 
-    Without a bucket the template has at most 51,200 bytes. Raises Trouble when it fails, aws.AwsError.
+    Without a bucket the template has at most 51,200 bytes. `role` is what CloudFormation works with. Raises Trouble
+    when it fails, aws.AwsError.
     """
     with _asking():
         client = _client("cloudformation")
         before = _description(client, stack)
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
-        asked = {"StackName": stack, **body, "Capabilities": _CAPABILITIES}
+        given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+        asked = {"StackName": stack, **body, "Capabilities": _CAPABILITIES, **({"RoleARN": role} if role else {})}
         if before is None:
-            client.create_stack(**asked, Parameters=_parameters(parameters, {}), OnFailure="DELETE")
+            client.create_stack(**asked, Parameters=given, OnFailure="DELETE")
             _wait(client, "stack_create_complete", stack)
-        elif _update(client, asked, _parameters(parameters, before)):
+        elif _update(client, {**asked, "Parameters": [*given, *_kept(before, {*kept} - parameters.keys())]}):
             _wait(client, "stack_update_complete", stack)
         return outputs(stack)
 
@@ -84,18 +95,16 @@ def _description(client: Any, stack: str) -> Mapping[str, Any] | None:
     return described
 
 
-def _parameters(given: Mapping[str, str], before: Mapping[str, Any]) -> list[dict[str, Any]]:
-    kept = {parameter["ParameterKey"] for parameter in before.get("Parameters", ())} - given.keys()
-    return [
-        *({"ParameterKey": name, "ParameterValue": value} for name, value in given.items()),
-        *({"ParameterKey": name, "UsePreviousValue": True} for name in sorted(kept)),
-    ]
+def _kept(before: Mapping[str, Any], names: Set[str]) -> list[dict[str, Any]]:
+    """Those of the names that the stack has as parameters, as they are."""
+    had = {parameter["ParameterKey"] for parameter in before.get("Parameters", ())}
+    return [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(had & names)]
 
 
-def _update(client: Any, asked: Mapping[str, Any], parameters: list[dict[str, Any]]) -> bool:
+def _update(client: Any, asked: Mapping[str, Any]) -> bool:
     """Whether there is anything to change."""
     try:
-        client.update_stack(**asked, Parameters=parameters)
+        client.update_stack(**asked)
     except ClientError as error:
         if "No updates are to be performed" in str(error):
             return False

@@ -32,7 +32,7 @@ for name in ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST", "BASE_URL", "VERSION_HEADERS
 def store() -> Iterator[None]:
     """The table and the key, from the template that deploys them, in this process."""
     with mock_aws():
-        stacks.deploy((ROOT / "infra" / "data.yaml").read_text(), "tunnel-edge-data", {"Name": "tunnel-edge"})
+        stacks.deploy(stacks.DATA.read_text(), "tunnel-edge-data", {"Name": "tunnel-edge"})
         yield
 
 

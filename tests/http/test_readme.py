@@ -7,12 +7,21 @@ from pathlib import Path
 
 from tests.conftest import ROOT, Served
 
-# These serve until Ctrl-C; test_make_run.py runs them.
-SERVING = ["make run", ". .local/cloud.env\n.venv/bin/chalice local --stage local --port 8001 --no-autoreload"]
+# The first two serve until Ctrl-C: test_make_run.py runs them. The others are run for the tests in cloud/.
+SERVING = [
+    "make run",
+    ". .local/cloud.env\n.venv/bin/chalice local --stage local --port 8001 --no-autoreload",
+    "make cloud",
+    "make package STAGE=prod ARCH=arm64",
+]
 
 
-def blocks() -> list[str]:
-    return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)]
+def blocks(heading: str = "") -> list[str]:
+    """The shell blocks under a heading, or all of them."""
+    text = (ROOT / "README.md").read_text()
+    if heading:
+        text = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)]
 
 
 def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -27,16 +36,31 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) -> None:
+def project(folder: Path, served: Served) -> Path:
+    """The project's folder after that API was started from it."""
     for entry in ROOT.iterdir():
         if entry.name != ".local":
-            (tmp_path / entry.name).symlink_to(entry)
-    (tmp_path / ".local").symlink_to(served.local)
-    pasted = [block for block in blocks() if block not in SERVING]
-    done = run("\n".join(pasted), tmp_path)
+            (folder / entry.name).symlink_to(entry)
+    (folder / ".local").symlink_to(served.local)
+    return folder
+
+
+def assert_logged_in(said: str) -> None:
+    assert "logged in as" in said
+    assert "Type: ssh-ed25519-cert-v01@openssh.com user certificate" in said
+
+
+def test_the_main_job_works_on_the_deployed_package(deployed: Served, tmp_path: Path) -> None:
+    done = run("\n".join(blocks("The main job: from a key to a login")), project(tmp_path, deployed))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "logged in as" in done.stdout
-    assert "Type: ssh-ed25519-cert-v01@openssh.com user certificate" in done.stdout
+    assert_logged_in(done.stdout)
+
+
+def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) -> None:
+    pasted = [block for block in blocks() if block not in SERVING]
+    done = run("\n".join(pasted), project(tmp_path, served))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_logged_in(done.stdout)
     assert '"subject_common_name": "app.example.com"' in done.stdout
     assert '"metadata": "A demonstration"' in done.stdout
     assert "is online until Ctrl-C" in (served.local / "demo.log").read_text()

@@ -1,5 +1,6 @@
 """Whom a real OpenSSH server lets in with a certificate of the service, when, from where, and to do what."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -137,6 +138,7 @@ def test_without_permit_pty_no_terminal_is_given(server: Sshd, sign: Sign, exten
     assert server.login(signed, "echo in") == accepted("in\n")
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root's sshd can hand a terminal over")
 def test_with_permit_pty_a_terminal_is_given(server: Sshd, sign: Sign) -> None:
     by_default, by_name = sign(), sign(extensions={"permit-pty": ""})
     assert server.login(by_default, "-tt", "tty").output.startswith("/dev/")

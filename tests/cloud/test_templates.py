@@ -60,6 +60,17 @@ def test_a_policy_names_every_action_and_resource(policy: str) -> None:
         assert "*" not in json.dumps(statement["Resource"])
 
 
+@pytest.mark.parametrize(
+    ("policy", "group"), [("policy-api.json", "APIHandlerLogs"), ("policy-authorizer.json", "AuthorizerLogs")]
+)
+def test_a_function_may_write_to_its_own_log_alone(policy: str, group: str, template: dict[str, Any]) -> None:
+    (statement,) = [said for said in stack.statements(policy) if said["Sid"] == "Logs"]
+    assert sorted(statement["Action"]) == ["logs:CreateLogStream", "logs:PutLogEvents"]
+    assert statement["Resource"] == {"Fn::GetAtt": [group, "Arn"]}
+    function = group.removesuffix("Logs")
+    assert template["Resources"][function]["Properties"]["LoggingConfig"] == {"LogGroup": {"Ref": group}}
+
+
 def test_the_gateway_may_call_both_functions_and_nobody_else_may(template: dict[str, Any]) -> None:
     permissions = stack.of_type(template["Resources"], "AWS::Lambda::Permission")
     assert {permission["FunctionName"]["Ref"] for permission in permissions.values()} == {"APIHandler", "Authorizer"}

@@ -37,7 +37,7 @@ contract: .venv/dev ## Try a deployment against the contract: URL=https://… AP
 	@CONTRACT_URL="$(URL)" CONTRACT_KEY="$(API_KEY)" $(BIN)/python -m pytest tests/contract
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: .venv/dev ## Format and lint check, types, import rules.
 	$(BIN)/ruff format --check .

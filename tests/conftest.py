@@ -8,15 +8,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from moto import mock_aws
 from moto.backends import get_backend
+from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib import operations
 from chalicelib.api.resource import seal_context
 from infra import cloud, stacks, terminal
+from tests import secrecy
 from tests.doors import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -48,8 +51,8 @@ def emptied(store: None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def recorded_logs() -> None:
-    """Keep every log line in this process, with its traceback, for the test that looks for secrets in them."""
+def recorded_logs(store: None) -> Iterator[None]:
+    """Keep every log line in this process, with its traceback; when all tests are done, no secret was ever said."""
     format = logging.Formatter().format
 
     class Keep(logging.Handler):
@@ -59,11 +62,25 @@ def recorded_logs() -> None:
     keep = Keep()
     logging.getLogger().addHandler(keep)
     logging.getLogger("tunnel_edge").addFilter(lambda line: bool(keep.handle(line)) or True)
+    yield
+    assert secrecy.leaks(RECORD) == []
+    assert [line for line in secrecy.logged(RECORD) if "PRIVATE KEY" in line] == []
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The test that looks for secrets in everything that was said runs last."""
-    items.sort(key=lambda item: item.path.name == "test_secrecy.py")
+# What shares what is slow to start, or a port that the README names, runs in one process.
+TOGETHER = {"cloud": "deployed", "contract": "deployed", "http": "served", "ssh": "served"}
+
+
+class Scheduling(LoadScopeScheduling):
+    """Tests in several processes: those that share, and else those of one file, in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return TOGETHER.get(file.split("/")[1], file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

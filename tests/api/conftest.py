@@ -30,10 +30,18 @@ Serve = Callable[[Client, Offer], Client]
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
-    """Gives a client a door to an app that offers only this."""
+def own_log() -> Iterator[None]:
+    """What the test does to the log is undone."""
     logger = logging.getLogger("tunnel_edge")
     handlers, level = logger.handlers, logger.level
+    yield
+    logger.handlers = handlers
+    logger.setLevel(level)
+
+
+@pytest.fixture
+def serve(own_log: None) -> Serve:
+    """Gives a client a door to an app that offers only this."""
 
     def start(client: Client, offer: Offer) -> Client:
         app = Chalice(app_name="throw-away", configure_logs=False)
@@ -41,9 +49,7 @@ def serve() -> Iterator[Serve]:
         endpoints.serve(app, [offer])
         return Client(InProcess(app), client.token)
 
-    yield start
-    logger.handlers = handlers
-    logger.setLevel(level)
+    return start
 
 
 @pytest.fixture

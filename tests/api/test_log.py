@@ -100,7 +100,7 @@ def test_a_secret_in_a_path_is_not_logged(admin: Client, caplog: pytest.LogCaptu
     assert admin.token not in caplog.text
 
 
-def test_the_authorizer_leaves_a_line_for_each_of_its_decisions(admin: Client, capsys: Output) -> None:
+def test_the_authorizer_leaves_a_line_for_each_of_its_decisions(admin: Client, own_log: None, capsys: Output) -> None:
     log.start()
     sent = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2"}
     for headers in (sent, {**sent, "Service-Version": "1"}):

@@ -49,7 +49,7 @@ def test_an_agent_tunnel_carries_exactly_its_fields(admin: Client) -> None:
     assert admin.get("/tunnels").json == {"tunnels": [shown], "uri": f"{BASE}/tunnels", "next_page_uri": None}
 
 
-@pytest.mark.parametrize("group", ["", ids.new("bkdtg")])
+@pytest.mark.parametrize("group", ["", ids.new("bkdtg")], ids=["none", "one"])
 def test_a_backend_tunnel_carries_labels_and_the_group_it_serves(admin: Client, group: str) -> None:
     session = ids.new("ts")
     tunnel = BackendTunnel(

@@ -1,8 +1,11 @@
 """What the operator does and no endpoint offers: accounts, their users and bots, and first keys."""
 
+from typing import TypeVar
+
 from chalicelib import ids
 from chalicelib.api import accounts, fields
 from chalicelib.api.caller import Caller
+from chalicelib.api.fields import Shape
 from chalicelib.resources import bot_users, tunnels
 from chalicelib.resources.api_keys import API_KEYS, Create
 from chalicelib.resources.bot_users import BOT_USERS
@@ -11,6 +14,7 @@ from chalicelib.storage import table
 from chalicelib.storage.claims import Taken
 from chalicelib.storage.items import Item
 
+S = TypeVar("S", bound=Shape)
 DEMO_LEASE = 15  # seconds
 
 
@@ -82,14 +86,11 @@ def _check_account(id: str) -> None:
 
 def _checked(name: str) -> str:
     """The name, if a bot could have it: all names obey the same rule."""
-    _, faults = fields.check(bot_users.Create, {"name": name})
-    if faults:
-        raise Refused(f"The name {faults['name']}.")
-    return name
+    return _asked(bot_users.Create, {"name": name}).name
 
 
 def _bot(account_id: str, name: str, *, admin: bool) -> Item:
-    asked = bot_users.Create(name=name)
+    asked = _asked(bot_users.Create, {"name": name})
     id = ids.new(BOT_USERS.prefix)
     caller = Caller(account_id, id, admin=admin)
     make = bot_users.make_admin if admin else bot_users.make
@@ -97,9 +98,15 @@ def _bot(account_id: str, name: str, *, admin: bool) -> Item:
 
 
 def _key(caller: Caller, description: str) -> tuple[Item, str]:
-    asked, faults = fields.check(Create, {"description": description})
-    if asked is None:
-        raise Refused(f"The description {faults['description']}.")
+    asked = _asked(Create, {"description": description})
     id = ids.new(API_KEYS.prefix)
     new = API_KEYS.make(caller, id, asked)
     return API_KEYS.stored(caller, id, new, scope=caller.scope(API_KEYS.path)), new.once["token"]
+
+
+def _asked(shape: type[S], values: dict[str, str]) -> S:
+    asked, faults = fields.check(shape, values)
+    if asked is None:
+        field, rule = next(iter(faults.items()))
+        raise Refused(f"The {field} {rule}.")
+    return asked

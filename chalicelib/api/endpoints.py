@@ -9,22 +9,23 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.api import body, caller, fields, links
+from chalicelib.api import body, caller, fields, links, query
 from chalicelib.api.caller import Caller
 from chalicelib.api.errors import InvalidRequest
 from chalicelib.api.fields import Shape
 from chalicelib.api.middleware import ANY_METHOD, ANY_PATH, Raised
+from chalicelib.api.query import Parameters
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request as its view sees it: who calls, the path's values, and the body and query in their shapes."""
+    """One request as its view sees it: who calls, the path's values, and the body in its shape, the query read."""
 
     caller: Caller
     path: dict[str, str]
     base_url: str
     body: Any
-    query: Any
+    query: Mapping[str, Any]
 
     @property
     def id(self) -> str:
@@ -32,19 +33,18 @@ class Call:
         return next(reversed(self.path.values()))
 
 
-class Nothing(Shape):
-    """No field, no parameter."""
-
-
 class Endpoint(NamedTuple):
-    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body."""
+    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body.
+
+    Without a shape for it, a body that is sent is not looked at.
+    """
 
     method: str
     path: str
     status: int
     view: Callable[[Call], dict[str, Any] | None]
-    body: type[Shape] = Nothing
-    query: type[Shape] = Nothing
+    body: type[Shape] | None = None
+    query: Parameters = {}
 
 
 class Offer(Protocol):
@@ -107,8 +107,8 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request)
-    asked, query = _check(request, endpoint, path)
-    return Call(who, path, links.base_url(request.to_original_event()), asked, query)
+    asked, parameters = _check(request, endpoint, path)
+    return Call(who, path, links.base_url(request.to_original_event()), asked, parameters)
 
 
 def _caller(request: Request) -> Caller:
@@ -118,18 +118,21 @@ def _caller(request: Request) -> Caller:
     return Caller.from_context(request.context["authorizer"])
 
 
-def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, Shape | None]:
-    raw = b"" if endpoint.method in ("GET", "DELETE") else cast(bytes, request.raw_body)
-    values = body.parse(raw, request.headers.get("content-type", ""))
-    faults = {}
-    own_id = [*path.values()][-1:]
-    if endpoint.method == "PATCH" and [values.pop("id", *own_id)] != own_id:
-        faults["id"] = "must be the id in the path, or absent"
-    parameters = (request.to_original_event().get("multiValueQueryStringParameters")) or {}
-    faults |= {name: "must be given once" for name, all_values in parameters.items() if len(all_values) > 1}
-    asked, body_faults = fields.check(endpoint.body, values, path)
-    query, query_faults = fields.check(endpoint.query, {name: given[0] for name, given in parameters.items()})
-    faults = body_faults | query_faults | faults
-    if faults:
+def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, Mapping[str, Any]]:
+    """The body and the query, or one refusal that names every fault of both."""
+    asked, body_faults = _body(request, endpoint, path)
+    given = request.to_original_event().get("multiValueQueryStringParameters") or {}
+    parameters, query_faults = query.check(endpoint.query, given)
+    if faults := body_faults | query_faults:
         raise InvalidRequest.of(faults)
-    return asked, query
+    return asked, parameters
+
+
+def _body(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, dict[str, str]]:
+    if endpoint.body is None:
+        return None, {}
+    values = body.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
+    own_id = [*path.values()][-1:]
+    is_another = endpoint.method == "PATCH" and [values.pop("id", *own_id)] != own_id
+    asked, faults = fields.check(endpoint.body, values, path)
+    return asked, {**faults, "id": "must be the id in the path, or absent"} if is_another else faults

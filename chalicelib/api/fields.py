@@ -1,57 +1,55 @@
-"""Rules for fields: what the tables of SPEC 2 share, and the sentence that names each fault.
+"""Shapes, and the fields that the tables of SPEC 2 share.
 
-A shape is a pydantic model of a request body, line for line the SPEC's table.
+A shape is a request body, line for line the SPEC's table: an annotated class, whose annotations hold its rules.
 """
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, get_args
-
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from chalicelib import clock, ids
+from chalicelib.api.rules import Before, Check, form, if_null, max_bytes
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 S = TypeVar("S", bound="Shape")
 DOMAIN = "(?=.{1,253}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_MAX_PATH = 200  # characters of a field's dotted path that an error repeats
-_SENTENCES = {
-    "missing": "is required",
-    "string_type": "must be a string",
-    "string_unicode": "must be valid Unicode",
-    "int_type": "must be an integer",
-    "int_from_float": "must be an integer",
-    "int_parsing_size": "must be an integer of ordinary size",
-    "bool_type": "must be true or false",
-    "list_type": "must be an array",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "literal_error": "must be one of {expected}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "string_too_short": "must not be empty",
-    "too_short": "must not be empty",
-    "too_long": "must have at most {max_length} entries",
-}
 
 
-class Shape(BaseModel):
-    """A request body: no field but these, no value of another type, no secret in what it says of itself."""
+class Shape:
+    """A request body. `check` reads values into one, by the pydantic model that is made of it for the first body."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Where the shape is the type of another one's field, its model is meant."""
+        from chalicelib.api import models
+
+        return handler(models.model(cls))
 
 
-def max_bytes(limit: int) -> AfterValidator:
-    """A string of at most so many bytes of UTF-8."""
+def check(
+    shape: type[S], values: Mapping[str, Any], path: Mapping[str, str] | None = None
+) -> tuple[S | None, dict[str, str]]:
+    """The values in the shape; or None, and what would be right at each dotted path that is wrong.
 
-    def check(text: str) -> str:
-        if len(text.encode()) > limit:
-            raise ValueError(f"must be at most {limit} bytes of UTF-8")
-        return text
+    `path` holds the values of the request's path, for the rules that look at them.
+    """
+    from chalicelib.api import models
 
-    return AfterValidator(check)
+    return models.check(shape, values, path or {})
+
+
+def values(asked: Shape) -> dict[str, Any]:
+    """All fields of what `check` returned, as plain values."""
+    return cast("BaseModel", asked).model_dump()
+
+
+def given(asked: Shape) -> dict[str, Any]:
+    """The fields that were sent of what `check` returned, by the names they were sent under, as plain values."""
+    return cast("BaseModel", asked).model_dump(by_alias=True, exclude_unset=True)
 
 
 def _time(value: Any) -> Any:
@@ -66,54 +64,6 @@ def _owner(text: str) -> str:
     if text and not ids.is_id(text, "usr", "bot"):
         raise ValueError("must be the id of a user (usr_…) or bot (bot_…)")
     return text
-
-
-def form(pattern: str, sentence: str) -> AfterValidator:
-    """A string that the pattern matches as a whole; the sentence says what it must be."""
-    compiled = re.compile(pattern, flags=re.ASCII)
-
-    def check(text: str) -> str:
-        if not compiled.fullmatch(text):
-            raise ValueError(sentence)
-        return text
-
-    return AfterValidator(check)
-
-
-def id_of(*prefixes: str) -> AfterValidator:
-    """A string of the form of an id with one of the prefixes."""
-
-    def check(text: str) -> str:
-        if not ids.is_id(text, *prefixes):
-            forms = " or ".join(f"{prefix}_…" for prefix in prefixes)
-            raise ValueError(f"must be an id of the form {forms}")
-        return text
-
-    return AfterValidator(check)
-
-
-def if_null(value: Any) -> BeforeValidator:
-    """Null means unspecified, which means the value."""
-    return BeforeValidator(lambda given: value if given is None else given)
-
-
-def if_empty(value: Any) -> BeforeValidator:
-    """Null and "" mean unspecified, which means the value."""
-    return BeforeValidator(lambda given: value if given is None or given == "" else given)
-
-
-def if_zero(value: Any) -> BeforeValidator:
-    """Null, "" and 0 mean unspecified, which means the value: some clients send every field they know."""
-    return BeforeValidator(lambda given: value if given in (None, "", 0) and given is not False else given)
-
-
-def unless_nothing(*names: str) -> Any:
-    """For the class of a change: those of the fields that are null or {} stay as they are, as some clients mean it."""
-
-    def drop(values: Any) -> Any:
-        return {name: value for name, value in values.items() if name not in names or value not in ({}, None)}
-
-    return model_validator(mode="before")(drop)
 
 
 def _holds_controls(text: str) -> bool:
@@ -139,15 +89,15 @@ def _backend(text: str) -> str:
 
 
 Text = Annotated[str, if_null("")]
-Line = Annotated[str, AfterValidator(_one_line)]
-Name = Annotated[str, AfterValidator(_printable), max_bytes(255)]
+Line = Annotated[str, Check(_one_line)]
+Name = Annotated[str, Check(_printable), max_bytes(255)]
 Description = Annotated[Text, max_bytes(255)]
 Metadata = Annotated[Text, max_bytes(4096)]
-Time = Annotated[datetime | None, BeforeValidator(_time)]
-OwnerId = Annotated[Text, AfterValidator(_owner)]
+Time = Annotated[datetime | None, Before(_time)]
+OwnerId = Annotated[Text, Check(_owner)]
 
 Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com")]
-BackendId = Annotated[str, AfterValidator(_backend)]
+BackendId = Annotated[str, Check(_backend)]
 
 
 class Described(Shape):
@@ -155,42 +105,3 @@ class Described(Shape):
 
     description: Description = ""
     metadata: Metadata = ""
-
-
-def check(
-    shape: type[S], values: Mapping[str, Any], path: Mapping[str, str] | None = None
-) -> tuple[S | None, dict[str, str]]:
-    """The values in the shape; or None, and what would be right at each dotted path that is wrong.
-
-    Validators find the values of the request's path in their `info.context`.
-    """
-    try:
-        return shape.model_validate(values, context=path), {}
-    except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False)
-        return None, {_dotted(fault["loc"]): _sentence(shape, fault) for fault in faults}
-
-
-def _dotted(path: tuple[int | str, ...]) -> str:
-    text = ".".join(str(step) for step in path if step != "[key]")[:_MAX_PATH]
-    return text.encode(errors="backslashreplace").decode()  # a lone surrogate cannot leave in UTF-8
-
-
-def _sentence(shape: type[Shape], fault: ErrorDetails) -> str:
-    context = fault.get("ctx", {})
-    if fault["type"] == "value_error":
-        return str(context["error"])
-    if fault["type"] == "extra_forbidden":
-        known = ", ".join(_known(shape, fault["loc"])) or "none"
-        return f"is not a field here; known: {known}"
-    return _SENTENCES.get(fault["type"], fault["msg"]).format(**context)
-
-
-def _known(shape: type[Shape], path: tuple[int | str, ...]) -> list[str]:
-    """The names of the fields beside the last step of a path."""
-    names = {field.alias or name: field.annotation for name, field in shape.model_fields.items()}
-    if len(path) == 1:
-        return list(names)
-    below = names[str(path[0])]
-    inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Shape))
-    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # an entry of an array is not a field

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import create_model
-
+from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
 from chalicelib.api.fields import Shape
@@ -22,13 +21,13 @@ from chalicelib.storage.pointers import Pointer
 
 def with_modules(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
     """The shape with a field for each module: null means unset."""
-    fields: dict[str, Any] = {module.name: (module.shape | None, None) for module in modules}
-    return create_model(shape.__name__, __base__=shape, **fields)
+    types = {module.name: module.shape | None for module in modules}
+    return type(shape.__name__, (shape,), {"__annotations__": types, **dict.fromkeys(types)})
 
 
 def make(caller: Caller, id: str, asked: Any) -> New:
     """The fields that were asked for; the modules are added to them."""
-    return New(asked.model_dump())
+    return New(fields.values(asked))
 
 
 @dataclass(frozen=True, kw_only=True)

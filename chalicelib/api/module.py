@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from chalicelib.api import links, references
+from chalicelib.api import fields, links, references
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call, Endpoint
 from chalicelib.api.errors import NotFound
-from chalicelib.api.fields import Shape, if_null
+from chalicelib.api.fields import Shape
 from chalicelib.api.references import References
+from chalicelib.api.rules import if_null
 from chalicelib.storage import parts, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.pointers import Pointer
@@ -24,9 +25,8 @@ class Enabled(Shape):
     enabled: Annotated[bool, if_null(True)] = True
 
 
-def _as_asked(asked: Any, _caller: Caller, _holder: str) -> dict[str, Any]:
-    values: dict[str, Any] = asked.model_dump()
-    return values
+def _as_asked(asked: Shape, _caller: Caller, _holder: str) -> dict[str, Any]:
+    return fields.values(asked)
 
 
 def _as_kept(kept: dict[str, Any], _item: Item, _call: Call) -> dict[str, Any]:

@@ -1,14 +1,12 @@
 """Lists: newest first, in pages that lead to one another and are never empty."""
 
 import json
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
-from pydantic import AfterValidator, BeforeValidator
-
 from chalicelib import ids
-from chalicelib.api.fields import Shape
 
 _MOST = 5_500_000  # characters of a page in the response of a Lambda function
 _SURE_TO_FIT = _MOST // 7  # since escaping twice makes seven of some
@@ -26,11 +24,15 @@ def _any_id(text: str) -> str:
     return text
 
 
-class Page(Shape):
+@dataclass(frozen=True)
+class Page:
     """The query of a list."""
 
-    before_id: Annotated[str, AfterValidator(_any_id)] | None = None
-    limit: Annotated[int, BeforeValidator(_whole_number)] = 100
+    before_id: str | None = None
+    limit: int = 100
+
+
+PARAMETERS = {"before_id": _any_id, "limit": _whole_number}
 
 
 def fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.api import links, paging, references
+from chalicelib.api import fields, links, paging, references
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call, Endpoint
 from chalicelib.api.errors import NotFound, UnknownReference
@@ -52,12 +52,12 @@ class Resource:
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
-            Endpoint("GET", self.path, 200, self.list_page, query=Page),
+            Endpoint("GET", self.path, 200, self.list_page, query=paging.PARAMETERS),
             Endpoint("GET", self.one, 200, self.get),
         )
 
     def list_page(self, call: Call) -> dict[str, Any]:
-        page: Page = call.query
+        page = Page(**call.query)
         found, has_more = table.page(self.scope(call), before=page.before_id, count=page.limit)
         entries = paging.fitting(self.all_shown(found, call))
         uri = f"{call.base_url}{self.at(call)}"
@@ -154,7 +154,7 @@ class EditableResource(Resource):
         )
 
     def patch(self, call: Call) -> dict[str, Any]:
-        return self.shown(self.found(self.changed(call, call.body.model_dump(exclude_unset=True))), call)
+        return self.shown(self.found(self.changed(call, fields.given(call.body))), call)
 
     def changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
         """The resource with the fields set, or None when there is none."""

@@ -1,1 +1,20 @@
-"""Keys and certificates, pure: text and bytes in and out, ValueError if they are bad."""
+"""Keys and certificates, pure: text and bytes in and out. Each module is imported where it is first used.
+
+So `from chalicelib import crypto` costs nothing, and only what calls, say, `crypto.keys.to_der` waits for cryptography.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.crypto import authorities, chains, keys, private_keys, public_keys, ssh_certificates, x509
+
+__all__ = ["authorities", "chains", "keys", "private_keys", "public_keys", "ssh_certificates", "x509"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """What Python asks for a name that the package does not have yet (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

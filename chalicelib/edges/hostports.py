@@ -2,10 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import DOMAIN, form, if_null
+from chalicelib.api.fields import DOMAIN
+from chalicelib.api.rules import Check, entries, form, if_null
 from chalicelib.storage.claims import Claim
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
@@ -34,14 +33,14 @@ def claims(body: dict[str, Any], _call: Call) -> tuple[Claim, ...]:
 _Hostport = Annotated[
     str,
     form(f"{_HOST}:{_PORT}", "must be of the form host:port, for example app.example.com:443"),
-    AfterValidator(_in_range),
+    Check(_in_range),
 ]
 _On443 = Annotated[
     str,
     form(f"{_HOST}:443", "must be of the form host:443, for example app.example.com:443"),
-    AfterValidator(_in_range),
+    Check(_in_range),
 ]
-_Bounded = (Field(max_length=20), AfterValidator(_distinct), if_null([]))
+_Bounded = (entries(0, 20), Check(_distinct), if_null([]))
 
 Hostports = Annotated[list[_Hostport], *_Bounded]
 HostportsOn443 = Annotated[list[_On443], *_Bounded]

@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
-
 from chalicelib import modules
+from chalicelib.api import fields
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Described, if_empty
+from chalicelib.api.fields import Described
 from chalicelib.api.modular import ModularResource, make, with_modules
 from chalicelib.api.resource import New
+from chalicelib.api.rules import Unchanged, if_empty
 from chalicelib.edges import hostports
 from chalicelib.edges.hostports import HostportsOn443
 from chalicelib.edges.routes import ROUTES
@@ -27,11 +27,8 @@ class Edge(Described):
 
 
 class Change(Edge):
-    @model_validator(mode="before")
-    @classmethod
-    def _unspecified_is_unchanged(cls, values: dict[str, Any]) -> dict[str, Any]:
-        # Where TLS ends does not move because a client sends every field it knows.
-        return {name: value for name, value in values.items() if name != "terminate_at" or value not in ("", None)}
+    # Where TLS ends does not move because a client sends every field it knows.
+    terminate_at: Annotated[Literal["edge", "upstream"], Unchanged((None, ""))] = tls_termination.EDGE
 
 
 class _HttpsEdges(ModularResource):
@@ -42,8 +39,7 @@ class _HttpsEdges(ModularResource):
     def changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
         if fields.keys() & {"tls_termination", "terminate_at"}:
             before = self.found(table.read(self.scope(call), self.id_in(call)))
-            kept = before.parts.get("tls_termination")
-            asked = call.body.tls_termination if "tls_termination" in fields else kept and TlsTermination(**kept)
+            asked = call.body.tls_termination if "tls_termination" in fields else _kept(before)
             _check(asked, fields.get("terminate_at", before.body["terminate_at"]))
         return super().changed(call, fields)
 
@@ -65,6 +61,11 @@ class _HttpsEdges(ModularResource):
                 raise self.missing()
             return
         raise aws.Unavailable("TransactionConflict")
+
+
+def _kept(edge: Item) -> TlsTermination | None:
+    kept = edge.parts.get("tls_termination")
+    return fields.check(TlsTermination, kept)[0] if kept else None
 
 
 def _check(asked: TlsTermination | None, terminate_at: str) -> None:

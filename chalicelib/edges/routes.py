@@ -10,9 +10,10 @@ from chalicelib import modules
 from chalicelib.api import links
 from chalicelib.api.endpoints import Call
 from chalicelib.api.errors import Conflict, NotFound
-from chalicelib.api.fields import Described, form, max_bytes
+from chalicelib.api.fields import Described
 from chalicelib.api.modular import ModularResource, make, with_modules
 from chalicelib.api.resource import New
+from chalicelib.api.rules import form, max_bytes
 from chalicelib.storage import table
 from chalicelib.storage.claims import Claim
 from chalicelib.storage.items import Item
@@ -25,14 +26,14 @@ MatchType = Literal["exact_path", "path_prefix"]
 Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(1024)]
 
 
-class Change(Described):
-    match_type: MatchType = "path_prefix"
-    match: Match = "/"
-
-
-class Create(Change):
+class Create(Described):
     match_type: MatchType
     match: Match
+
+
+class Change(Create):
+    match_type: MatchType = "path_prefix"
+    match: Match = "/"
 
 
 class _Routes(ModularResource):

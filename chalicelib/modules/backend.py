@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 from chalicelib.api import links
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import BackendId, if_empty
+from chalicelib.api.fields import BackendId
 from chalicelib.api.module import Enabled, Module
 from chalicelib.api.references import References
+from chalicelib.api.rules import if_empty
 from chalicelib.storage.items import Item
 
 

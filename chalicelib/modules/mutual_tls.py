@@ -2,13 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-
 from chalicelib.api import links
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import id_of
 from chalicelib.api.module import Enabled, Module
 from chalicelib.api.references import References
+from chalicelib.api.rules import Check, entries, id_of
 from chalicelib.storage.items import Item
 
 
@@ -19,9 +17,7 @@ def _distinct(ids: list[str]) -> list[str]:
 
 
 class MutualTls(Enabled):
-    certificate_authority_ids: Annotated[
-        list[Annotated[str, id_of("ca")]], Field(min_length=1, max_length=10), AfterValidator(_distinct)
-    ]
+    certificate_authority_ids: Annotated[list[Annotated[str, id_of("ca")]], entries(1, 10), Check(_distinct)]
 
 
 def _points(kept: dict[str, Any]) -> References:

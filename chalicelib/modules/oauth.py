@@ -3,15 +3,16 @@
 The client secret of an OAuth app is sealed like every secret, and opened only to be shown: SPEC 4.8 says it is.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
-
+from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import DOMAIN, Domain, Name, Shape, Text, form, if_empty, if_null, max_bytes
+from chalicelib.api.fields import DOMAIN, Domain, Name, Shape, Text
 from chalicelib.api.module import Enabled, Module
 from chalicelib.api.resource import seal_context
+from chalicelib.api.rules import Beside, Check, between, entries, form, if_empty, if_null, max_bytes
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
 
@@ -22,35 +23,35 @@ Email = Annotated[
 ]
 Team = Annotated[str, form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
 Organization = Annotated[str, form(_SLUG, "must be an organization's slug"), max_bytes(255)]
-Seconds = Annotated[int, Field(ge=0, le=2**32 - 1), if_null(0)]
+Seconds = Annotated[int, between(0, 2**32 - 1), if_null(0)]
 CookiePrefix = Annotated[str, form("[A-Za-z0-9.]{1,64}", "must be 1 to 64 letters, digits and dots")]
 
 
+def _both_or_none(secret: str, above: Mapping[str, Any]) -> str:
+    if bool(secret) != bool(above.get("client_id", secret)):
+        raise ValueError("must be given together with client_id, or not at all")
+    return secret
+
+
+def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
+    if scopes and not (above.get("client_id", "?") and above.get("client_secret", "?")):
+        raise ValueError("may be given only together with client_id and client_secret")
+    return scopes
+
+
 class Provider(Shape):
+    model_config = {"validate_default": True}  # a secret that is left out is missing beside a client_id
+
     client_id: Annotated[Text, max_bytes(1024)] = ""
-    client_secret: Annotated[Text, max_bytes(1024)] = Field("", validate_default=True, repr=False)
-    scopes: Annotated[list[Name], Field(max_length=100), if_null([])] = []
-    email_addresses: Annotated[list[Email], Field(max_length=1000), if_null([])] = []
-    email_domains: Annotated[list[Domain], Field(max_length=1000), if_null([])] = []
-
-    @field_validator("client_secret")
-    @classmethod
-    def _both_or_none(cls, secret: str, info: ValidationInfo) -> str:
-        if bool(secret) != bool(info.data.get("client_id", secret)):
-            raise ValueError("must be given together with client_id, or not at all")
-        return secret
-
-    @field_validator("scopes")
-    @classmethod
-    def _only_with_an_app(cls, scopes: list[str], info: ValidationInfo) -> list[str]:
-        if scopes and not (info.data.get("client_id", "?") and info.data.get("client_secret", "?")):
-            raise ValueError("may be given only together with client_id and client_secret")
-        return scopes
+    client_secret: Annotated[Text, max_bytes(1024), Beside(_both_or_none)] = ""
+    scopes: Annotated[list[Name], entries(0, 100), if_null([]), Beside(_only_with_an_app)] = []
+    email_addresses: Annotated[list[Email], entries(0, 1000), if_null([])] = []
+    email_domains: Annotated[list[Domain], entries(0, 1000), if_null([])] = []
 
 
 class GitHub(Provider):
-    teams: Annotated[list[Team], Field(max_length=1000), if_null([])] = []
-    organizations: Annotated[list[Organization], Field(max_length=1000), if_null([])] = []
+    teams: Annotated[list[Team], entries(0, 1000), if_null([])] = []
+    organizations: Annotated[list[Organization], entries(0, 1000), if_null([])] = []
 
 
 class Providers(Shape):
@@ -64,24 +65,23 @@ class Providers(Shape):
     amazon: Provider | None = None
 
 
+def _exactly_one(providers: Providers) -> Providers:
+    if len([provider for provider in vars(providers).values() if provider]) != 1:
+        raise ValueError(f"must name exactly one of {', '.join(vars(providers))}")
+    return providers
+
+
 class OAuth(Enabled):
-    provider: Providers
+    provider: Annotated[Providers, Check(_exactly_one)]
     options_passthrough: Annotated[bool, if_null(False)] = False
     cookie_prefix: Annotated[CookiePrefix, if_empty("service.")] = "service."
     inactivity_timeout: Seconds = 0
     maximum_duration: Seconds = 0
     auth_check_interval: Seconds = 0
 
-    @field_validator("provider")
-    @classmethod
-    def _exactly_one(cls, providers: Providers) -> Providers:
-        if len(providers.model_dump(exclude_none=True)) != 1:
-            raise ValueError(f"must name exactly one of {', '.join(Providers.model_fields)}")
-        return providers
-
 
 def _keep(asked: OAuth, caller: Caller, holder: str) -> dict[str, Any]:
-    values: dict[str, Any] = asked.model_dump()
+    values = fields.values(asked)
     for provider in filter(None, values["provider"].values()):
         secret = provider["client_secret"].encode()
         provider["client_secret"] = vault.seal(secret, seal_context(caller.account, holder)) if secret else b""

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, Literal
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
 from chalicelib.api.errors import InvalidRequest
-from chalicelib.api.fields import if_empty
 from chalicelib.api.module import Enabled, Module
+from chalicelib.api.rules import if_empty
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 

@@ -2,24 +2,23 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
 from chalicelib.api import body, fields
 from chalicelib.api.errors import MalformedJson
-from chalicelib.api.fields import Shape, max_bytes
+from chalicelib.api.fields import Shape
 from chalicelib.api.module import Enabled, Module
+from chalicelib.api.rules import Check, max_bytes, not_empty
 
 
-class Action(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)  # every type of action has settings of its own
+class Action(Shape):
+    model_config = {"extra": "allow"}  # every type of action has settings of its own
 
-    type: Annotated[str, Field(min_length=1)]
+    type: Annotated[str, not_empty]
 
 
 class Rule(Shape):
     name: str = ""
     expressions: list[str] = []
-    actions: Annotated[list[Action], Field(min_length=1)]
+    actions: Annotated[list[Action], not_empty]
 
 
 class Policy(Shape):
@@ -41,7 +40,7 @@ def _policy(text: str) -> str:
 
 
 class TrafficPolicy(Enabled):
-    value: Annotated[str, AfterValidator(_policy), max_bytes(128 * 1024)]
+    value: Annotated[str, Check(_policy), max_bytes(128 * 1024)]
 
 
 TRAFFIC_POLICY = Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy)

@@ -1,22 +1,29 @@
 """The user agent filter of HTTPS edge routes (SPEC 2.9): RE2 patterns, since they run on live traffic."""
 
+from functools import cache
 from typing import Annotated, Any
 
-import re2
-from pydantic import AfterValidator, BeforeValidator, Field
-
-from chalicelib.api.fields import if_null, max_bytes
 from chalicelib.api.module import Enabled, Module
+from chalicelib.api.rules import Before, Check, entries, if_null, max_bytes
 
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False  # which would write the caller's pattern to the log
-_OPTIONS.max_mem = 1024 * 1024
 _MOST_BYTES = 4096  # of one list: the worst patterns of that size take a second to compile
 
 
+@cache
+def _options() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False  # which would write the caller's pattern to the log
+    options.max_mem = 1024 * 1024
+    return options
+
+
 def _compiles(pattern: str) -> str:
+    import re2
+
     try:
-        re2.compile(pattern, _OPTIONS)
+        re2.compile(pattern, _options())
     except re2.error as error:
         raise ValueError(f"must be a regular expression as RE2 reads it: {_reason(error)}") from None
     return pattern
@@ -34,8 +41,8 @@ def _bounded(patterns: Any) -> Any:
     return patterns
 
 
-Pattern = Annotated[str, max_bytes(512), AfterValidator(_compiles)]
-Patterns = Annotated[list[Pattern], Field(max_length=100), if_null([]), BeforeValidator(_bounded)]
+Pattern = Annotated[str, max_bytes(512), Check(_compiles)]
+Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(_bounded)]
 
 
 class UserAgentFilter(Enabled):

@@ -7,8 +7,9 @@ from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
 from chalicelib.api.errors import Forbidden
-from chalicelib.api.fields import Described, Name, if_null
+from chalicelib.api.fields import Described, Name
 from chalicelib.api.resource import EditableResource, New
+from chalicelib.api.rules import if_null, unless_nothing
 from chalicelib.storage import table
 from chalicelib.storage.claims import Claim
 from chalicelib.storage.items import Item
@@ -20,14 +21,12 @@ class Create(Described):
 
 
 class Change(Described):
-    name: Name = ""
-    active: bool = True
-
-    _none_is_unchanged = fields.unless_nothing("name", "active")
+    name: Annotated[Name, unless_nothing] = ""
+    active: Annotated[bool, unless_nothing] = True
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
-    return New(body={**asked.model_dump(), "admin": False}, claims=_claims(caller, asked.name))
+    return New(body={**fields.values(asked), "admin": False}, claims=_claims(caller, asked.name))
 
 
 def make_admin(caller: Caller, id: str, asked: Create) -> New:

@@ -1,25 +1,24 @@
 """Certificate authorities: who vouches for the clients of an edge with mutual TLS. All but its PEM is read from it."""
 
+from __future__ import annotations
+
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
-
-from chalicelib import clock
+from chalicelib import clock, crypto
 from chalicelib.api.caller import Caller
 from chalicelib.api.fields import Described
 from chalicelib.api.resource import EditableResource, New
-from chalicelib.crypto import authorities
-from chalicelib.crypto.authorities import Authority
+from chalicelib.api.rules import Read
 
 
-def _authority(value: Any) -> Authority:
+def _authority(value: Any) -> crypto.authorities.Authority:
     if not isinstance(value, str):
         raise ValueError("must be a string of PEM")
-    return authorities.read(value)
+    return crypto.authorities.read(value)
 
 
 class Create(Described):
-    ca_pem: Annotated[Authority, PlainValidator(_authority)]
+    ca_pem: Annotated[crypto.authorities.Authority, Read(_authority)]
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
-
+from chalicelib.api import fields
 from chalicelib.api.caller import Caller
-from chalicelib.api.fields import Described, Line, Text, form, if_null, if_zero, max_bytes
+from chalicelib.api.fields import Described, Line, Text
 from chalicelib.api.resource import EditableResource, New
+from chalicelib.api.rules import Check, between, entries, form, if_null, if_zero, max_bytes
 
 _MAX_HEADER_BYTES = 16 * 1024
 
@@ -25,13 +25,13 @@ HeaderName = Annotated[
 
 
 class Backend(Described):
-    status_code: Annotated[int, Field(ge=100, le=599), if_zero(200)] = 200
-    headers: Annotated[dict[HeaderName, Line], Field(max_length=50), AfterValidator(_as_one_head), if_null({})] = {}
+    status_code: Annotated[int, between(100, 599), if_zero(200)] = 200
+    headers: Annotated[dict[HeaderName, Line], entries(0, 50), Check(_as_one_head), if_null({})] = {}
     body: Annotated[Text, max_bytes(64 * 1024)] = ""
 
 
 def make(caller: Caller, id: str, asked: Backend) -> New:
-    return New(asked.model_dump())
+    return New(fields.values(asked))
 
 
 HTTP_RESPONSE_BACKENDS = EditableResource(

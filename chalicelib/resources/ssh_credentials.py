@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-
-from chalicelib import acl
-from chalicelib.api import accounts, references
+from chalicelib import acl, crypto
+from chalicelib.api import accounts, fields, references
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Described, OwnerId, if_null, max_bytes
+from chalicelib.api.fields import Described, OwnerId
 from chalicelib.api.resource import EditableResource, New
-from chalicelib.crypto import public_keys
+from chalicelib.api.rules import Check, entries, if_null, max_bytes
 from chalicelib.storage import claims, table
 from chalicelib.storage.claims import Claim
 
@@ -20,7 +18,7 @@ _MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below what L
 
 
 def _public_key(text: str) -> str:
-    public_keys.fingerprint(text)
+    crypto.public_keys.fingerprint(text)
     return text
 
 
@@ -30,9 +28,7 @@ def _bounded(rules: list[str]) -> list[str]:
     return rules
 
 
-Acl = Annotated[
-    list[Annotated[str, AfterValidator(acl.check)]], Field(max_length=1000), AfterValidator(_bounded), if_null([])
-]
+Acl = Annotated[list[Annotated[str, Check(acl.check)]], entries(0, 1000), Check(_bounded), if_null([])]
 
 
 class Change(Described):
@@ -40,7 +36,7 @@ class Change(Described):
 
 
 class Create(Change):
-    public_key: Annotated[str, max_bytes(16 * 1024), AfterValidator(_public_key)]
+    public_key: Annotated[str, max_bytes(16 * 1024), Check(_public_key)]
     owner_id: OwnerId = ""
 
 
@@ -55,7 +51,7 @@ def make(caller: Caller, id: str, asked: Create) -> New:
             "acl": asked.acl,
             "owner_id": owner.id,
         },
-        claims=(Claim(_CLAIMED, public_keys.fingerprint(asked.public_key), facts),),
+        claims=(Claim(_CLAIMED, crypto.public_keys.fingerprint(asked.public_key), facts),),
     )
 
 
@@ -82,11 +78,11 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
 class _SshCredentials(EditableResource):
     def patch(self, call: Call) -> dict[str, Any]:
         """As any other, but new rules go into the credential and into its claim at once."""
-        fields = call.body.model_dump(exclude_unset=True)
-        if "acl" not in fields:
+        given = fields.given(call.body)
+        if "acl" not in given:
             return super().patch(call)
-        scope, facts = call.caller.scope(self.path), {"acl": fields["acl"]}
-        return self.shown(self.found(table.rewrite(scope, self.id_in(call), fields, facts=facts)), call)
+        scope, facts = call.caller.scope(self.path), {"acl": given["acl"]}
+        return self.shown(self.found(table.rewrite(scope, self.id_in(call), given, facts=facts)), call)
 
 
 SSH_CREDENTIALS = _SshCredentials(

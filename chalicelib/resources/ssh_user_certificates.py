@@ -1,21 +1,21 @@
 """SSH user certificates (SPEC 2.4). Signed at creation and never again: a change alters only what describes them."""
 
+from __future__ import annotations
+
 import ipaddress
 import re
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo, field_validator
-
-from chalicelib import clock, ids
+from chalicelib import clock, crypto, ids
+from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.errors import InvalidRequest
-from chalicelib.api.fields import Described, Name, Shape, Time, id_of, if_null, max_bytes
+from chalicelib.api.fields import Described, Name, Shape, Time
 from chalicelib.api.resource import EditableResource, New
-from chalicelib.crypto import keys, ssh_certificates
-from chalicelib.crypto.keys import AuthorizedKey
-from chalicelib.crypto.ssh_certificates import UserCertificate
+from chalicelib.api.rules import Beside, Check, Read, entries, id_of, if_null, max_bytes
 from chalicelib.resources import ssh_certificate_authorities as authorities
 from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES
 
@@ -33,12 +33,12 @@ _WITHOUT_VALUE = {  # sshd refuses certificates with one
 }
 
 
-def _public_key(value: Any) -> AuthorizedKey:
+def _public_key(value: Any) -> crypto.keys.AuthorizedKey:
     if not isinstance(value, str):
         raise ValueError("must be a string in OpenSSH authorized_keys form")
     if len(value.encode()) > _MAX_KEY_BYTES:
         raise ValueError(f"must be at most {_MAX_KEY_BYTES} bytes of UTF-8")
-    return keys.parse_authorized_key(value)
+    return crypto.keys.parse_authorized_key(value)
 
 
 def _networks(text: str) -> str:
@@ -64,67 +64,69 @@ def _extensions(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _not_before_1970(value: datetime | None) -> datetime | None:
+    if value and value < datetime.fromtimestamp(0, UTC):
+        raise ValueError("must not be before 1970, which certificates cannot express")
+    return value
+
+
+def _after_the_start(value: datetime | None, above: Mapping[str, Any]) -> datetime | None:
+    start = above.get("valid_after") or clock.now()
+    if (value or clock.now() + LIFETIME) <= start:
+        raise ValueError("must be after valid_after; unspecified it is 24 hours after creation")
+    return value
+
+
 class CriticalOptions(Shape):
-    force_command: Annotated[str, AfterValidator(_command), max_bytes(16 * 1024)] = Field("", alias="force-command")
-    source_address: Annotated[str, AfterValidator(_networks), max_bytes(4096)] = Field("", alias="source-address")
+    model_config = {"alias_generator": lambda name: name.replace("_", "-")}
+
+    force_command: Annotated[str, Check(_command), max_bytes(16 * 1024)] = ""
+    source_address: Annotated[str, Check(_networks), max_bytes(4096)] = ""
 
 
 class Create(Described):
+    model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
+
     ssh_certificate_authority_id: Annotated[str, id_of("sshca")]
-    public_key: Annotated[AuthorizedKey, PlainValidator(_public_key)]
-    principals: Annotated[list[Name], Field(max_length=256), if_null([])] = []
-    critical_options: Annotated[CriticalOptions, if_null(CriticalOptions())] = CriticalOptions()
+    public_key: Annotated[crypto.keys.AuthorizedKey, Read(_public_key)]
+    principals: Annotated[list[Name], entries(0, 256), if_null([])] = []
+    critical_options: CriticalOptions | None = None
     extensions: Annotated[
         dict[Name, Annotated[str, max_bytes(1024)]],
-        Field(max_length=32),
-        AfterValidator(_extensions),
+        entries(0, 32),
+        Check(_extensions),
         if_null(DEFAULT_EXTENSIONS),
     ] = DEFAULT_EXTENSIONS
-    valid_after: Time = None
-    valid_until: Time = Field(None, validate_default=True)
-
-    @field_validator("valid_after")
-    @classmethod
-    def _not_before_1970(cls, value: datetime | None) -> datetime | None:
-        if value and value < datetime.fromtimestamp(0, UTC):
-            raise ValueError("must not be before 1970, which certificates cannot express")
-        return value
-
-    @field_validator("valid_until")
-    @classmethod
-    def _after_the_start(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
-        start = info.data.get("valid_after") or clock.now()
-        if (value or clock.now() + LIFETIME) <= start:
-            raise ValueError("must be after valid_after; unspecified it is 24 hours after creation")
-        return value
+    valid_after: Annotated[Time, Check(_not_before_1970)] = None
+    valid_until: Annotated[Time, Beside(_after_the_start)] = None
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
     authority = SSH_CERTIFICATE_AUTHORITIES.referred(
         caller, asked.ssh_certificate_authority_id, field="ssh_certificate_authority_id"
     )
-    certificate = UserCertificate(
+    certificate = crypto.ssh_certificates.UserCertificate(
         key_id=id,
         serial=secrets.randbelow(2**64 - 1) + 1,
         public_key=asked.public_key.key,
         principals=asked.principals,
         valid_after=asked.valid_after or ids.created_at(id),
         valid_until=asked.valid_until or ids.created_at(id) + LIFETIME,
-        critical_options=asked.critical_options.model_dump(by_alias=True, exclude_unset=True),
+        critical_options=fields.given(asked.critical_options) if asked.critical_options else {},
         extensions=asked.extensions,
     )
     if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
-    line = ssh_certificates.sign(certificate, authorities.signing_key(caller, authority))
+    line = crypto.ssh_certificates.sign(certificate, authorities.signing_key(caller, authority))
     return New(_body(asked, certificate, line))
 
 
-def _body(asked: Create, certificate: UserCertificate, line: str) -> dict[str, Any]:
+def _body(asked: Create, certificate: crypto.ssh_certificates.UserCertificate, line: str) -> dict[str, Any]:
     return {
         "description": asked.description,
         "metadata": asked.metadata,
         "public_key": asked.public_key.line,
-        "key_type": keys.key_type(certificate.public_key),
+        "key_type": crypto.keys.key_type(certificate.public_key),
         "ssh_certificate_authority_id": asked.ssh_certificate_authority_id,
         "principals": list(certificate.principals),
         "critical_options": dict(certificate.critical_options),

@@ -1,44 +1,41 @@
 """TLS certificates (SPEC 2.7). All a response says is read from the leaf; the private key is sealed and never shown."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from __future__ import annotations
 
-from pydantic import PlainValidator, ValidationInfo, field_validator
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from chalicelib import clock
+from chalicelib import clock, crypto
 from chalicelib.api.caller import Caller
 from chalicelib.api.fields import Described
 from chalicelib.api.resource import EditableResource, New
-from chalicelib.crypto import chains, keys, private_keys
-from chalicelib.crypto.chains import Chain
-from chalicelib.crypto.keys import PrivateKey
-from chalicelib.crypto.x509 import Facts, Name
-
-T = TypeVar("T")
+from chalicelib.api.rules import Beside, Read
 
 
-def _pem(read: Callable[[str], T]) -> PlainValidator:
-    """A string of PEM, as what `read` makes of it."""
+def _pem(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a string of PEM")
+    return value
 
-    def check(value: Any) -> T:
-        if not isinstance(value, str):
-            raise ValueError("must be a string of PEM")
-        return read(value)
 
-    return PlainValidator(check)
+def _chain(value: Any) -> crypto.chains.Chain:
+    return crypto.chains.read(_pem(value))
+
+
+def _private_key(value: Any) -> crypto.keys.PrivateKey:
+    return crypto.private_keys.read(_pem(value))
+
+
+def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> crypto.keys.PrivateKey:
+    chain: crypto.chains.Chain | None = above.get("certificate_pem")
+    if chain and key.public_key() != chain.leaf.public_key:
+        raise ValueError("must be the private key of the first certificate in certificate_pem")
+    return key
 
 
 class Create(Described):
-    certificate_pem: Annotated[Chain, _pem(chains.read)]
-    private_key_pem: Annotated[PrivateKey, _pem(private_keys.read)]
-
-    @field_validator("private_key_pem")
-    @classmethod
-    def _is_of_the_leaf(cls, value: PrivateKey, info: ValidationInfo) -> PrivateKey:
-        chain: Chain | None = info.data.get("certificate_pem")
-        if chain and value.public_key() != chain.leaf.public_key:
-            raise ValueError("must be the private key of the first certificate in certificate_pem")
-        return value
+    certificate_pem: Annotated[crypto.chains.Chain, Read(_chain)]
+    private_key_pem: Annotated[crypto.keys.PrivateKey, Read(_private_key), Beside(_is_of_the_leaf)]
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -51,24 +48,24 @@ def make(caller: Caller, id: str, asked: Create) -> New:
             **_leaf(asked.certificate_pem.leaf),
             **_subject(asked.certificate_pem.leaf.subject),
         },
-        sealed={"private_key": keys.to_der(asked.private_key_pem)},
+        sealed={"private_key": crypto.keys.to_der(asked.private_key_pem)},
     )
 
 
-def _leaf(leaf: Facts) -> dict[str, Any]:
+def _leaf(leaf: crypto.x509.Facts) -> dict[str, Any]:
     return {
         "subject_alternative_names": {"dns_names": leaf.dns_names, "ips": leaf.ips},
         "not_before": clock.rfc3339(leaf.not_before),
         "not_after": clock.rfc3339(leaf.not_after),
         "key_usages": leaf.key_usages,
         "extended_key_usages": leaf.extended_key_usages,
-        "private_key_type": keys.key_type(leaf.public_key),
+        "private_key_type": crypto.keys.key_type(leaf.public_key),
         "issuer_common_name": leaf.issuer.common_name,
         "serial_number": leaf.serial_number,
     }
 
 
-def _subject(subject: Name) -> dict[str, str]:
+def _subject(subject: crypto.x509.Name) -> dict[str, str]:
     return {
         "subject_common_name": subject.common_name,
         "subject_organization": subject.organization,

@@ -2,18 +2,17 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from chalicelib.api import fields, links
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Described, Line, Name, if_null, max_bytes
+from chalicelib.api.fields import Described, Line, Name
 from chalicelib.api.resource import EditableResource, New
+from chalicelib.api.rules import entries, if_null, max_bytes, unless_nothing
 from chalicelib.resources.tunnels import TUNNELS
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
-Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], Field(max_length=50), if_null({})]
+Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], entries(0, 50), if_null({})]
 
 
 class Create(Described):
@@ -21,11 +20,11 @@ class Create(Described):
 
 
 class Change(Create):
-    _none_is_unchanged = fields.unless_nothing("labels")
+    labels: Annotated[Labels, unless_nothing] = {}
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
-    return New(asked.model_dump())
+    return New(fields.values(asked))
 
 
 class _TunnelGroups(EditableResource):

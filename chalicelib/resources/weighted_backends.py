@@ -1,24 +1,24 @@
 """Weighted backends: children and the share of the traffic each of them gets (SPEC 2.6)."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
-
-from pydantic import AfterValidator, Field, ValidationInfo
 
 from chalicelib.api import fields
 from chalicelib.api.caller import Caller
-from chalicelib.api.fields import BackendId, Described, if_null
+from chalicelib.api.fields import BackendId, Described
 from chalicelib.api.references import References
 from chalicelib.api.resource import EditableResource, New
+from chalicelib.api.rules import AtPath, between, entries, if_null, unless_nothing
 
 
-def _not_itself(children: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-    if (info.context or {}).get("id") in children:
+def _not_itself(children: dict[str, int], path: Mapping[str, str]) -> dict[str, int]:
+    if path.get("id") in children:
         raise ValueError("must not name the backend itself")
     return children
 
 
-Weight = Annotated[int, Field(ge=0, le=10_000)]
-Children = Annotated[dict[BackendId, Weight], Field(max_length=100), AfterValidator(_not_itself), if_null({})]
+Weight = Annotated[int, between(0, 10_000)]
+Children = Annotated[dict[BackendId, Weight], entries(0, 100), AtPath(_not_itself), if_null({})]
 
 
 class Create(Described):
@@ -26,13 +26,11 @@ class Create(Described):
 
 
 class Change(Described):
-    backends: Children = {}
-
-    _none_is_unchanged = fields.unless_nothing("backends")
+    backends: Annotated[Children, unless_nothing] = {}
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
-    return New(asked.model_dump())
+    return New(fields.values(asked))
 
 
 def _points(body: dict[str, Any]) -> References:

@@ -1,0 +1,160 @@
+"""Rules of fields: values that stand in the annotations of shapes, each of which pydantic asks for its part.
+
+Nothing here imports pydantic before that happens: what has no body has no use for it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chalicelib import ids
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must be true of a value of the field's type.
+
+    `check` returns the value, perhaps in another form; its ValueError says what the value must be.
+    """
+
+    check: Callable[..., Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+class Before(Check):
+    """As Check, of what was sent, before anything is known of its type."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.check, handler(source))
+
+
+class Read(Check):
+    """What was sent is not of the field's type: `check` makes it so, and is all that looks at it."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.check)
+
+
+class Beside(Check):
+    """As Check, where `check` also sees the fields above this one: those that are right, by name."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.with_info_after_validator_function(
+            lambda value, info: self.check(value, info.data), handler(source)
+        )
+
+
+class AtPath(Check):
+    """As Check, where `check` also sees the values of the request's path."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.with_info_after_validator_function(
+            lambda value, info: self.check(value, info.context or {}), handler(source)
+        )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of the type that stands directly before them, by the names that pydantic has for them."""
+
+    limits: Mapping[str, int]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        return {**handler(source), **self.limits}
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """In a change: a value of these leaves the field as it is, as some clients mean it."""
+
+    values: tuple[Any, ...]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import PydanticOmit, core_schema
+
+        def omit(given: Any) -> Any:
+            if given in self.values:
+                raise PydanticOmit
+            return given
+
+        return core_schema.no_info_before_validator_function(omit, handler(source))
+
+
+not_empty = Bounds({"min_length": 1})
+unless_nothing = Unchanged((None, {}))
+
+
+def between(least: int, most: int) -> Bounds:
+    """An integer in these bounds, both included."""
+    return Bounds({"ge": least, "le": most})
+
+
+def entries(least: int, most: int) -> Bounds:
+    """An array or object with so many entries."""
+    return Bounds({"min_length": least, "max_length": most})
+
+
+def max_bytes(limit: int) -> Check:
+    """A string of at most so many bytes of UTF-8."""
+
+    def check(text: str) -> str:
+        if len(text.encode()) > limit:
+            raise ValueError(f"must be at most {limit} bytes of UTF-8")
+        return text
+
+    return Check(check)
+
+
+def form(pattern: str, sentence: str) -> Check:
+    """A string that the pattern matches as a whole; the sentence says what it must be."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text, flags=re.ASCII):
+            raise ValueError(sentence)
+        return text
+
+    return Check(check)
+
+
+def id_of(*prefixes: str) -> Check:
+    """A string of the form of an id with one of the prefixes."""
+
+    def check(text: str) -> str:
+        if not ids.is_id(text, *prefixes):
+            forms = " or ".join(f"{prefix}_…" for prefix in prefixes)
+            raise ValueError(f"must be an id of the form {forms}")
+        return text
+
+    return Check(check)
+
+
+def if_null(value: Any) -> Before:
+    """Null means unspecified, which means the value."""
+    return Before(lambda given: value if given is None else given)
+
+
+def if_empty(value: Any) -> Before:
+    """Null and "" mean unspecified, which means the value."""
+    return Before(lambda given: value if given is None or given == "" else given)
+
+
+def if_zero(value: Any) -> Before:
+    """Null, "" and 0 mean unspecified, which means the value: some clients send every field they know."""
+    return Before(lambda given: value if given in (None, "", 0) and given is not False else given)

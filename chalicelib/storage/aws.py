@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 from botocore import exceptions
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from botocore.session import get_session
+from botocore.session import Session, get_session
 
 # Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
 # before the gateway gives up after 29.
@@ -74,7 +75,7 @@ def client(service: str) -> Any:
     to the real cloud with neither.
     """
     if service not in _clients:
-        with _lock:  # one of them, however many threads ask for the first
+        with _lock:  # a session is not safe to share while it makes clients
             if service not in _clients:
                 _clients[service] = _connect(service)
     return _clients[service]
@@ -82,15 +83,21 @@ def client(service: str) -> Any:
 
 def _connect(service: str) -> Any:
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
-        from localstack_client.session import Session  # a development requirement, not in the package
+        from localstack_client.session import Session as LocalStack  # a development requirement, not in the package
 
-        made = Session().client(service, config=_CONFIG)
+        made = LocalStack().client(service, config=_CONFIG)
     else:
-        made = get_session().create_client(service, config=_CONFIG)  # without boto3, which takes 40 ms more to import
+        made = _session().create_client(service, config=_CONFIG)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
     return made
+
+
+@cache
+def _session() -> Session:
+    """What the clients share: what was read of AWS. Not one of boto3, which takes 40 ms more to import."""
+    return get_session()
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:

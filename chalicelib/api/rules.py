@@ -1,6 +1,6 @@
-"""Rules of fields: values that stand in the annotations of shapes, each of which pydantic asks for its part.
+"""Rules of fields: values in the annotations of shapes. Pydantic asks each for its part when it makes a shape's model.
 
-Nothing here imports pydantic before that happens: what has no body has no use for it.
+None imports pydantic before: a shape is declared at every cold start, and read only where there is a body.
 """
 
 import re

@@ -1,0 +1,81 @@
+"""What a fresh process imports to answer: what only a body needs, only with the first one."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.api.caller import Caller
+from infra import cloud
+from tests import gateway
+from tests.conftest import ROOT, Served
+
+HEAVY = {"boto3", "cryptography", "pydantic", "pydantic_core", "re2"}
+SCRIPT = f"""
+import json, sys
+from app import app
+answers = [app(event, None) for event in json.load(sys.stdin)]
+print(json.dumps([[answer["statusCode"], answer["body"]] for answer in answers]))
+print(json.dumps(sorted({HEAVY} & sys.modules.keys())))
+"""
+
+Request = tuple[str, str, Any]
+
+
+@pytest.fixture
+def caller() -> Caller:
+    """Someone whom only the gateway's authorizer knows."""
+    return Caller(ids.new("acct"), ids.new("usr"), admin=True)
+
+
+def answered(served: Served, caller: Caller, *requests: Request) -> tuple[list[tuple[int, Any]], set[str]]:
+    """The status and JSON that a fresh process answers to each request, and what of the heavy it imported."""
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        env={**os.environ, **cloud.settings(served.cloud_url), "LOG_LEVEL": "ERROR"},
+        input=json.dumps([event(caller, *request) for request in requests]),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    answers, imported = map(json.loads, process.stdout.splitlines())
+    return [(status, json.loads(text) if text else None) for status, text in answers], set(imported)
+
+
+def event(caller: Caller, method: str, path: str, body: Any) -> dict[str, Any]:
+    made = gateway.event(method, path, {"Content-Type": "application/json"}, authorizer=caller.as_context())
+    return {**made, "body": None if body is None else json.dumps(body)}
+
+
+def created(served: Served, caller: Caller, path: str, body: Any) -> tuple[str, set[str]]:
+    """The path of what a fresh process created, and what it imported to do so."""
+    [(status, one)], imported = answered(served, caller, ("POST", path, body))
+    assert status == 201, one
+    return f"{path}/{one['id']}", imported
+
+
+def test_neither_reading_nor_deleting_imports_what_a_body_needs(served: Served, caller: Caller) -> None:
+    one, _ = created(served, caller, "/api_keys", {})
+    requests = [("GET", one), ("GET", "/api_keys"), ("GET", "/api_keys?limit=1"), ("GET", "/api_keys?limit=0")]
+    requests += [("DELETE", one), ("GET", one), ("GET", "/nope")]
+    answers, imported = answered(served, caller, *[(*request, None) for request in requests])
+    assert [status for status, _ in answers] == [200, 200, 200, 400, 204, 404, 404]
+    assert imported == set()
+
+
+def test_a_body_imports_no_more_than_its_kind_needs(served: Served, caller: Caller) -> None:
+    _, imported = created(served, caller, "/backends/weighted", {"backends": {}})
+    assert imported == {"pydantic", "pydantic_core"}
+    _, imported = created(served, caller, "/ssh_certificate_authorities", {})
+    assert imported == {"cryptography", "pydantic", "pydantic_core"}
+
+
+def test_a_resource_with_a_secret_is_read_without_cryptography(served: Served, caller: Caller) -> None:
+    one, _ = created(served, caller, "/ssh_certificate_authorities", {})
+    [(status, _)], imported = answered(served, caller, ("GET", one, None))
+    assert (status, imported) == (200, set())

@@ -24,17 +24,21 @@ reset: ## Forget what was created with make run.
 package: .venv/dev ## Make build/$$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
 	@$(BIN)/python -m infra.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
-	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml $(wildcard infra/pipeline.yaml)
+	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml infra/pipeline.yaml
 
-cloud: .venv-cloud/ready ## Deploy the package into an emulated cloud that goes on in the background.
-	@$(MAKE) --no-print-directory package STAGE=dev
+cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud that goes on in the background.
+	@$(BIN)/python -m infra.emulated check
+	@$(MAKE) --no-print-directory package STAGE=dev ARCH=
 	@$(BIN)/python -m infra.emulated start
 
 cloud-stop: ## End the emulated cloud.
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.emulated stop; fi
 
-contract: .venv/dev ## Try a deployment against the contract: URL=https://… API_KEY=….
-	@CONTRACT_URL="$(URL)" CONTRACT_KEY="$(API_KEY)" $(BIN)/python -m pytest tests/contract
+contract: export CONTRACT_URL = $(URL)
+contract: export CONTRACT_KEY = $(API_KEY)
+contract: .venv/dev ## Try a deployment against the contract, or parts of it: URL=https://… API_KEY=… SUITE=….
+	@test -n "$(URL)" || { echo "Say where it is: make contract URL=https://… API_KEY=…" >&2; exit 1; }
+	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest -n auto
@@ -53,6 +57,15 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 	for name in requirements requirements-run requirements-dev infra/requirements-cloud; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
+
+# Packages are for the Python of .venv: another one that is asked for by name needs another .venv.
+ifneq ($(origin PYTHON),file)
+ifneq ($(wildcard .venv/bin/python),)
+ifneq ($(shell $(PYTHON) -c 'import sys; print(sys.version_info[:2])'),$(shell .venv/bin/python -c 'import sys; print(sys.version_info[:2])'))
+$(error .venv is of another Python than $(PYTHON): remove .venv first)
+endif
+endif
+endif
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }

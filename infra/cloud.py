@@ -85,7 +85,7 @@ class Cloud:
 
     def _environment(self) -> dict[str, str]:
         return {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "AWS_PROFILE"},  # of another cloud
             "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self._port),
             "PERSIST_STATE": "1",

@@ -22,6 +22,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")
     asked = parser.parse_intermixed_args(arguments)
     try:
+        if not (asked.package / "sam.json").exists():
+            raise Trouble(f"There is no package in {asked.package}: make it with 'make package'.")
         parameters = dict(map(_parameter, asked.parameters))
         said = deploy(asked.package, asked.name, asked.bucket, parameters, role=asked.role)
     except Trouble as trouble:
@@ -42,9 +44,12 @@ def deploy(
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
-    kept = template["Parameters"].keys()
-    api = stacks.deploy(json.dumps(template), f"{name}-api", {**own, **parameters}, kept, bucket=bucket, role=role)
-    return {**data, **api}
+    had = stacks.parameters(f"{name}-api")  # perhaps another table, one that was restored
+    given = {**own, **{name: had[name] for name in own if name in had}, **parameters}
+    api = stacks.deploy(
+        json.dumps(template), f"{name}-api", given, template["Parameters"].keys(), bucket=bucket, role=role
+    )
+    return {**data, **given, **api}
 
 
 def _parameter(text: str) -> tuple[str, str]:

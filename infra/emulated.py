@@ -1,10 +1,12 @@
 """`make cloud` and `make cloud-stop`: the packaged service in an emulated cloud that goes on until it is stopped.
 
-This cloud holds every request against the policies of who makes it, as the real one does.
+This cloud holds every request against the policies of who makes it, as the real one does. Each start begins anew.
 """
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,56 +14,85 @@ from pathlib import Path
 from chalicelib import operations
 from chalicelib.storage.aws import AwsError
 from infra import cloud, deploy, stacks, terminal
-from infra.cloud import ROOT, Cloud, Trouble
+from infra.cloud import MINISTACK, ROOT, Cloud, Trouble
 
 NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
 ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DEPLOYED / "started"
+STATE = DEPLOYED / "cloud"
 
 
 def main(action: str) -> None:
-    """Start or stop; one sentence and exit status 1 when something stands in the way."""
+    """Check, start or stop; one sentence and exit status 1 when something stands in the way."""
     os.umask(0o077)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     try:
-        {"start": start, "stop": stop}[action]()
+        {"check": check, "start": start, "stop": stop}[action]()
     except Trouble as trouble:
         sys.exit(str(trouble))
     except AwsError as error:
         sys.exit(f"The cloud at {os.environ['AWS_ENDPOINT_URL']} cannot be used ({error.code}).")
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted: the cloud is stopped.")
+
+
+def check() -> None:
+    """What can be known before the package is made: that the port is free, once an earlier cloud has ended."""
+    stop()
+    port = terminal.port("CLOUD_PORT", 4566)
+    if cloud.named() is None:
+        cloud.check_port(port, setting="CLOUD_PORT")
 
 
 def start() -> None:
     """Start the cloud, unless the environment names one, deploy the package into it, and make an account there."""
     stop()
-    embedded = Cloud(DEPLOYED / "cloud", terminal.port("CLOUD_PORT", 4566), AUTH="true", PERSIST_STATE="0")
-    url = cloud.named()
-    if url is None:
-        embedded.start()
-        url = embedded.url
+    url, embedded = cloud.named(), None
     try:
+        if url is None:
+            embedded = Cloud(STATE, terminal.port("CLOUD_PORT", 4566), AUTH="true", PERSIST_STATE="0")
+            embedded.start()
+            url = embedded.url
         _deploy(url)
+        if embedded:
+            terminal.write(STARTED, {"PID": str(embedded.pid)})
     except BaseException:
-        embedded.stop()
+        if embedded:
+            embedded.stop()
         raise
-    if embedded.is_started:
-        terminal.write(STARTED, {"PID": str(embedded.pid), "URL": url})
 
 
 def stop() -> None:
-    """End the cloud that an earlier start left going on, if it still is."""
-    if not STARTED.exists():
-        return
-    started = terminal.read(STARTED)
-    if cloud.answers(started["URL"]):
-        os.kill(int(started["PID"]), signal.SIGTERM)
-    while cloud.answers(started["URL"]):
-        time.sleep(0.05)
-    STARTED.unlink()
+    """End the cloud that an earlier start left going on, if it still is, and forget what it held."""
+    if STARTED.exists():
+        _end(terminal.read(STARTED)["PID"])
+    for file in (STARTED, ENV_FILE, CLOUD_ENV_FILE):
+        file.unlink(missing_ok=True)
+    shutil.rmtree(STATE, ignore_errors=True)
+
+
+def _end(pid: str) -> None:
+    """End the process, if it is the cloud of this checkout: the number may be another one's by now."""
+    deadline = time.monotonic() + 30
+    while _is_cloud(pid):
+        os.kill(int(pid), signal.SIGTERM)
+        if time.monotonic() > deadline:
+            raise Trouble(f"The cloud, process {pid}, does not end.")
+        time.sleep(0.1)
+
+
+def _is_cloud(pid: str) -> bool:
+    question = ["ps", "-o", "stat=,command=", "-p", pid]
+    told = subprocess.run(question, capture_output=True, text=True, check=False).stdout
+    state, _, command = told.strip().partition(" ")
+    return str(MINISTACK) in command and not state.startswith("Z")
 
 
 def _deploy(url: str) -> None:
     settings = {**cloud.settings(url), "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
     os.environ.update(settings)
+    os.environ.pop("AWS_PROFILE", None)
     package = ROOT / "build" / STAGE
     stacks.make_bucket(BUCKET)
     api = deploy.deploy(package, NAME, BUCKET, {})["RestAPIId"]

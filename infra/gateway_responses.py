@@ -22,8 +22,9 @@ RESPONSES: dict[str, Refusal] = {
         f"Send the version header with a supported version: {' or '.join(VERSIONS)}."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
-    "AUTHORIZER_CONFIGURATION_ERROR": _INTERNAL,
-    "AUTHORIZER_FAILURE": _UNAVAILABLE,  # its store is away: anything else it says itself
+    # The authorizer could not be asked, or its store is away; which of the two types that is, is told in two ways.
+    "AUTHORIZER_CONFIGURATION_ERROR": _UNAVAILABLE,
+    "AUTHORIZER_FAILURE": _UNAVAILABLE,
     "BAD_REQUEST_BODY": _INVALID,
     "BAD_REQUEST_PARAMETERS": _INVALID,
     "DEFAULT_4XX": _INVALID,

@@ -45,12 +45,15 @@ def package(stage: str, arch: str, out: Path) -> Path:
     """Make deployment.zip, sam.json and what SAM makes of it, translated.json; where they are. Raises Trouble."""
     if sys.version_info[:2] not in _PYTHONS:
         raise Trouble("Lambda packages are made with Python 3.11, 3.12 or 3.13: choose one with PYTHON=….")
+    config = _config(stage)
     shutil.rmtree(out, ignore_errors=True)
     sources = out / "sources"
-    sources.mkdir(parents=True)
-    _copy_sources(stage, arch, sources)
-    _run_chalice(stage, sources, out)
-    shutil.rmtree(sources)
+    try:
+        sources.mkdir(parents=True)
+        _copy_sources({**config, "lambda_architecture": arch}, sources)
+        _run_chalice(stage, sources, out)
+    finally:
+        shutil.rmtree(sources)
     _rewrite(out / "deployment.zip", out / "package")
     _complete(out)
     if (size := (out / "deployment.zip").stat().st_size) > MAX_BYTES:
@@ -62,18 +65,22 @@ def _machine() -> str:
     return "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
 
 
-def _copy_sources(stage: str, arch: str, sources: Path) -> None:
+def _config(stage: str) -> dict[str, Any]:
+    """Chalice's, which must have the stage, with policies for its functions. Raises Trouble."""
+    config: dict[str, Any] = json.loads((ROOT / ".chalice" / "config.json").read_text())
+    deployable = [name for name, settings in config["stages"].items() if "lambda_functions" in settings]
+    if stage not in deployable:
+        raise Trouble(f"{stage} is no stage of .chalice/config.json to deploy: choose one of {', '.join(deployable)}.")
+    return config
+
+
+def _copy_sources(config: dict[str, Any], sources: Path) -> None:
     for name in _SOURCES:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "deployments"))
         else:
             shutil.copy2(ROOT / name, sources / name)
-    config = json.loads((ROOT / ".chalice" / "config.json").read_text())
-    if stage not in config["stages"]:
-        raise Trouble(
-            f"There is no stage {stage} in .chalice/config.json: choose one of {', '.join(config['stages'])}."
-        )
-    (sources / ".chalice" / "config.json").write_text(json.dumps({**config, "lambda_architecture": arch}))
+    (sources / ".chalice" / "config.json").write_text(json.dumps(config))
 
 
 def _run_chalice(stage: str, sources: Path, out: Path) -> None:

@@ -33,6 +33,8 @@ def main() -> None:
         if cloud.named() is None:
             embedded.start()
             os.environ.update(cloud.settings(embedded.url))
+        elif not os.environ.get("AWS_ENDPOINT_URL"):
+            os.environ.update(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
         _deploy(embedded)
         _serve(port, embedded)
     except Trouble as trouble:

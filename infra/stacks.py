@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from typing import Any
+from uuid import uuid4
 
 import boto3
 from botocore.exceptions import ClientError, WaiterError
@@ -14,6 +15,7 @@ from infra.cloud import ROOT, Trouble
 
 DATA = ROOT / "infra" / "data.yaml"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # roles; the translation of the SAM template
+_WHOLE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
 _PATIENCE = {"Delay": 2, "MaxAttempts": 600}
 
 
@@ -36,12 +38,13 @@ def deploy(
         before = _description(client, stack)
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
-        asked = {"StackName": stack, **body, "Capabilities": _CAPABILITIES, **({"RoleARN": role} if role else {})}
+        request = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
+        asked = {"StackName": stack, **body, **request, "Capabilities": _CAPABILITIES}
         if before is None:
-            client.create_stack(**asked, Parameters=given, OnFailure="DELETE")
-            _wait(client, "stack_create_complete", stack)
+            created = client.create_stack(**asked, Parameters=given, OnFailure="DELETE")
+            _wait(client, "stack_create_complete", created["StackId"], request)
         elif _update(client, {**asked, "Parameters": [*given, *_kept(before, {*kept} - parameters.keys())]}):
-            _wait(client, "stack_update_complete", stack)
+            _wait(client, "stack_update_complete", before["StackId"], request)
         return outputs(stack)
 
 
@@ -51,9 +54,16 @@ def outputs(stack: str) -> dict[str, str]:
         description = _description(_client("cloudformation"), stack)
     if description is None:
         raise Trouble(f"There is no stack {stack}.")
-    if "ROLLBACK" in description["StackStatus"] or not description["StackStatus"].endswith("_COMPLETE"):
+    if description["StackStatus"] not in _WHOLE:
         raise Trouble(f"The stack {stack} is in the state {description['StackStatus']}.")
     return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
+
+
+def parameters(stack: str) -> dict[str, str]:
+    """What a stack was given, nothing when there is none. Raises aws.AwsError."""
+    with _asking():
+        description = _description(_client("cloudformation"), stack) or {}
+    return {given["ParameterKey"]: given["ParameterValue"] for given in description.get("Parameters", ())}
 
 
 def upload(content: bytes, bucket: str) -> tuple[str, str]:
@@ -67,8 +77,12 @@ def upload(content: bytes, bucket: str) -> tuple[str, str]:
 
 def make_bucket(bucket: str) -> None:
     """Create a bucket in an emulated cloud, unless there is one."""
-    with _asking(), suppress(_client("s3").exceptions.BucketAlreadyOwnedByYou):
-        _client("s3").create_bucket(Bucket=bucket)
+    with _asking():
+        client = _client("s3")
+        region = client.meta.region_name
+        place = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
+        with suppress(client.exceptions.BucketAlreadyOwnedByYou):
+            client.create_bucket(Bucket=bucket, **place)
 
 
 def _client(service: str) -> Any:
@@ -112,11 +126,16 @@ def _update(client: Any, asked: Mapping[str, Any]) -> bool:
     return True
 
 
-def _wait(client: Any, event: str, stack: str) -> None:
+def _wait(client: Any, event: str, stack_id: str, request: Mapping[str, str]) -> None:
+    """Wait for the end of a request. Raises Trouble, with the reasons of this request alone, when it is not good."""
     try:
-        client.get_waiter(event).wait(StackName=stack, WaiterConfig=_PATIENCE)
-    except WaiterError:
-        events = client.describe_stack_events(StackName=stack)["StackEvents"]
-        failed = [event for event in reversed(events) if event["ResourceStatus"].endswith("_FAILED")]
-        reasons = [f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason')}" for event in failed[:5]]
-        raise Trouble("\n  ".join([f"The stack {stack} failed.", *reasons])) from None
+        client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_PATIENCE)
+    except WaiterError as error:
+        pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+        token = request["ClientRequestToken"]
+        reasons = [
+            f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', event['ResourceStatus'])}"
+            for event in reversed([event for page in pages for event in page["StackEvents"]])
+            if event.get("ClientRequestToken", token) == token and event["ResourceStatus"].endswith("_FAILED")
+        ]
+        raise Trouble("\n  ".join([f"The stack {stack_id} failed.", *(reasons or [str(error)])])) from None

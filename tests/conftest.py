@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import pytest
 from moto import mock_aws
@@ -183,12 +184,20 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The package, deployed behind the gateway of a cloud that holds every request against the policies."""
     local, port = tmp_path_factory.mktemp("deployed"), free_port()
     log = local / "cloud" / "cloud.log"
-    RECORD.log_files.append(log)
     environment = {**os.environ, "DEPLOYED_DIR": str(local), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
     subprocess.run(["make", "cloud"], cwd=ROOT, env=environment, check=True, timeout=100)
     settings = terminal.read(local / "env")
     yield Served(settings["BASE_URL"], settings["API_KEY"], f"http://127.0.0.1:{port}", local, log)
+    RECORD.logs += [*log.read_text().splitlines(), *logged_by_functions(f"http://127.0.0.1:{port}")]
     subprocess.run(["make", "cloud-stop"], cwd=ROOT, env=environment, check=True, timeout=30)
+
+
+def logged_by_functions(cloud_url: str) -> Iterator[str]:
+    """Every line that the functions of an emulated cloud have logged."""
+    logs = boto3.client("logs", endpoint_url=cloud_url)
+    for group in logs.describe_log_groups()["logGroups"]:
+        for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
+            yield from (event["message"] for event in page["events"])
 
 
 @pytest.fixture(scope="session")

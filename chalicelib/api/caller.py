@@ -64,7 +64,7 @@ class Caller:
     @staticmethod
     def from_context(context: Mapping[str, str]) -> "Caller":
         """The caller that `as_context` described."""
-        admin, key = context["admin"] == "true", context.get("key", "")  # absent from a policy of an earlier release
+        admin, key = context["admin"] == "true", context.get("key", "")
         return Caller(context["account"], context["caller"], admin, context["version"], key)
 
 

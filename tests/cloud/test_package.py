@@ -106,10 +106,3 @@ def test_a_dependency_that_is_not_to_be_had_ends_it(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "Chalice could not package the app" in done.stderr
     assert not (tmp_path / "out" / "sam.json").exists()
-
-
-def test_a_stage_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "infra.package", "nowhere", "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    told = "There is no stage nowhere in .chalice/config.json: choose one of local, dev, prod.\n"
-    assert (done.returncode, done.stderr) == (1, told)

@@ -112,6 +112,7 @@ def test_whatever_the_gateway_says_by_itself_has_the_one_error_body(type: str, t
     [
         ("UNAUTHORIZED", 401, ("WWW-Authenticate", "'Bearer'")),
         ("ACCESS_DENIED", 400, None),
+        ("AUTHORIZER_CONFIGURATION_ERROR", 503, ("Retry-After", "'1'")),
         ("AUTHORIZER_FAILURE", 503, ("Retry-After", "'1'")),
         ("THROTTLED", 429, ("Retry-After", "'1'")),
         ("REQUEST_TOO_LARGE", 413, None),

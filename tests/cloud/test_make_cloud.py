@@ -1,0 +1,85 @@
+"""How the emulated cloud is started and ended: it leaves nothing behind, and touches nothing that is not its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from infra import cloud
+from tests.conftest import ROOT, Served, free_port
+
+
+def environment(folder: Path, port: int) -> dict[str, str]:
+    return {**os.environ, "DEPLOYED_DIR": str(folder), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
+
+
+def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "infra.emulated", action]
+    return subprocess.Popen(command, cwd=ROOT, env=dict(settings), text=True, stderr=subprocess.PIPE)
+
+
+def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        (tmp_path / "started").write_text(f"PID={other.pid}\n")
+        stopping = emulated("stop", environment(tmp_path, free_port()))
+        assert stopping.wait(timeout=20) == 0
+        assert other.poll() is None
+        other.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cloud_that_is_gone_already_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "started").write_text("PID=999999999\n")
+    for _ in range(2):
+        assert emulated("stop", environment(tmp_path, free_port())).wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_it_leaves_no_cloud(deployed: Served, tmp_path: Path, ending: signal.Signals) -> None:
+    port = free_port()
+    starting = emulated("start", environment(tmp_path, port))
+    while not cloud.answers(f"http://127.0.0.1:{port}"):
+        time.sleep(0.02)
+    starting.send_signal(ending)
+    assert starting.wait(timeout=30) == 1
+    assert not cloud.answers(f"http://127.0.0.1:{port}")
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        settings = environment(tmp_path, taken.getsockname()[1])
+        done = subprocess.run(["make", "cloud"], cwd=ROOT, env=settings, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "cannot be used (Address already in use): choose another with CLOUD_PORT=….\n" in done.stderr
+    assert "cryptography" not in done.stdout
+
+
+def test_it_starts_anew_each_time_and_ends_with_nothing_left(deployed: Served, tmp_path: Path) -> None:
+    settings = {**environment(tmp_path, free_port()), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}
+    for _ in range(2):
+        assert emulated("start", settings).wait(timeout=60) == 0
+        assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
+    assert emulated("stop", settings).wait(timeout=30) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stage_that_would_lead_out_of_the_folder_is_refused_and_nothing_is_deleted(tmp_path: Path) -> None:
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith(".git") and entry.name != "build":
+            (tmp_path / entry.name).symlink_to(entry)
+    (tmp_path / "precious").touch()
+    for stage in ("..", "local", "../precious"):
+        command = [sys.executable, "-m", "infra.package", stage]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        told = f"{stage} is no stage of .chalice/config.json to deploy: choose one of dev, prod.\n"
+        assert (done.returncode, done.stderr) == (1, told)
+    assert (tmp_path / "precious").exists()

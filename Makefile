@@ -10,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
-.PHONY: help run reset package cloud cloud-stop contract test check format requirements
+.PHONY: help run reset package cloud cloud-stop contract test bench check format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,10 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest -n auto
 
+bench: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
+	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
+	@$(BIN)/python -m bench $(if $(KEEP),--keep)
+
 check: .venv/dev ## Format and lint check, types, import rules.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -54,7 +58,7 @@ format: .venv/dev ## Format the code.
 	$(BIN)/ruff check --fix .
 
 requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
-	for name in requirements requirements-run requirements-dev infra/requirements-cloud; do \
+	for name in requirements requirements-run requirements-dev requirements-bench infra/requirements-cloud; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
 
@@ -84,6 +88,17 @@ endif
 .venv/dev: requirements-dev.txt .venv/run
 	@echo "Installing what the tests and checks need …"
 	@$(BIN)/python $(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+.venv/bench: requirements-bench.txt .venv/dev
+	@echo "Installing what the benchmarks need …"
+	@$(BIN)/python $(INSTALL) -r requirements-bench.txt
+	@touch $@
+
+bench/node_modules/ready: bench/package-lock.json
+	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the benchmarks: install it." >&2; exit 1; }
+	@echo "Installing the engine and the load generator of the benchmarks …"
+	@cd bench && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 .venv-cloud/ready: infra/requirements-cloud.txt .venv-cloud/bin/python

@@ -1,0 +1,1 @@
+"""Benchmarks: one file per figure, each a ratio of two things that were measured side by side."""

@@ -1,0 +1,78 @@
+"""`make bench`: every figure in a fresh process, and one table of all of them.
+
+The table and the plots are written to build/bench as well; with --keep also into this folder, as the last result.
+"""
+
+import argparse
+import logging
+import platform
+import re
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+
+from bench import engines, fresh, plots, results
+from bench.engines import Setting
+from bench.results import Result
+from infra.cloud import ROOT, Trouble
+
+FIGURES = (
+    "cold_start",
+    "cold_authorizer",
+    "get_one",
+    "list_of_100",
+    "certificate",
+    "certificates_per_second",
+    "growth_counted",
+    "growth_timed",
+    "local_server",
+    "memory",
+    "store_calls",
+)
+_FOLDER = Path(__file__).parent
+_LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DOTALL)
+
+
+def main() -> None:
+    """Measure the figures that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
+    parser.add_argument("--keep", action="store_true", help="write the last result down in bench/")
+    asked = parser.parse_args()
+    logging.disable(logging.INFO)  # of the requests that fill the stores
+    try:
+        with TemporaryDirectory() as folder, engines.started(Path(folder)) as setting:
+            measured = [_measured(name, setting) for name in asked.figures or FIGURES]
+    except Trouble as trouble:
+        sys.exit(str(trouble))
+    table = results.table([row for result in measured for row in result.rows])
+    print(f"{table}\n\n{_machine()}")
+    for out in (ROOT / "build" / "bench", *([_FOLDER] * asked.keep)):
+        out.mkdir(parents=True, exist_ok=True)
+        plots.draw([point for result in measured for point in result.points], out)
+    if asked.keep:
+        readme = _FOLDER / "README.md"
+        readme.write_text(_LAST.sub(lambda _: f"\n{table}\n\n{_machine()}\n\n", readme.read_text()))
+
+
+def _measured(name: str, setting: Setting) -> Result:
+    began = time.monotonic()
+    result = fresh.measured(name, setting)
+    print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return result
+
+
+def _machine() -> str:
+    memory = psutil.virtual_memory().total / 2**30
+    load = ", ".join(f"{average:.1f}" for average in psutil.getloadavg())
+    return (
+        f"Measured on {time.strftime('%Y-%m-%d')}: {platform.system()} on {platform.machine()}, "
+        f"{psutil.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}; load at the end {load}."
+    )
+
+
+if __name__ == "__main__":
+    main()

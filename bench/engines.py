@@ -1,0 +1,145 @@
+"""What the figures are measured on: the embedded cloud, and stores (dynalite) that hold ever more items.
+
+Of the emulated stores only dynalite's queries do not grow with the table, and only it counts capacity as DynamoDB does.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from samtranslator.yaml_helper import yaml_parse
+
+from bench import requests
+from chalicelib import ids, operations
+from chalicelib.authorizer import authorize
+from infra import cloud, stacks
+from infra.cloud import HOST, ROOT, Cloud
+
+TABLE = "tunnel-edge"
+SIZES = (1_000, 100_000, 1_000_000)
+NODE_MODULES = ROOT / "bench" / "node_modules"
+_OTHERWISE = (
+    "BASE_URL",
+    "LOCALSTACK_HOST",
+    "STRICT_REFERENCES",
+    "VERSION_HEADERS",
+)  # settings that change what is done
+_PREFIX = "bkdwd"  # of what the stores are filled with
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every figure is given: an account's first key, whom the authorizer takes it for, and the filled stores.
+
+    `stores` has the address of each by the number of its items. Everything else stands in the environment.
+    """
+
+    token: str
+    context: dict[str, str]
+    stores: dict[int, str]
+
+    def entry(self, number: int) -> str:
+        """The id of an entry of the long list in a filled store; a store of n items has n / 2 of them."""
+        return f"{_PREFIX}_{number:027}"
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Setting]:
+    """All engines, until the end of it; the environment names the embedded cloud."""
+    for name in _OTHERWISE:
+        os.environ.pop(name, None)
+    embedded = Cloud(folder / "cloud", free_port(), PERSIST_STATE="0")
+    embedded.start()
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        os.environ.update(cloud.settings(embedded.url), TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
+        stacks.deploy(stacks.DATA.read_text(), f"{TABLE}-data", {"Name": TABLE})
+        token = operations.create_account("bench", "admin")[2]
+        context = authorize({"headers": requests.headers(token)}, None)["context"]
+        stores = {size: _start_store(folder / f"store-{size}", size, token, processes) for size in SIZES}
+        yield Setting(token, context, stores)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+        embedded.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _start_store(folder: Path, size: int, token: str, processes: list[subprocess.Popen[bytes]]) -> str:
+    """Fill a store with items, half of them entries of one list, half API keys' claims, and start it; its address."""
+    _fill(folder, size, token)
+    port = free_port()
+    dynalite = [NODE_MODULES / "dynalite" / "cli.js", "--host", HOST, "--port", str(port), "--path", folder]
+    command = ["node", *map(str, dynalite), "--createTableMs", "1"]
+    processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+    await_port(port)
+    store = boto3.client("dynamodb", endpoint_url=f"http://{HOST}:{port}")
+    store.create_table(**_definition(), BillingMode="PAY_PER_REQUEST")
+    store.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
+    return f"http://{HOST}:{port}"
+
+
+def _fill(folder: Path, size: int, token: str) -> None:
+    command = ["node", str(ROOT / "bench" / "seed.cjs"), str(folder), json.dumps(_definition())]
+    environment = {**os.environ, "NODE_PATH": str(NODE_MODULES)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=environment) as seeding:
+        assert seeding.stdin
+        seeding.stdin.writelines(f"{item}\n" for item in _items(size, token))
+    if seeding.returncode:
+        raise RuntimeError("A store could not be filled.")
+
+
+def _items(size: int, token: str) -> Iterator[str]:
+    """Copies of an entry and of a claim that the service itself wrote, but for the ids; the last claim is the token's.
+
+    In JSON as DynamoDB speaks it.
+    """
+    backend = requests.create("/backends/weighted", token, {"backends": {ids.new("bkdhr"): 100}})["id"]
+    entry, claim = _written(ids.unprefixed(backend)), _written(token[:27], beginning="token#")
+    for number in range(size // 2):
+        yield entry.replace(ids.unprefixed(backend), f"{number:027}")
+    for number in range(size // 2 - 1):
+        yield claim.replace(token[:27], f"{number:027}")
+    yield claim
+
+
+def _written(part: str, beginning: str = "") -> str:
+    """The item in the embedded cloud that holds the text, in a scope of that beginning."""
+    pages = boto3.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE)
+    for item in (item for page in pages for item in page["Items"]):
+        if part in item["scope"]["S"] + item["id"]["S"] and item["scope"]["S"].startswith(beginning):
+            return json.dumps(item)
+    raise LookupError(part)
+
+
+def _definition() -> dict[str, Any]:
+    """The table's keys, as the template that deploys it has them."""
+    properties = yaml_parse(stacks.DATA.read_text())["Resources"]["Table"]["Properties"]
+    return {"TableName": TABLE, **{name: properties[name] for name in ("AttributeDefinitions", "KeySchema")}}
+
+
+def await_port(port: int) -> None:
+    """Wait until something listens. Raises TimeoutError after half a minute."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((HOST, port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError(f"Nothing listens on port {port}.")

@@ -1,0 +1,83 @@
+"""What a figure comes to: rows of the one table, and points of the plots."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Unit = Callable[[float], str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `reached` is None where nothing is asked."""
+
+    figure: str
+    ours: str
+    against: str
+    ratio: float
+    must: str = ""
+    reached: bool | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measurement on a line of a plot."""
+
+    plot: str
+    line: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Result:
+    rows: Sequence[Row]
+    points: Sequence[Point] = ()
+
+
+def at_most(bound: float, figure: str, ours: float, against: float, unit: Unit) -> Row:
+    """A row whose ratio must not be above the bound."""
+    ratio = ours / against
+    return Row(figure, unit(ours), unit(against), ratio, f"≤ {bound}", ratio <= bound)
+
+
+def at_least(bound: float, figure: str, ours: float, against: float, unit: Unit) -> Row:
+    """A row whose ratio must not be below the bound."""
+    ratio = ours / against
+    return Row(figure, unit(ours), unit(against), ratio, f"≥ {bound:g}", ratio >= bound)
+
+
+def reported(figure: str, ours: float, against: float, unit: Unit) -> Row:
+    """A row of which nothing is asked."""
+    return Row(figure, unit(ours), unit(against), ours / against)
+
+
+def exactly(figure: str, ours: str, against: str, ratio: float) -> Row:
+    """A row of what was counted, which must be what it is against, word for word."""
+    return Row(figure, ours, against, ratio, "the same", ours == against)
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms"
+
+
+def per_second(rate: float) -> str:
+    return f"{rate:,.0f} /s"
+
+
+def mib(bytes: float) -> str:
+    return f"{bytes / 2**20:.1f} MiB"
+
+
+def growth(factor: float) -> str:
+    return f"× {factor:.2f}"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a table that is read in a terminal and in Markdown."""
+    said = {None: "", True: "yes", False: "NO"}
+    cells = [("figure", "ours", "against", "ratio", "must reach", "reached?")]
+    cells += [(row.figure, row.ours, row.against, f"{row.ratio:.2f}", row.must, said[row.reached]) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
+    lines.insert(1, "-|-".join("-" * width for width in widths))
+    return "\n".join(f"| {line} |" if place != 1 else f"|-{line}-|" for place, line in enumerate(lines))

@@ -1,0 +1,43 @@
+"""The API over HTTP on this machine: served by `make run`, and by Chalice's own local server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import engines
+from infra.cloud import HOST, ROOT
+
+
+@contextmanager
+def ours() -> Iterator[str]:
+    """What `make run` starts, on the engine that the environment names; its address."""
+    with TemporaryDirectory() as local:
+        port = engines.free_port()
+        with _process([sys.executable, "-m", "infra.run"], port, LOCAL_DIR=str(Path(local)), PORT=str(port)) as url:
+            yield url
+
+
+@contextmanager
+def stock() -> Iterator[str]:
+    """`chalice local`, on the same; its address."""
+    port = engines.free_port()
+    chalice = Path(sys.executable).with_name("chalice")
+    with _process([str(chalice), "local", "--no-autoreload", "--port", str(port)], port) as url:
+        yield url
+
+
+@contextmanager
+def _process(command: Sequence[str], port: int, **settings: str) -> Iterator[str]:
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **settings}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        engines.await_port(port)
+        yield f"http://{HOST}:{port}"
+    finally:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,58 @@
+"""Timing of several actions alternately, so that what else the machine does disturbs all of them alike."""
+
+import resource
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+Action = Callable[[], object]
+Clock = Callable[[], float]
+
+
+def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[list[float]]:
+    """The seconds that each action took in each round; every round begins with another one."""
+    taken: list[list[float]] = [[] for _ in actions]
+    for number in range(count):
+        for offset in range(len(actions)):
+            place = (number + offset) % len(actions)
+            before = clock()
+            actions[place]()
+            taken[place].append(clock() - before)
+    return taken
+
+
+def medians(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[float]:
+    """The seconds of each action in the middle round: with its usual share of what is only done now and then."""
+    return [median(taken) for taken in rounds(actions, count, clock)]
+
+
+def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float]:
+    """The median of what each action answers, asked alternately."""
+    answers: list[list[float]] = [[] for _ in actions]
+    for _ in range(count):
+        for place, action in enumerate(actions):
+            answers[place].append(action())
+    return [median(given) for given in answers]
+
+
+def fresh_processes(commands: Sequence[Sequence[str]], count: int) -> tuple[list[float], list[float]]:
+    """The least seconds that each command took by the clock, and the least CPU seconds.
+
+    The least, since another process can only add to them.
+    """
+    cpu: list[list[float]] = [[] for _ in commands]
+
+    def run(place: int) -> None:
+        before = _cpu_of_children()
+        subprocess.run(commands[place], check=True, stdout=subprocess.DEVNULL)
+        cpu[place].append(_cpu_of_children() - before)
+
+    actions = [lambda place=place: run(place) for place in range(len(commands))]
+    wall = rounds(actions, count)
+    return [min(taken) for taken in wall], [min(taken) for taken in cpu]
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

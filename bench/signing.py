@@ -1,0 +1,52 @@
+"""What is signed to compare with: the same certificate every time, by the library alone or by ssh-keygen."""
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import SSHCertificateBuilder, SSHCertificateType
+
+from chalicelib import ids
+from chalicelib.crypto import keys
+from infra.cloud import Trouble
+
+AUTHORITY = Ed25519PrivateKey.generate()
+PUBLIC_KEY = Ed25519PrivateKey.generate().public_key()
+_DAY = 24 * 60 * 60
+
+
+def sign() -> bytes:
+    """One certificate by the library."""
+    now = int(time.time())
+    builder = SSHCertificateBuilder().public_key(PUBLIC_KEY).serial(1).type(SSHCertificateType.USER)
+    builder = builder.key_id(ids.new("sucrt").encode()).valid_principals([b"alice"])
+    builder = builder.valid_after(now).valid_before(now + _DAY)
+    builder = builder.add_extension(b"permit-pty", b"").add_extension(b"permit-user-rc", b"")
+    return builder.sign(AUTHORITY).public_bytes()
+
+
+def asked(authority: str) -> dict[str, Any]:
+    """What a client sends for the same certificate."""
+    public_key = keys.authorized_key(PUBLIC_KEY)
+    return {"ssh_certificate_authority_id": authority, "public_key": public_key, "principals": ["alice"]}
+
+
+def keygen(folder: Path) -> list[str]:
+    """The command that signs the same certificate; its files are put in the folder. Raises Trouble."""
+    if not shutil.which("ssh-keygen"):
+        raise Trouble("ssh-keygen is needed to compare with: install OpenSSH's client.")
+    authority, public_key = folder / "ca", folder / "id.pub"
+    authority.touch(mode=0o600)
+    authority.write_bytes(
+        AUTHORITY.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+        )
+    )
+    public_key.write_text(f"{keys.authorized_key(PUBLIC_KEY)}\n")
+    made = ["ssh-keygen", "-q", "-s", str(authority), "-I", "id", "-n", "alice", "-V", "+1d", str(public_key)]
+    subprocess.run(made, check=True)
+    return made

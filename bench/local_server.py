@@ -1,0 +1,34 @@
+"""Requests in a second over kept connections: the server of `make run`, against Chalice's own.
+
+The server alone is measured by a request that the app answers without its store: one without a token. A GET makes two
+reads in the embedded cloud, which is slower than the server.
+"""
+
+from functools import partial
+
+from bench import load, requests, results, servers, side_by_side
+from bench.engines import Setting
+from bench.results import Point, Result, Row
+
+CLIENTS, SECONDS, ROUNDS = (1, 4, 16), 2, 2
+
+
+def measure(setting: Setting) -> Result:
+    key = requests.create("/api_keys", setting.token, {})["id"]
+    asked = {
+        "without the store": partial(load.rate, path="/api_keys", status=401),
+        "GET one": partial(load.rate, path=f"/api_keys/{key}", token=setting.token),
+    }
+    rows: list[Row] = []
+    points: list[Point] = []
+    with servers.ours() as ours, servers.stock() as stock:
+        for name, rate in asked.items():
+            for clients in CLIENTS:
+                actions = [partial(rate, url, clients=clients, seconds=SECONDS) for url in (ours, stock)]
+                mine, theirs = side_by_side.medians_of(actions, ROUNDS)
+                figure = f"local server, {name}, {clients} client{'s' * (clients > 1)}: chalice local"
+                made = results.at_least(50, figure, mine, theirs, results.per_second)
+                rows.append(made if clients == 1 else results.reported(figure, mine, theirs, results.per_second))
+                points.append(Point("throughput", f"{name}, make run", clients, mine))
+                points.append(Point("throughput", f"{name}, chalice local", clients, theirs))
+    return Result(rows, points)

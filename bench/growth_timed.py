@@ -44,5 +44,5 @@ def _times(setting: Setting, name: str) -> dict[int, tuple[float, float]]:
                 calls.repeat(made)
 
             actions += [ours, raw]
-        taken = side_by_side.medians(actions, ROUNDS)
+        taken = side_by_side.lower_quartiles(actions, ROUNDS)
     return {size: (taken[2 * place], taken[2 * place + 1]) for place, size in enumerate(setting.stores)}

@@ -4,18 +4,22 @@ import resource
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from statistics import median
+from random import Random
+from statistics import median, quantiles
 
 Action = Callable[[], object]
 Clock = Callable[[], float]
 
 
 def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[list[float]]:
-    """The seconds that each action took in each round; every round begins with another one."""
+    """The seconds that each action took in each round.
+
+    The order is another one in every round: what always came second would find the engine's caches filled for it.
+    """
     taken: list[list[float]] = [[] for _ in actions]
-    for number in range(count):
-        for offset in range(len(actions)):
-            place = (number + offset) % len(actions)
+    order = Random(count)
+    for _ in range(count):
+        for place in order.sample(range(len(actions)), len(actions)):
             before = clock()
             actions[place]()
             taken[place].append(clock() - before)
@@ -25,6 +29,14 @@ def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_count
 def medians(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[float]:
     """The seconds of each action in the middle round: with its usual share of what is only done now and then."""
     return [median(taken) for taken in rounds(actions, count, clock)]
+
+
+def lower_quartiles(actions: Sequence[Action], count: int) -> list[float]:
+    """The seconds of each action in the round that a quarter of them are below.
+
+    Where two processes work for one answer, it comes out the same from run to run; medians follow what else runs.
+    """
+    return [quantiles(taken, n=4)[0] for taken in rounds(actions, count)]
 
 
 def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float]:

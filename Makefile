@@ -10,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
-.PHONY: help run reset package cloud cloud-stop contract test bench check format requirements
+.PHONY: help run reset package cloud cloud-stop contract test bench bench-profile check format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,10 @@ test: .venv/dev .venv-cloud/ready ## Run all tests.
 bench: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
 	@$(BIN)/python -m bench $(if $(KEEP),--keep)
+
+bench-profile: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Show where the time of the slowest figures goes.
+	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
+	@$(BIN)/python -m bench.profiles
 
 check: .venv/dev ## Format and lint check, types, import rules.
 	$(BIN)/ruff format --check .

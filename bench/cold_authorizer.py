@@ -10,7 +10,7 @@ from bench.engines import Setting
 from bench.results import Result
 
 ROUNDS = 15
-_OURS = "import json; from chalicelib.authorizer import authorize; assert authorize(json.loads(sys.argv[2]), None)"
+OURS = "import json; from chalicelib.authorizer import authorize; assert authorize(json.loads(sys.argv[2]), None)"
 _CLIENT = "import boto3; client = boto3.client('dynamodb')"
 _READ = f"{_CLIENT}; client.get_item(TableName='tunnel-edge', Key={{'scope': {{'S': '-'}}, 'id': {{'S': '-'}}}})"
 
@@ -18,7 +18,7 @@ _READ = f"{_CLIENT}; client.get_item(TableName='tunnel-edge', Key={{'scope': {{'
 def measure(setting: Setting) -> Result:
     event = {"headers": requests.headers(setting.token)}
     with package.unpacked() as python:
-        commands = [[*python, _OURS, json.dumps(event)], [*python, _CLIENT], [*python, _READ]]
+        commands = [[*python, OURS, json.dumps(event)], [*python, _CLIENT], [*python, _READ]]
         wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)
     return Result(
         [

@@ -10,7 +10,7 @@ from bench.engines import Setting
 from bench.results import Result
 
 ROUNDS = 15
-_OURS = "import json, app; assert app.app(json.loads(sys.argv[2]), None)['statusCode'] == 200"
+OURS = "import json, app; assert app.app(json.loads(sys.argv[2]), None)['statusCode'] == 200"
 _CLIENT = "import chalice, boto3; client = boto3.client('dynamodb')"
 _READ = f"{_CLIENT}; client.get_item(TableName='tunnel-edge', Key={{'scope': {{'S': '-'}}, 'id': {{'S': '-'}}}})"
 
@@ -19,7 +19,7 @@ def measure(setting: Setting) -> Result:
     id = requests.create("/backends/weighted", setting.token, {})["id"]
     event = requests.event("GET", f"/backends/weighted/{id}", setting.token, context=setting.context)
     with package.unpacked() as python:
-        commands = [[*python, _OURS, json.dumps(event)], [*python, _CLIENT], [*python, _READ]]
+        commands = [[*python, OURS, json.dumps(event)], [*python, _CLIENT], [*python, _READ]]
         wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)
     return Result(
         [

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +52,8 @@ class Setting:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Setting]:
-    """All engines, until the end of it; the environment names the embedded cloud."""
+def started(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Setting]:
+    """All engines, until the end of it, with stores of those sizes; the environment names the embedded cloud."""
     for name in _OTHERWISE:
         os.environ.pop(name, None)
     embedded = Cloud(folder / "cloud", free_port(), PERSIST_STATE="0")
@@ -64,7 +64,7 @@ def started(folder: Path) -> Iterator[Setting]:
         stacks.deploy(stacks.DATA.read_text(), f"{TABLE}-data", {"Name": TABLE})
         token = operations.create_account("bench", "admin")[2]
         context = authorize({"headers": requests.headers(token)}, None)["context"]
-        stores = {size: _start_store(folder / f"store-{size}", size, token, processes) for size in SIZES}
+        stores = {size: _start_store(folder / f"store-{size}", size, token, processes) for size in sizes}
         yield Setting(token, context, stores)
     finally:
         for process in processes:

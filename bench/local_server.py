@@ -10,7 +10,7 @@ from bench import load, requests, results, servers, side_by_side
 from bench.engines import Setting
 from bench.results import Point, Result, Row
 
-CLIENTS, SECONDS, ROUNDS = (1, 4, 16), 2, 2
+CLIENTS, SECONDS, ROUNDS = (1, 4, 16), 2, 3
 
 
 def measure(setting: Setting) -> Result:

@@ -42,6 +42,8 @@ def main() -> None:
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
     parser.add_argument("--keep", action="store_true", help="write the last result down in bench/")
     asked = parser.parse_args()
+    if asked.keep and asked.figures:
+        parser.error("only a result of all figures is kept")
     logging.disable(logging.INFO)  # of the requests that fill the stores
     try:
         with TemporaryDirectory() as folder, engines.started(Path(folder)) as setting:

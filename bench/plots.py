@@ -10,8 +10,8 @@ from bench.results import Point
 
 matplotlib.rcParams.update({"svg.hashsalt": "bench", "svg.fonttype": "none", "font.family": "sans-serif"})
 _TITLES = {
-    "latency": ("Latency against the number of items", "items in the store", "milliseconds"),
-    "throughput": ("Throughput against clients", "clients", "requests per second"),
+    "latency": ("Latency against the number of items", "items in the store", "milliseconds", "linear"),
+    "throughput": ("Throughput against clients", "clients", "requests per second", "log"),
 }
 
 
@@ -27,13 +27,15 @@ def draw(points: Iterable[Point], folder: Path) -> None:
 
 
 def _fill(figure: Figure, name: str, lines: dict[str, list[Point]]) -> None:
-    title, x, y = _TITLES[name]
+    title, x, y, scale = _TITLES[name]
     axes = figure.subplots()
     for line, points in lines.items():
         is_ours = "raw" not in line and "chalice local" not in line
         places = [point.x for point in points], [point.y for point in points]
         axes.plot(*places, marker="o", linestyle="-" if is_ours else "--", label=line)
-    axes.set(title=title, xlabel=x, ylabel=y, xscale="log", yscale="log")
+    axes.set(title=title, xlabel=x, ylabel=y, xscale="log", yscale=scale)
+    if scale == "linear":
+        axes.set_ylim(bottom=0)
     axes.set_xticks(sorted({point.x for points in lines.values() for point in points}))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,g}")

@@ -10,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
-.PHONY: help run reset package cloud cloud-stop contract test check format requirements
+.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test check format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ cloud-stop: ## End the emulated cloud.
 
 contract: .venv/dev ## Try a deployment against the contract: URL=https://… API_KEY=….
 	@CONTRACT_URL="$(URL)" CONTRACT_KEY="$(API_KEY)" $(BIN)/python -m pytest tests/contract
+
+openapi: .venv/dev ## Write the OpenAPI document of what the code offers: chalicelib/openapi.json.
+	@$(BIN)/python -m infra.openapi
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest -n auto

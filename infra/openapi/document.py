@@ -145,22 +145,24 @@ def _schemas(
             uses.setdefault((it.body, "validation"), name.asked)
         if it.shows:
             uses.setdefault((it.shows, "serialization"), name.shown)
-    found = schemas.of(uses)
+    made = schemas.of(uses)
+    found = {**made}
     for it in endpoints:
-        _fit(it, named[it.method, it.path], uses, found, prefixes)
+        found |= _fitted(it, named[it.method, it.path], uses, made, prefixes)
     return {**found, "Error": refusals.SCHEMA}
 
 
-def _fit(
-    endpoint: Endpoint, name: Named, uses: Mapping[Use, str], found: dict[str, Words], prefixes: Mapping[str, str]
-) -> None:
-    """Give the ids in an endpoint's schemas their form, and a change its own rules."""
-    id = {"type": "string", "pattern": ids.pattern(prefix)} if (prefix := _prefix(endpoint, prefixes)) else {}
+def _fitted(
+    endpoint: Endpoint, name: Named, uses: Mapping[Use, str], made: dict[str, Words], prefixes: Mapping[str, str]
+) -> dict[str, Words]:
+    """The schemas of an endpoint that know more than their shape: the form of the id, what a change is."""
+    if (prefix := _prefix(endpoint, prefixes)) is None:
+        return {}
+    id = {"type": "string", "pattern": ids.pattern(prefix)}
     if endpoint.method == "PATCH" and endpoint.body:
-        words = found[uses[endpoint.body, "validation"]]
-        found[name.asked] = schemas.of_a_change(words, {**id, "description": "The id in the path."})
-    if id and name.verb == "get":
-        found[name.shown]["properties"]["id"] |= id
+        words = made[uses[endpoint.body, "validation"]]
+        return {name.asked: schemas.of_a_change(words, {**id, "description": "The id in the path."})}
+    return {name.shown: schemas.with_id(made[name.shown], id)} if name.verb == "get" else {}
 
 
 def _prefix(endpoint: Endpoint, prefixes: Mapping[str, str]) -> str | None:

@@ -1,7 +1,6 @@
 """The schemas of the document: what pydantic says of the shapes' models, under the names of their endpoints."""
 
 import ast
-import copy
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
@@ -64,11 +63,17 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 def of_a_change(words: Words, id: Words) -> Words:
     """The same for a change: what is absent stays as it is, so there are no defaults; it may carry the id."""
-    changed = copy.deepcopy(words)
-    for property in changed["properties"].values():
-        property.pop("default", None)
-    changed["properties"] = {"id": id, **changed["properties"]}
-    return changed
+    properties = {
+        field: {word: value for word, value in property.items() if word != "default"}
+        for field, property in words["properties"].items()
+    }
+    return {**words, "properties": {"id": id, **properties}}
+
+
+def with_id(words: Words, id: Words) -> Words:
+    """The same, where the id is of a known form."""
+    properties = words["properties"]
+    return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 
 
 def _own(name: str) -> str:

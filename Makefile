@@ -39,6 +39,10 @@ contract: .venv/dev ## Try a deployment against the contract: URL=https://… AP
 openapi: .venv/dev ## Write the OpenAPI document of what the code offers: chalicelib/openapi.json.
 	@$(BIN)/python -m infra.openapi
 
+lint-openapi: infra/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI document, with a linter from the npm registry.
+	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $< lint \
+		--config infra/openapi/lint/redocly.yaml chalicelib/openapi.json
+
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest -n auto
 
@@ -56,6 +60,11 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 	for name in requirements requirements-run requirements-dev infra/requirements-cloud; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
+
+infra/openapi/lint/node_modules/.bin/redocly: infra/openapi/lint/package-lock.json
+	@command -v npm >/dev/null || { echo "Node.js with npm is needed for the linter: install it" >&2; exit 1; }
+	@npm --prefix infra/openapi/lint ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }

@@ -1,8 +1,10 @@
-"""The names of operations, schemas and tags: all follow from a method and a path, so that they stay what they are."""
+"""Operations by their names, which all follow from a method and a path, so that they stay what they are."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from chalicelib import ids
 from chalicelib.api.endpoints import Endpoint
 
 _SPELT = {
@@ -17,37 +19,48 @@ _SPELT = {
     "tls": "TLS",
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
-_VARIABLE = re.compile(r"/\{\w+\}")
+_VARIABLE = re.compile(r"/\{(\w+)\}")
 
 
 @dataclass(frozen=True)
-class Named:
-    """An endpoint by the words of its path: `tls_edge`, `tls_edge_backend`; `holders` is what stands before its id."""
+class Operation:
+    """An endpoint by the words of its path: `tls_edge_backend` of the kind `tls_edge`.
 
+    `prefixes` are those of the ids in its path, by the names of the variables.
+    """
+
+    endpoint: Endpoint
     noun: str
     kind: str
     verb: str
+    prefixes: Mapping[str, str]
 
     @staticmethod
-    def of(endpoint: Endpoint, collections: set[str]) -> "Named":
-        """The words of an endpoint, given the paths of all lists."""
-        steps = _VARIABLE.split(endpoint.path)
-        is_list = endpoint.path in collections
-        of_kinds = [*steps[:-1], steps[-1]] if is_list else steps[:-1]
-        kinds = [_kind(step) for step in of_kinds]
-        last = [] if is_list or not steps[-1] else [re.sub(r"\W", "_", steps[-1].strip("/"))]
+    def of(endpoint: Endpoint, prefixes: Mapping[str, str]) -> "Operation":
+        """The operation of an endpoint, given the prefix of the ids in each list, by its path."""
+        lists = [endpoint.path[: variable.start()] for variable in _VARIABLE.finditer(endpoint.path)]
+        variables = {name: prefixes[path] for name, path in zip(_VARIABLE.findall(endpoint.path), lists, strict=True)}
+        is_list = endpoint.path in prefixes
+        *before, last = _VARIABLE.sub("{}", endpoint.path).split("{}")
+        kinds = [_kind(step) for step in (*before, *([last] if is_list else []))]
+        own = [] if is_list or not last else [re.sub(r"\W", "_", last.strip("/"))]
         verb = "list" if is_list and endpoint.method == "GET" else _VERBS[endpoint.method]
-        return Named("_".join(kinds + last), "_".join(kinds), verb)
+        return Operation(endpoint, "_".join(kinds + own), "_".join(kinds), verb, variables)
 
     @property
-    def operation(self) -> str:
+    def id(self) -> dict[str, str]:
+        """The form of the id that its path ends with, as JSON Schema says it; nothing where it ends otherwise."""
+        return form([*self.prefixes.values()][-1]) if self.endpoint.path.endswith("}") else {}
+
+    @property
+    def name(self) -> str:
         """As in create_api_key, list_api_keys."""
         return f"{self.verb}_{plural(self.noun) if self.verb == 'list' else self.noun}"
 
     @property
     def summary(self) -> str:
         """As in Create API key."""
-        verb, _, noun = self.operation.partition("_")
+        verb, _, noun = self.name.partition("_")
         return f"{verb.capitalize()} {spelt(noun)}"
 
     @property
@@ -65,6 +78,11 @@ class Named:
         """The name of the group in which it stands: API keys."""
         words = spelt(plural(self.kind)) if self.kind else "reference"
         return words[0].upper() + words[1:]
+
+
+def form(prefix: str) -> dict[str, str]:
+    """The form of ids with the prefix, as JSON Schema says it."""
+    return {"type": "string", "pattern": ids.pattern(prefix)}
 
 
 def spelt(noun: str) -> str:

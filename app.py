@@ -2,13 +2,13 @@
 
 from chalice.app import Blueprint, Chalice
 
-from chalicelib import authorizer, edges, modules, reference, resources
+from chalicelib import authorizer, docs, edges, modules, reference, resources
 from chalicelib.api import endpoints, middleware
 
 app = Chalice(app_name="tunnel-edge", configure_logs=False)
 
 middleware.wrap(app)
-endpoints.serve(app, [*resources.ALL, *edges.ALL, *modules.ALL, reference.REFERENCE])
+endpoints.serve(app, [*resources.ALL, *edges.ALL, *modules.ALL, reference.REFERENCE, docs.DOCS])
 
 # A blueprint of its own, so that the function's handler is the module that does not import the app.
 _gateway = Blueprint("chalicelib.authorizer")

@@ -15,6 +15,7 @@ from chalicelib.api.errors import InvalidRequest, Refusal
 from chalicelib.api.fields import Shape
 from chalicelib.api.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.api.query import Parameters
+from chalicelib.api.text import Text
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ AUTHORIZER = GatewayAuthorizer()
 
 
 class Endpoint(NamedTuple):
-    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body.
+    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body, a Text is sent.
 
     Without a shape for it, a body that is sent is not looked at. `shows` is the shape of what the view returns,
     `refuses` are the refusals of its own, beside those of every endpoint like it. With None for its authorizer it is
@@ -70,7 +71,7 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     status: int
-    view: Callable[[Call], dict[str, Any] | None]
+    view: Callable[[Call], dict[str, Any] | Text | None]
     body: type[Shape] | None = None
     query: Parameters = {}
     shows: type[Shape] | None = None
@@ -104,9 +105,12 @@ def _never() -> None:
 def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         try:
-            answer = endpoint.view(_call(cast(Request, app.current_request), endpoint, path))
+            request = cast(Request, app.current_request)
+            answer = endpoint.view(_call(request, endpoint, path))
         except Exception as error:
             raise Raised from error
+        if isinstance(answer, Text):
+            return answer.answer(request)
         return Response(answer, headers={"Content-Type": "application/json"}, status_code=endpoint.status)
 
     return view

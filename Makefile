@@ -13,7 +13,7 @@ ARCH ?=
 # What GET /docs sends: a build product, made of files that stand in the repository and one that npm's registry has.
 DOCS := chalicelib/docs.html
 
-.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test check docs format requirements
+.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test check docs screenshot format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ check: .venv/dev ## Format and lint check, types, import rules.
 	$(BIN)/lint-imports
 
 docs: $(DOCS) ## Make the page that GET /docs sends.
+
+screenshot: .venv/dev $(DOCS) ## Take the README's picture of that page.
+	@$(BIN)/python -m infra.screenshot
 
 format: .venv/dev ## Format the code.
 	$(BIN)/ruff format .

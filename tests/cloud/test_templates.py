@@ -148,9 +148,19 @@ def test_every_route_but_the_fallbacks_and_the_open_ones_is_behind_the_authorize
             assert operation.get("security") == expected, f"{method} {path}"
 
 
+def test_what_is_open_to_everyone_is_throttled_by_itself(template: dict[str, Any]) -> None:
+    (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage").values()
+    _, *settings = stage["MethodSettings"]
+    assert {(one["HttpMethod"], one["ResourcePath"]) for one in settings} == {
+        ("GET", f"/~1{path[1:]}") for path in OPEN
+    }
+    assert {one["ThrottlingRateLimit"] for one in settings} == {5}
+
+
 def test_it_is_throttled_watched_and_its_logs_are_kept_for_a_time(template: dict[str, Any]) -> None:
     (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage").values()
-    (settings,) = stage["MethodSettings"]
+    settings, *_ = stage["MethodSettings"]
+    assert (settings["HttpMethod"], settings["ResourcePath"]) == ("*", "/*")
     assert settings["ThrottlingRateLimit"] == {"Ref": "ThrottleRate"}
     assert settings["ThrottlingBurstLimit"] == {"Ref": "ThrottleBurst"}
     line = json.loads(stage["AccessLogSetting"]["Format"])

@@ -10,18 +10,22 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
-.PHONY: help run reset package cloud cloud-stop contract test bench bench-profile check format requirements
+# What GET /docs sends: a build product, made of files that stand in the repository and one that npm's registry has.
+DOCS := chalicelib/docs.html
+
+.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test bench bench-profile check docs screenshot \
+	format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
+run: .venv/run .venv-cloud/ready $(DOCS) ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
 	@exec $(BIN)/python -m infra.run
 
 reset: ## Forget what was created with make run.
 	@if cd "$${LOCAL_DIR:-.local}" 2>/dev/null; then rm -rf cloud cloud.env env; fi
 
-package: .venv/dev ## Make build/$$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
+package: .venv/dev $(DOCS) ## Make build/$$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
 	@$(BIN)/python -m infra.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
 	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml infra/pipeline.yaml
@@ -40,7 +44,14 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 	@test -n "$(URL)" || { echo "Say where it is: make contract URL=https://… API_KEY=…" >&2; exit 1; }
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
-test: .venv/dev .venv-cloud/ready ## Run all tests.
+openapi: .venv/dev ## Write the OpenAPI document of what the code offers: chalicelib/openapi.json.
+	@$(BIN)/python -m infra.openapi
+
+lint-openapi: infra/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI document, with a linter from the npm registry.
+	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $< lint \
+		--config infra/openapi/lint/redocly.yaml chalicelib/openapi.json
+
+test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests.
 	$(BIN)/python -m pytest -n auto
 
 bench: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
@@ -56,6 +67,11 @@ check: .venv/dev ## Format and lint check, types, import rules.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(DOCS) ## Make the page that GET /docs sends.
+
+screenshot: .venv/dev $(DOCS) ## Take the README's picture of that page.
+	@$(BIN)/python -m infra.screenshot
 
 format: .venv/dev ## Format the code.
 	$(BIN)/ruff format .
@@ -74,6 +90,15 @@ $(error .venv is of another Python than $(PYTHON): remove .venv first)
 endif
 endif
 endif
+
+infra/openapi/lint/node_modules/.bin/redocly: infra/openapi/lint/package-lock.json
+	@command -v npm >/dev/null || { echo "Node.js with npm is needed for the linter: install it" >&2; exit 1; }
+	@npm --prefix infra/openapi/lint ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(DOCS): chalicelib/openapi.json infra/viewer.json infra/docs.py | .venv/run
+	@echo "Making the page of GET /docs …"
+	@$(BIN)/python -m infra.docs
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib import edges, modules, operations, resources
+from chalicelib import docs, edges, modules, operations, reference, resources
 from chalicelib.api import accounts
 from chalicelib.api.endpoints import Offer
 from chalicelib.operations import Refused
@@ -101,7 +101,7 @@ def _demo(asked: Namespace) -> None:
 
 
 def _routes(asked: Namespace) -> None:
-    offers: list[Offer] = [*resources.ALL, *edges.ALL, *modules.ALL]
+    offers: list[Offer] = [*resources.ALL, *edges.ALL, *modules.ALL, reference.REFERENCE, docs.DOCS]
     for offer in offers:
         for endpoint in offer.endpoints():
             print(f"{endpoint.method:6} {endpoint.path}")

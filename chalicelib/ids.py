@@ -33,6 +33,12 @@ def is_id(text: str, *prefixes: str) -> bool:
     return bool(_FORM.fullmatch(text)) and text.partition("_")[0] in prefixes
 
 
+def pattern(*prefixes: str) -> str:
+    """The same as a regular expression; a prefix may be one too."""
+    prefix = prefixes[0] if len(prefixes) == 1 else f"(?:{'|'.join(prefixes)})"
+    return f"^{prefix}_[0-9A-Za-z]{{27}}$"
+
+
 def unprefixed(id: str) -> str:
     """The 27 characters behind the prefix."""
     return id.rpartition("_")[2]

@@ -4,7 +4,7 @@ In process: the app behind the local server's gateway. Over HTTP: any base URL.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from chalice.config import Config
 from app import app
 from chalicelib.api import caller
 from infra.local_server import Gateway
+from tests import conformity
 
 VERSION = {"Service-Version": caller.VERSIONS[0]}
 
@@ -80,13 +81,17 @@ RECORD = Record()
 
 @dataclass(frozen=True)
 class Client:
-    """A caller at a door: sends JSON with its token and the version header."""
+    """A caller at a door: sends JSON with its token and the version header.
+
+    `check` holds what is sent and answered against the document of the API; a door to another app needs another.
+    """
 
     door: Door
     token: str = ""
     headers: Mapping[str, str] = field(default_factory=lambda: VERSION)
     account: str = ""
     user: str = ""
+    check: Callable[[str, str, bytes, int, Mapping[str, str], str], None] = conformity.check
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """`body` is sent as JSON, or as it is when it is bytes. A header given as "" is left out."""
@@ -97,6 +102,7 @@ class Client:
         RECORD.secrets.add(sent.get("Authorization", "").partition(" ")[2])
         answer = self.door.send(method, path, {name: value for name, value in sent.items() if value}, raw)
         self._remember(answer)
+        self.check(method, path, raw, answer.status, answer.headers, answer.text)
         return answer
 
     def get(self, path: str) -> Answer:

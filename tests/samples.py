@@ -19,6 +19,7 @@ CA = ("basicConstraints=critical,CA:TRUE",)
 KINDS = (*resources.ALL, *edges.ALL)
 EDITABLE_KINDS = tuple(kind for kind in KINDS if isinstance(kind, EditableResource))
 
+OPEN = {"/docs", "/openapi.json"}  # the paths that ask for no token
 FOR_ADMINS = {"/bot_users"}
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)

@@ -20,6 +20,7 @@ from chalicelib.storage import claims
 from chalicelib.storage.claims import Claim
 
 VERSIONS = ("2", "0")  # the current one first
+VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise
 _ID = 27  # characters of a token are those of its key's id
 _BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re.ASCII | re.IGNORECASE)
 
@@ -68,6 +69,9 @@ class Caller:
         return Caller(context["account"], context["caller"], admin, context["version"], key)
 
 
+NOBODY = Caller(account="", id="", admin=False)  # who calls what is open to everyone: of no account
+
+
 def new_token(key_id: str) -> tuple[str, str]:
     """A bearer token for an API key, 192 random bits beside the key's id; and its digest, all that is stored."""
     token = f"{ids.unprefixed(key_id)}_{secrets.token_urlsafe(24)}"
@@ -109,7 +113,7 @@ def _facts(token: str) -> dict[str, Any]:
 
 
 def _version(lowered: Mapping[str, str]) -> str:
-    names = [name.strip() for name in (os.environ.get("VERSION_HEADERS") or "Service-Version").split(",")]
+    names = [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
     version = next((lowered[name.lower()] for name in names if name.lower() in lowered), "").strip()
     if version not in VERSIONS:
         raise UnsupportedVersion(f"Send the header '{names[0]}' with a supported version: {' or '.join(VERSIONS)}.")

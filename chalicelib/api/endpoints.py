@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Protocol, cast
 from chalice.app import Authorizer, Chalice, Request, Response
 
 from chalicelib.api import body, caller, fields, links, query
-from chalicelib.api.caller import Caller
-from chalicelib.api.errors import InvalidRequest
+from chalicelib.api.caller import NOBODY, Caller
+from chalicelib.api.errors import InvalidRequest, Refusal
 from chalicelib.api.fields import Shape
 from chalicelib.api.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.api.query import Parameters
+from chalicelib.api.text import Text
 
 
 @dataclass(frozen=True)
@@ -31,26 +32,6 @@ class Call:
     def id(self) -> str:
         """The last value in the path: the id of what the request is about."""
         return next(reversed(self.path.values()))
-
-
-class Endpoint(NamedTuple):
-    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body.
-
-    Without a shape for it, a body that is sent is not looked at.
-    """
-
-    method: str
-    path: str
-    status: int
-    view: Callable[[Call], dict[str, Any] | None]
-    body: type[Shape] | None = None
-    query: Parameters = {}
-
-
-class Offer(Protocol):
-    """Anything that has endpoints: a resource, a module."""
-
-    def endpoints(self) -> tuple[Endpoint, ...]: ...
 
 
 class GatewayAuthorizer(Authorizer):
@@ -76,13 +57,40 @@ class GatewayAuthorizer(Authorizer):
         }
 
 
+AUTHORIZER = GatewayAuthorizer()
+
+
+class Endpoint(NamedTuple):
+    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body, a Text is sent.
+
+    Without a shape for it, a body that is sent is not looked at. `shows` is the shape of what the view returns,
+    `refuses` are the refusals of its own, beside those of every endpoint like it. With None for its authorizer it is
+    open: it asks neither for a token nor for a version, and its caller is NOBODY.
+    """
+
+    method: str
+    path: str
+    status: int
+    view: Callable[[Call], dict[str, Any] | Text | None]
+    body: type[Shape] | None = None
+    query: Parameters = {}
+    shows: type[Shape] | None = None
+    refuses: tuple[type[Refusal], ...] = ()
+    authorizer: Authorizer | None = AUTHORIZER
+
+
+class Offer(Protocol):
+    """Anything that has endpoints: a resource, a module."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]: ...
+
+
 def serve(app: Chalice, offers: Iterable[Offer]) -> None:
     """Register every endpoint with the app, and on every path the gateway's fallback for other methods."""
-    authorizer = GatewayAuthorizer()
     paths = {"/": None, ANY_PATH: None}
     for offer in offers:
         for endpoint in offer.endpoints():
-            app.route(endpoint.path, methods=[endpoint.method], content_types=[], authorizer=authorizer)(
+            app.route(endpoint.path, methods=[endpoint.method], content_types=[], authorizer=endpoint.authorizer)(
                 _chalice_view(app, endpoint)
             )
             paths[endpoint.path] = None
@@ -97,16 +105,19 @@ def _never() -> None:
 def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         try:
-            answer = endpoint.view(_call(cast(Request, app.current_request), endpoint, path))
+            request = cast(Request, app.current_request)
+            answer = endpoint.view(_call(request, endpoint, path))
         except Exception as error:
             raise Raised from error
+        if isinstance(answer, Text):
+            return answer.answer(request)
         return Response(answer, headers={"Content-Type": "application/json"}, status_code=endpoint.status)
 
     return view
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
-    who = _caller(request)
+    who = _caller(request) if endpoint.authorizer else NOBODY
     asked, parameters = _check(request, endpoint, path)
     return Call(who, path, links.base_url(request.to_original_event()), asked, parameters)
 

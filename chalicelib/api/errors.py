@@ -29,6 +29,8 @@ class Refusal(Exception):
 
 
 class InvalidRequest(Refusal):
+    """A body, path or query value breaks a rule; every bad field is named at once."""
+
     status, code = 400, "invalid_request"
 
     @staticmethod
@@ -41,18 +43,26 @@ class InvalidRequest(Refusal):
 
 
 class MalformedJson(Refusal):
+    """The body is not JSON, is not an object, holds NaN or Infinity, or names a key twice."""
+
     status, code = 400, "malformed_json"
 
 
 class UnknownReference(Refusal):
+    """An id in the body names nothing this account has."""
+
     status, code = 400, "unknown_reference"
 
 
 class UnsupportedVersion(Refusal):
+    """The version header is absent or not supported; the message lists the supported ones."""
+
     status, code = 400, "unsupported_version"
 
 
 class Unauthenticated(Refusal):
+    """No, a malformed, an unknown or a revoked bearer token."""
+
     status, code = 401, "unauthenticated"
 
     @property
@@ -61,18 +71,26 @@ class Unauthenticated(Refusal):
 
 
 class Forbidden(Refusal):
+    """A known caller who is not allowed."""
+
     status, code = 403, "forbidden"
 
 
 class NotFound(Refusal):
+    """No such resource in this account: another account's id looks exactly the same."""
+
     status, code = 404, "not_found"
 
 
 class NoSuchRoute(Refusal):
+    """No such path."""
+
     status, code = 404, "no_such_route"
 
 
 class MethodNotAllowed(Refusal):
+    """The path exists, the method does not."""
+
     status, code = 405, "method_not_allowed"
 
     def __init__(self, allowed: str) -> None:
@@ -85,19 +103,25 @@ class MethodNotAllowed(Refusal):
 
 
 class Conflict(Refusal):
+    """A unique value is taken, or the resource is still in use."""
+
     status, code = 409, "conflict"
 
 
 class PayloadTooLarge(Refusal):
+    """The body is above the limit."""
+
     status, code = 413, "payload_too_large"
 
 
 class UnsupportedMediaType(Refusal):
+    """A body that is not `application/json`."""
+
     status, code = 415, "unsupported_media_type"
 
 
 class RateLimited(Refusal):
-    """Only the gateway counts requests; the app never raises this."""
+    """Throttled: too many requests at once. Only the gateway counts them; the app never raises this."""
 
     status, code = 429, "rate_limited"
 

@@ -1,6 +1,8 @@
 """Shapes, and the fields that the tables of SPEC 2 share.
 
-A shape is a request body, line for line the SPEC's table: an annotated class, whose annotations hold its rules.
+A shape is a body, line for line the SPEC's table: an annotated class, whose annotations hold its rules. Those of
+requests are read (`check`); those of responses say what is shown, and are only for `make openapi`, as is the text
+beneath a field: Python does not keep it.
 """
 
 import unicodedata
@@ -9,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from chalicelib import clock, ids
-from chalicelib.api.rules import Before, Check, form, if_null, max_bytes
+from chalicelib.api.rules import Before, Check, Says, form, if_null, max_bytes
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, GetCoreSchemaHandler
@@ -20,7 +22,7 @@ DOMAIN = "(?=.{1,253}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Z
 
 
 class Shape:
-    """A request body. `check` reads values into one, by the pydantic model that is made of it for the first body."""
+    """A body. `check` reads values into one, by the pydantic model that is made of it for the first body."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
@@ -88,20 +90,52 @@ def _backend(text: str) -> str:
     return text
 
 
+_ONE_LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+_OWNER = f"^$|{ids.pattern('usr', 'bot')}"
+
 Text = Annotated[str, if_null("")]
-Line = Annotated[str, Check(_one_line)]
-Name = Annotated[str, Check(_printable), max_bytes(255)]
+Line = Annotated[str, Check(_one_line, {"pattern": _ONE_LINE})]
+Name = Annotated[str, Check(_printable, {"minLength": 1, "pattern": _ONE_LINE}), max_bytes(255)]
 Description = Annotated[Text, max_bytes(255)]
 Metadata = Annotated[Text, max_bytes(4096)]
-Time = Annotated[datetime | None, Before(_time)]
-OwnerId = Annotated[Text, Check(_owner)]
+Time = Annotated[datetime | None, Before(_time, also=("", None))]
+OwnerId = Annotated[Text, Check(_owner, {"pattern": _OWNER})]
 
 Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com")]
-BackendId = Annotated[str, Check(_backend)]
+BackendId = Annotated[str, Check(_backend, {"pattern": ids.pattern("bkd[a-z]*")})]
+
+Uri = Annotated[str, Says({"format": "uri"})]
+Timestamp = Annotated[str, Says({"format": "date-time"})]
 
 
 class Described(Shape):
     """The two fields that every resource takes; as a change, a field that is absent stays as it is."""
 
     description: Description = ""
+    """Optional, at most 255 bytes."""
+
     metadata: Metadata = ""
+    """Arbitrary user-defined data, optional, at most 4096 bytes. Typically a serialized JSON text."""
+
+
+class Shown(Shape):
+    """What every resource shows beside what was asked for."""
+
+    id: str
+    """Unique identifier; the order of ids is the order of creation."""
+
+    uri: Uri
+    """Absolute address of the resource."""
+
+    created_at: Timestamp
+    """When it was created, RFC 3339."""
+
+
+class Ref(Shape):
+    """A pointer to another resource."""
+
+    id: str
+    """Its identifier."""
+
+    uri: Uri
+    """Its absolute address."""

@@ -46,7 +46,7 @@ def wrap(app: Chalice) -> None:
             "route": request.path if request else None,
             "status": response.status_code,
             "duration_ms": round((time.perf_counter() - started) * 1000, 2),
-            "bytes": len(response.body),
+            "bytes": len(response.body.encode()),
         }
         log.request(line, error)
         return response
@@ -61,7 +61,7 @@ def _attempt(
     try:
         _check_route(app, request)
         response = get_response(request)
-        response.body = "" if response.body is None else _json(response.body)
+        response.body = _text(response.body)
         return response, None
     except Exception as caught:
         error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
@@ -119,6 +119,17 @@ def refused(refusal: Refusal, operation_id: str) -> Response:
     response = Response(_json(body), status_code=refusal.status)
     response.headers.update({"Content-Type": "application/json", **refusal.headers})
     return response
+
+
+def _text(body: Any) -> str:
+    """What is sent: nothing for None, a text as it is, everything else as JSON."""
+    match body:
+        case None:
+            return ""
+        case str():
+            return body
+        case _:
+            return _json(body)
 
 
 def _json(body: Any) -> str:

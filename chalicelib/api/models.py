@@ -19,6 +19,7 @@ class Body(BaseModel):
     """What all models have: no field but the shape's, no value of another type, no secret in what it says of itself."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+    model_config |= {"json_schema_serialization_defaults_required": True}  # responses carry every field
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         yield from ()

@@ -25,6 +25,12 @@ def with_modules(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]
     return type(shape.__name__, (shape,), {"__annotations__": types, **dict.fromkeys(types)})
 
 
+def showing_modules(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
+    """The shape with a field for what each module shows."""
+    types = {module.name: module.shown | None for module in modules}
+    return type(shape.__name__, (shape,), {"__doc__": shape.__doc__, "__annotations__": types})
+
+
 def make(caller: Caller, id: str, asked: Any) -> New:
     """The fields that were asked for; the modules are added to them."""
     return New(fields.values(asked))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from chalicelib.api import fields, links, references
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call, Endpoint
-from chalicelib.api.errors import NotFound
+from chalicelib.api.errors import NotFound, Refusal
 from chalicelib.api.fields import Shape
 from chalicelib.api.references import References
 from chalicelib.api.rules import if_null
@@ -23,6 +23,7 @@ class Enabled(Shape):
     """The field that every module has."""
 
     enabled: Annotated[bool, if_null(True)] = True
+    """True applies the module to traffic, false disables it."""
 
 
 def _as_asked(asked: Shape, _caller: Caller, _holder: str) -> dict[str, Any]:
@@ -43,10 +44,13 @@ class Module:
 
     `keep` makes what is stored of what was asked, for the holder of that id; `show` makes the response of what is
     stored and the edge or route that holds it; `points` tells the ids that each field of what is stored names.
+    `shows` is the shape of its response, where that is another; `refuses` what a PUT may answer beside what all may.
     """
 
     path: str
     shape: type[Enabled]
+    shows: type[Shape] | None = None
+    refuses: tuple[type[Refusal], ...] = ()
     keep: Callable[[Any, Caller, str], dict[str, Any]] = _as_asked
     show: Callable[[dict[str, Any], Item, Call], dict[str, Any]] = _as_kept
     points: Callable[[dict[str, Any]], References] = _none
@@ -60,10 +64,15 @@ class Module:
         """The path of the edge or route that holds it."""
         return self.path.rpartition("/")[0]
 
+    @property
+    def shown(self) -> type[Shape]:
+        """The shape of its response."""
+        return self.shows or self.shape
+
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
-            Endpoint("PUT", self.path, 200, self.put, body=self.shape),
-            Endpoint("GET", self.path, 200, self.get),
+            Endpoint("PUT", self.path, 200, self.put, body=self.shape, shows=self.shown, refuses=self.refuses),
+            Endpoint("GET", self.path, 200, self.get, shows=self.shown),
             Endpoint("DELETE", self.path, 204, self.delete),
         )
 

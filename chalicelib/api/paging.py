@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from chalicelib import ids
+from chalicelib.api.fields import Shape, Uri
+from chalicelib.api.rules import Check
 
 _MOST = 5_500_000  # characters of a page in the response of a Lambda function
 _SURE_TO_FIT = _MOST // 7  # since escaping twice makes seven of some
@@ -32,7 +34,41 @@ class Page:
     limit: int = 100
 
 
-PARAMETERS = {"before_id": _any_id, "limit": _whole_number}
+PARAMETERS = {
+    "before_id": Check(
+        _any_id,
+        {
+            "type": "string",
+            "pattern": ids.pattern("[a-z]+"),
+            "description": "Only entries older than that id, which need not exist any more.",
+        },
+    ),
+    "limit": Check(
+        _whole_number,
+        {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "default": Page.limit,
+            "description": "The most entries of a page.",
+        },
+    ),
+}
+
+
+class Listed(Shape):
+    """A page of a list, newest first."""
+
+    uri: Uri
+    """Absolute address of the list."""
+
+    next_page_uri: Uri | None
+    """Absolute address of the next page, null on the last one."""
+
+
+def listed(items: str, shows: type[Shape]) -> type[Shape]:
+    """What a list shows: its entries stand in the array of that name."""
+    return type("Listed", (Listed,), {"__annotations__": {items: list[shows]}})  # type: ignore[valid-type]
 
 
 def fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
-"""The parameters of a query: each a name and what reads its text, whose ValueError says what is wrong with it."""
+"""The parameters of a query: each a name and the rule that reads its text."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.api import faults
+from chalicelib.api.rules import Check
 
-Parameters = Mapping[str, Callable[[str], Any]]
+Parameters = Mapping[str, Check]
 
 
 def check(parameters: Parameters, given: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -24,4 +25,4 @@ def _read(parameters: Parameters, name: str, texts: list[str]) -> Any:
         raise ValueError("must be given once")
     if name not in parameters:
         raise ValueError(faults.unknown(parameters))
-    return parameters[name](texts[0])
+    return parameters[name].check(texts[0])

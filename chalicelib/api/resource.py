@@ -8,8 +8,8 @@ from chalicelib import clock, ids
 from chalicelib.api import fields, links, paging, references
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call, Endpoint
-from chalicelib.api.errors import NotFound, UnknownReference
-from chalicelib.api.fields import Described, Shape
+from chalicelib.api.errors import NotFound, Refusal, UnknownReference
+from chalicelib.api.fields import Described, Shape, Shown
 from chalicelib.api.paging import Page
 from chalicelib.api.references import References
 from chalicelib.storage import table, vault
@@ -37,11 +37,16 @@ class New:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """What can be listed and read: the prefix of its ids, its path, and the name of the array in its list."""
+    """What can be listed and read: the prefix of its ids, its path, and the name of the array in its list.
+
+    `shows` is the shape of one of them, `refuses` what its endpoints may answer, by method, beside what all may.
+    """
 
     prefix: str
     path: str
     items: str
+    shows: type[Shape] = Shown
+    refuses: Mapping[str, tuple[type[Refusal], ...]] = field(default_factory=dict)
     variable: str = "id"  # the name of the id in the path: the gateway knows one name for each place in a path
     show: Callable[[dict[str, Any], Call], dict[str, Any]] = lambda entry, _: entry  # for what is not stored as shown
 
@@ -51,10 +56,15 @@ class Resource:
         return f"{self.path}/{{{self.variable}}}"
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        return (
-            Endpoint("GET", self.path, 200, self.list_page, query=paging.PARAMETERS),
-            Endpoint("GET", self.one, 200, self.get),
+        page = paging.listed(self.items, self.shows)
+        return self.refusing(
+            Endpoint("GET", self.path, 200, self.list_page, query=paging.PARAMETERS, shows=page),
+            Endpoint("GET", self.one, 200, self.get, shows=self.shows),
         )
+
+    def refusing(self, *endpoints: Endpoint) -> tuple[Endpoint, ...]:
+        """The endpoints, each with what it may refuse."""
+        return tuple(endpoint._replace(refuses=self.refuses.get(endpoint.method, ())) for endpoint in endpoints)
 
     def list_page(self, call: Call) -> dict[str, Any]:
         page = Page(**call.query)
@@ -122,12 +132,12 @@ class EditableResource(Resource):
     points: Callable[[dict[str, Any]], References] = lambda body: {}  # the ids that fields of the body name
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        return (
-            *super().endpoints(),
-            Endpoint("POST", self.path, 201, self.post, body=self.create),
-            Endpoint("PATCH", self.one, 200, self.patch, body=self.change),
+        edits = self.refusing(
+            Endpoint("POST", self.path, 201, self.post, body=self.create, shows=self.shows),
+            Endpoint("PATCH", self.one, 200, self.patch, body=self.change, shows=self.shows),
             Endpoint("DELETE", self.one, 204, self.delete),
         )
+        return (*super().endpoints(), *edits)
 
     def post(self, call: Call) -> dict[str, Any]:
         id = ids.new(self.prefix)

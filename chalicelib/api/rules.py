@@ -1,28 +1,45 @@
-"""Rules of fields: values in the annotations of shapes. Pydantic asks each for its part when it makes a shape's model.
+"""Rules of fields: values in the annotations of shapes. Each has two sides: what is checked, and what is documented.
 
-None imports pydantic before: a shape is declared at every cold start, and read only where there is a body.
+Pydantic asks for the first when it makes a shape's model, `make openapi` for the second, in words of JSON Schema. None
+imports pydantic before: a shape is declared at every cold start, and read only where there is a body.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import ids
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
+Words = dict[str, Any]  # of JSON Schema
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
+class Says:
+    """What is true of a value and nobody checks, since it is only shown."""
+
+    words: Words
+
+    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
+        return {**handler(core), **self.words}
+
+
+@dataclass(frozen=True, eq=False)
 class Check:
-    """What must be true of a value of the field's type.
+    """What must be true of a value of the field's type; `says` is as much of it as JSON Schema has words for.
 
     `check` returns the value, perhaps in another form; its ValueError says what the value must be.
     """
 
     check: Callable[..., Any]
+    says: Words = field(default_factory=dict)
+
+    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
+        return {**handler(core), **self.says}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -30,8 +47,15 @@ class Check:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
+@dataclass(frozen=True, eq=False)
 class Before(Check):
-    """As Check, of what was sent, before anything is known of its type."""
+    """As Check, of what was sent, before anything is known of its type; it lets `also` through, whatever the type."""
+
+    also: tuple[Any, ...] = ()
+
+    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
+        words = super().__get_pydantic_json_schema__(core, handler)
+        return _or(words, self.also) if handler.mode == "validation" else words
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -40,7 +64,10 @@ class Before(Check):
 
 
 class Read(Check):
-    """What was sent is not of the field's type: `check` makes it so, and is all that looks at it."""
+    """What was sent is a string, not of the field's type: `check` makes it so, and is all that looks at it."""
+
+    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
+        return {"type": "string", **self.says}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -96,6 +123,9 @@ class Unchanged:
 
         return core_schema.no_info_before_validator_function(omit, handler(source))
 
+    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
+        return _or(handler(core), self.values)
+
 
 not_empty = Bounds({"min_length": 1})
 unless_nothing = Unchanged((None, {}))
@@ -108,7 +138,7 @@ def between(least: int, most: int) -> Bounds:
 
 def entries(least: int, most: int) -> Bounds:
     """An array or object with so many entries."""
-    return Bounds({"min_length": least, "max_length": most})
+    return Bounds({**({"min_length": least} if least else {}), "max_length": most})
 
 
 def max_bytes(limit: int) -> Check:
@@ -119,7 +149,7 @@ def max_bytes(limit: int) -> Check:
             raise ValueError(f"must be at most {limit} bytes of UTF-8")
         return text
 
-    return Check(check)
+    return Check(check, {"maxLength": limit, "format": f"utf8-{limit}"})  # a character has at least one byte
 
 
 def form(pattern: str, sentence: str) -> Check:
@@ -130,7 +160,7 @@ def form(pattern: str, sentence: str) -> Check:
             raise ValueError(sentence)
         return text
 
-    return Check(check)
+    return Check(check, {"pattern": f"^(?:{pattern})$"})
 
 
 def id_of(*prefixes: str) -> Check:
@@ -142,19 +172,42 @@ def id_of(*prefixes: str) -> Check:
             raise ValueError(f"must be an id of the form {forms}")
         return text
 
-    return Check(check)
+    return Check(check, {"pattern": ids.pattern(*prefixes)})
 
 
 def if_null(value: Any) -> Before:
     """Null means unspecified, which means the value."""
-    return Before(lambda given: value if given is None else given)
+    return Before(lambda given: value if given is None else given, also=(None,))
 
 
 def if_empty(value: Any) -> Before:
     """Null and "" mean unspecified, which means the value."""
-    return Before(lambda given: value if given is None or given == "" else given)
+    return Before(lambda given: value if given is None or given == "" else given, also=("", None))
 
 
 def if_zero(value: Any) -> Before:
     """Null, "" and 0 mean unspecified, which means the value: some clients send every field they know."""
-    return Before(lambda given: value if given in (None, "", 0) and given is not False else given)
+    return Before(lambda given: value if given in (None, "", 0) and given is not False else given, also=("", 0, None))
+
+
+def _or(words: Words, values: tuple[Any, ...]) -> Words:
+    """The words for what these say and for the values."""
+    type = words.get("type", [])
+    types = [type] if isinstance(type, str) else type
+    others = [value for value in values if value != {} or "object" not in types]
+    if types and "enum" not in words and others in ([], [None]):
+        return {**words, "type": [*types, "null"] if others and "null" not in types else type}
+    choices = words["anyOf"] if words.keys() == {"anyOf"} else [words]
+    return {"anyOf": [*choices, *(choice for choice in map(_only, others) if choice not in choices)]}
+
+
+def _only(value: Any) -> Words:
+    match value:
+        case None:
+            return {"type": "null"}
+        case {}:
+            return {"type": "object", "maxProperties": 0}
+        case str():
+            return {"type": "string", "enum": [value]}
+        case _:
+            return {"type": "integer", "enum": [value]}

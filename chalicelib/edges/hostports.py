@@ -40,7 +40,7 @@ _On443 = Annotated[
     form(f"{_HOST}:443", "must be of the form host:443, for example app.example.com:443"),
     Check(_in_range),
 ]
-_Bounded = (entries(0, 20), Check(_distinct), if_null([]))
+_Bounded = (entries(0, 20), Check(_distinct, {"uniqueItems": True}), if_null([]))
 
 Hostports = Annotated[list[_Hostport], *_Bounded]
 HostportsOn443 = Annotated[list[_On443], *_Bounded]

@@ -1,19 +1,20 @@
 """HTTPS edges: what answers HTTPS requests to their hostports, by routes. Deleting one deletes its routes first."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from chalicelib import modules
 from chalicelib.api import fields
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Described
-from chalicelib.api.modular import ModularResource, make, with_modules
+from chalicelib.api.errors import Conflict
+from chalicelib.api.fields import Described, Shown
+from chalicelib.api.modular import ModularResource, make, showing_modules, with_modules
 from chalicelib.api.resource import New
 from chalicelib.api.rules import Unchanged, if_empty
 from chalicelib.edges import hostports
 from chalicelib.edges.hostports import HostportsOn443
 from chalicelib.edges.routes import ROUTES
 from chalicelib.modules import tls_termination
-from chalicelib.modules.tls_termination import TlsTermination
+from chalicelib.modules.tls_termination import Place, TlsTermination
 from chalicelib.storage import aws, parts, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.pointers import Held
@@ -23,12 +24,22 @@ _TRIES = 3  # at an edge that gains routes while it is deleted
 
 class Edge(Described):
     hostports: HostportsOn443 = []
-    terminate_at: Annotated[Literal["edge", "upstream"], if_empty(tls_termination.EDGE)] = tls_termination.EDGE
+    """Where the edge listens, as host:port; no other edge of the service may have one meanwhile."""
+
+    terminate_at: Annotated[Place, if_empty(tls_termination.EDGE)] = tls_termination.EDGE
+    """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
 
 
 class Change(Edge):
     # Where TLS ends does not move because a client sends every field it knows.
-    terminate_at: Annotated[Literal["edge", "upstream"], Unchanged((None, ""))] = tls_termination.EDGE
+    terminate_at: Annotated[Place, Unchanged((None, ""))] = tls_termination.EDGE
+
+
+class HTTPSEdge(Edge, Shown):
+    """Answers HTTPS requests to its hostports, by routes."""
+
+    routes: list[ROUTES.shows]  # type: ignore[name-defined]
+    """Its routes, newest first."""
 
 
 class _HttpsEdges(ModularResource):
@@ -87,7 +98,9 @@ HTTPS_EDGES = _HttpsEdges(
     variable="edge_id",
     create=with_modules(Edge, _MODULES),
     change=with_modules(Change, _MODULES),
+    shows=showing_modules(HTTPSEdge, _MODULES),
     make=make,
+    refuses={"POST": (Conflict,), "PATCH": (Conflict,)},
     modules=_MODULES,
     claims=hostports.claims,
 )

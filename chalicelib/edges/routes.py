@@ -10,8 +10,8 @@ from chalicelib import modules
 from chalicelib.api import links
 from chalicelib.api.endpoints import Call
 from chalicelib.api.errors import Conflict, NotFound
-from chalicelib.api.fields import Described
-from chalicelib.api.modular import ModularResource, make, with_modules
+from chalicelib.api.fields import Described, Shown
+from chalicelib.api.modular import ModularResource, make, showing_modules, with_modules
 from chalicelib.api.resource import New
 from chalicelib.api.rules import form, max_bytes
 from chalicelib.storage import table
@@ -28,12 +28,22 @@ Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash 
 
 class Create(Described):
     match_type: MatchType
+    """How `match` selects requests."""
+
     match: Match
+    """A path, visible ASCII, at most 1024 bytes; unique in the edge with its match_type."""
 
 
 class Change(Create):
     match_type: MatchType = "path_prefix"
     match: Match = "/"
+
+
+class HTTPSEdgeRoute(Create, Shown):
+    """Requests to an HTTPS edge that a path selects, and the modules they pass through."""
+
+    edge_id: str
+    """The HTTPS edge that it belongs to."""
 
 
 class _Routes(ModularResource):
@@ -82,7 +92,9 @@ ROUTES = _Routes(
     items="routes",
     create=with_modules(Create, _MODULES),
     change=with_modules(Change, _MODULES),
+    shows=showing_modules(HTTPSEdgeRoute, _MODULES),
     make=make,
+    refuses={"POST": (Conflict,), "PATCH": (Conflict,)},
     modules=_MODULES,
     claims=_claims,
 )

@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 from chalicelib.api import links
 from chalicelib.api.endpoints import Call
+from chalicelib.api.errors import Conflict, UnknownReference
+from chalicelib.api.fields import Ref
 from chalicelib.api.module import Enabled, Module
 from chalicelib.api.references import References
 from chalicelib.api.rules import Check, entries, id_of
@@ -17,7 +19,19 @@ def _distinct(ids: list[str]) -> list[str]:
 
 
 class MutualTls(Enabled):
-    certificate_authority_ids: Annotated[list[Annotated[str, id_of("ca")]], entries(1, 10), Check(_distinct)]
+    """Lets only clients with a certificate of these authorities connect."""
+
+    certificate_authority_ids: Annotated[
+        list[Annotated[str, id_of("ca")]], entries(1, 10), Check(_distinct, {"uniqueItems": True})
+    ]
+    """Authorities used to validate the TLS client certificate of the connection initiator."""
+
+
+class Shown(Enabled):
+    """Lets only clients with a certificate of these authorities connect."""
+
+    certificate_authorities: list[Ref]
+    """Authorities used to validate the TLS client certificate of the connection initiator."""
 
 
 def _points(kept: dict[str, Any]) -> References:
@@ -29,4 +43,11 @@ def _show(kept: dict[str, Any], _item: Item, call: Call) -> dict[str, Any]:
     return {"enabled": kept["enabled"], "certificate_authorities": refs}
 
 
-MUTUAL_TLS = Module(path="/edges/tls/{id}/mutual_tls", shape=MutualTls, show=_show, points=_points)
+MUTUAL_TLS = Module(
+    path="/edges/tls/{id}/mutual_tls",
+    shape=MutualTls,
+    shows=Shown,
+    show=_show,
+    points=_points,
+    refuses=(UnknownReference, Conflict),
+)

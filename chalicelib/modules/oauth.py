@@ -19,7 +19,7 @@ from chalicelib.storage.items import Item
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 Email = Annotated[
-    str, form(rf"[^\s@\"(),:;<>\[\]\\]{{1,64}}@{DOMAIN}", "must be an e-mail address, for example ada@example.com")
+    str, form(rf'[^\s@"(),:;<>\[\]\\]{{1,64}}@{DOMAIN}', "must be an e-mail address, for example ada@example.com")
 ]
 Team = Annotated[str, form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
 Organization = Annotated[str, form(_SLUG, "must be an organization's slug"), max_bytes(255)]
@@ -39,45 +39,82 @@ def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
     return scopes
 
 
-class Provider(Shape):
+class OAuthProvider(Shape):
+    """An identity provider, and whom of its users to let pass."""
+
     model_config = {"validate_default": True}  # a secret that is left out is missing beside a client_id
 
     client_id: Annotated[Text, max_bytes(1024)] = ""
+    """OAuth app client ID. Unspecified, the service uses its own managed OAuth application, with restrictions.
+
+    If present, client_secret must be present too.
+    """
+
     client_secret: Annotated[Text, max_bytes(1024), Beside(_both_or_none)] = ""
+    """OAuth app client secret; only together with client_id."""
+
     scopes: Annotated[list[Name], entries(0, 100), if_null([]), Beside(_only_with_an_app)] = []
+    """OAuthProvider-specific OAuth scopes. Both client_id and client_secret are needed to set them."""
+
     email_addresses: Annotated[list[Email], entries(0, 1000), if_null([])] = []
+    """Email addresses of authenticated users allowed access."""
+
     email_domains: Annotated[list[Domain], entries(0, 1000), if_null([])] = []
+    """Email domains of authenticated users allowed access."""
 
 
-class GitHub(Provider):
+class GitHubOAuthProvider(OAuthProvider):
+    """GitHub as identity provider, and whom of its users to let pass."""
+
     teams: Annotated[list[Team], entries(0, 1000), if_null([])] = []
+    """Access for members of any listed team; identifiers as `<org-slug>/<team-slug>`."""
+
     organizations: Annotated[list[Organization], entries(0, 1000), if_null([])] = []
+    """Access for members of any listed organization; identifiers are the organization slug."""
 
 
-class Providers(Shape):
-    github: GitHub | None = None
-    facebook: Provider | None = None
-    microsoft: Provider | None = None
-    google: Provider | None = None
-    linkedin: Provider | None = None
-    gitlab: Provider | None = None
-    twitch: Provider | None = None
-    amazon: Provider | None = None
+class EndpointOAuthProvider(Shape):
+    """Exactly one identity provider; the others are null."""
+
+    github: GitHubOAuthProvider | None = None
+    facebook: OAuthProvider | None = None
+    microsoft: OAuthProvider | None = None
+    google: OAuthProvider | None = None
+    linkedin: OAuthProvider | None = None
+    gitlab: OAuthProvider | None = None
+    twitch: OAuthProvider | None = None
+    amazon: OAuthProvider | None = None
 
 
-def _exactly_one(providers: Providers) -> Providers:
+def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
     if len([provider for provider in vars(providers).values() if provider]) != 1:
         raise ValueError(f"must name exactly one of {', '.join(vars(providers))}")
     return providers
 
 
 class OAuth(Enabled):
-    provider: Annotated[Providers, Check(_exactly_one)]
+    """Lets pass whom an identity provider knows."""
+
+    provider: Annotated[EndpointOAuthProvider, Check(_exactly_one)]
+    """Identity provider configuration: exactly one."""
+
     options_passthrough: Annotated[bool, if_null(False)] = False
+    """When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS)."""
+
     cookie_prefix: Annotated[CookiePrefix, if_empty("service.")] = "service."
+    """Prefix of the session cookie set on the client to cache authentication."""
+
     inactivity_timeout: Seconds = 0
+    """Seconds of inactivity after which the session times out and re-authentication is forced."""
+
     maximum_duration: Seconds = 0
+    """Seconds of maximum duration of an authenticated session; afterwards re-authentication is forced."""
+
     auth_check_interval: Seconds = 0
+    """Seconds after which user state is refreshed from the identity provider and authorization rechecked.
+
+    The preferred setting to bound how long a revoked user keeps access.
+    """
 
 
 def _keep(asked: OAuth, caller: Caller, holder: str) -> dict[str, Any]:

@@ -10,12 +10,32 @@ from chalicelib.api.rules import if_empty
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
+Place = Literal["edge", "upstream"]
+Version = Literal["1.0", "1.1", "1.2", "1.3"]
 EDGE: Final = "edge"  # where TLS ends on an edge that does not say
 
 
 class TlsTermination(Enabled):
-    terminate_at: Annotated[Literal["edge", "upstream"] | None, if_empty(None)] = None
-    min_version: Annotated[Literal["1.0", "1.1", "1.2", "1.3"] | None, if_empty(None)] = None
+    """Which versions of TLS an HTTPS edge takes."""
+
+    terminate_at: Annotated[Place | None, if_empty(None)] = None
+    """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server.
+
+    It is the edge's own: a request may repeat it and not change it.
+    """
+
+    min_version: Annotated[Version | None, if_empty(None)] = None
+    """Minimum TLS version for termination. Null: a safe default; must be null where terminate_at is `upstream`."""
+
+
+class Shown(Enabled):
+    """Which versions of TLS an HTTPS edge takes."""
+
+    terminate_at: Place
+    """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
+
+    min_version: Version | None
+    """Minimum TLS version for termination; null: a safe default, or TLS ends upstream."""
 
 
 def check(asked: TlsTermination, terminate_at: str, *, at: str = "") -> None:
@@ -48,5 +68,5 @@ class _TlsTermination(Module):
 
 
 TLS_TERMINATION = _TlsTermination(
-    path="/edges/https/{edge_id}/tls_termination", shape=TlsTermination, keep=_keep, show=_show
+    path="/edges/https/{edge_id}/tls_termination", shape=TlsTermination, shows=Shown, keep=_keep, show=_show
 )

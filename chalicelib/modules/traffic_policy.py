@@ -40,7 +40,14 @@ def _policy(text: str) -> str:
 
 
 class TrafficPolicy(Enabled):
-    value: Annotated[str, Check(_policy), max_bytes(128 * 1024)]
+    """The traffic policy applied to the traffic of a TCP edge."""
+
+    value: Annotated[str, Check(_policy, {"contentMediaType": "application/json"}), max_bytes(128 * 1024)]
+    """A serialized JSON document, kept as it was sent: an object with arrays of rules, `inbound` and `outbound`.
+
+    Each rule has `name` (string), `expressions` (strings) and `actions` (at least one object with a `type`, for
+    example `deny`).
+    """
 
 
 TRAFFIC_POLICY = Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy)

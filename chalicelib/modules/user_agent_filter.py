@@ -46,8 +46,13 @@ Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(_bounde
 
 
 class UserAgentFilter(Enabled):
+    """Lets requests pass or not by their User-Agent."""
+
     allow: Patterns = []
+    """Regular expressions (RE2) matched against the User-Agent; at most 4 KiB together."""
+
     deny: Patterns = []
+    """Regular expressions (RE2) matched against the User-Agent; at most 4 KiB together."""
 
 
 USER_AGENT_FILTER = Module(path="/edges/https/{edge_id}/routes/{id}/user_agent_filter", shape=UserAgentFilter)

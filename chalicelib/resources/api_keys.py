@@ -3,12 +3,21 @@
 from chalicelib.api import caller as callers
 from chalicelib.api import references
 from chalicelib.api.caller import Caller
-from chalicelib.api.fields import Described, OwnerId
+from chalicelib.api.errors import Forbidden, UnknownReference
+from chalicelib.api.fields import Described, OwnerId, Shown
 from chalicelib.api.resource import EditableResource, New
 
 
 class Create(Described):
     owner_id: OwnerId = ""
+    """User or bot that owns the key. Defaults to the authenticated user or bot. Only admins may set another."""
+
+
+class APIKey(Create, Shown):
+    """A bearer token for this API."""
+
+    token: str | None
+    """Bearer token for the Authorization header. Present only in the response to creation, null in every other."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -27,5 +36,12 @@ def make(caller: Caller, id: str, asked: Create) -> New:
 
 
 API_KEYS = EditableResource(
-    prefix="ak", path="/api_keys", items="keys", create=Create, make=make, points=references.owner
+    prefix="ak",
+    path="/api_keys",
+    items="keys",
+    create=Create,
+    shows=APIKey,
+    make=make,
+    points=references.owner,
+    refuses={"POST": (Forbidden, UnknownReference)},
 )

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.errors import Forbidden
-from chalicelib.api.fields import Described, Name
+from chalicelib.api.errors import Conflict, Forbidden
+from chalicelib.api.fields import Described, Name, Shown
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import if_null, unless_nothing
 from chalicelib.storage import table
@@ -17,12 +17,19 @@ from chalicelib.storage.items import Item
 
 class Create(Described):
     name: Name
+    """Unique in the account."""
+
     active: Annotated[bool, if_null(True)] = True
+    """Keys of an inactive bot are refused from the next request on."""
 
 
-class Change(Described):
+class Change(Create):
     name: Annotated[Name, unless_nothing] = ""
     active: Annotated[bool, unless_nothing] = True
+
+
+class BotUser(Create, Shown):
+    """Someone without a face: owns credentials as users do. For admins only."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -64,6 +71,13 @@ BOT_USERS = _BotUsers(
     items="bot_users",
     create=Create,
     change=Change,
+    shows=BotUser,
     make=make,
+    refuses={
+        "GET": (Forbidden,),
+        "POST": (Forbidden, Conflict),
+        "PATCH": (Forbidden, Conflict),
+        "DELETE": (Forbidden, Conflict),
+    },
     show=_show,
 )

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from chalicelib import clock, crypto
 from chalicelib.api.caller import Caller
-from chalicelib.api.fields import Described
+from chalicelib.api.errors import Conflict
+from chalicelib.api.fields import Described, Shown, Timestamp
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import Read
 
@@ -19,6 +20,26 @@ def _authority(value: Any) -> crypto.authorities.Authority:
 
 class Create(Described):
     ca_pem: Annotated[crypto.authorities.Authority, Read(_authority)]
+    """PEM of exactly one CA certificate, at most 16 KiB, expired or not."""
+
+
+class CertificateAuthority(Create, Shown):
+    """Vouches for the clients of an edge with mutual TLS. All but its PEM is read from it."""
+
+    subject_common_name: str
+    """Of the certificate; empty when absent."""
+
+    not_before: Timestamp
+    """Start of validity."""
+
+    not_after: Timestamp
+    """End of validity."""
+
+    key_usages: list[str]
+    """What the key may be used for, in the names of RFC 5280."""
+
+    extended_key_usages: list[str]
+    """Extended set of the same; unknown ones as dotted identifiers."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -42,5 +63,7 @@ CERTIFICATE_AUTHORITIES = EditableResource(
     path="/certificate_authorities",
     items="certificate_authorities",
     create=Create,
+    shows=CertificateAuthority,
     make=make,
+    refuses={"DELETE": (Conflict,)},
 )

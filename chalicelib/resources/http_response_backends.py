@@ -4,7 +4,8 @@ from typing import Annotated
 
 from chalicelib.api import fields
 from chalicelib.api.caller import Caller
-from chalicelib.api.fields import Described, Line, Text
+from chalicelib.api.errors import Conflict
+from chalicelib.api.fields import Described, Line, Shown, Text
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import Check, between, entries, form, if_null, if_zero, max_bytes
 
@@ -26,8 +27,17 @@ HeaderName = Annotated[
 
 class Backend(Described):
     status_code: Annotated[int, between(100, 599), if_zero(200)] = 200
+    """HTTP status of the response."""
+
     headers: Annotated[dict[HeaderName, Line], entries(0, 50), Check(_as_one_head), if_null({})] = {}
+    """Headers of the response by their names; at most 16 KiB together."""
+
     body: Annotated[Text, max_bytes(64 * 1024)] = ""
+    """Body of the response, at most 64 KiB."""
+
+
+class HTTPResponseBackend(Backend, Shown):
+    """A backend that answers every request itself, always with the same response."""
 
 
 def make(caller: Caller, id: str, asked: Backend) -> New:
@@ -35,5 +45,12 @@ def make(caller: Caller, id: str, asked: Backend) -> New:
 
 
 HTTP_RESPONSE_BACKENDS = EditableResource(
-    prefix="bkdhr", path="/backends/http_response", items="backends", create=Backend, change=Backend, make=make
+    prefix="bkdhr",
+    path="/backends/http_response",
+    items="backends",
+    create=Backend,
+    change=Backend,
+    shows=HTTPResponseBackend,
+    make=make,
+    refuses={"DELETE": (Conflict,)},
 )

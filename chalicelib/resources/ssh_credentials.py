@@ -7,7 +7,8 @@ from chalicelib import acl, crypto
 from chalicelib.api import accounts, fields, references
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Described, OwnerId
+from chalicelib.api.errors import Conflict, Forbidden, UnknownReference
+from chalicelib.api.fields import Described, OwnerId, Shown
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import Check, entries, if_null, max_bytes
 from chalicelib.storage import claims, table
@@ -28,16 +29,32 @@ def _bounded(rules: list[str]) -> list[str]:
     return rules
 
 
-Acl = Annotated[list[Annotated[str, Check(acl.check)]], entries(0, 1000), Check(_bounded), if_null([])]
+Rule = Annotated[str, Check(acl.check, {"pattern": "^(?:\\*|bind:.+)$"})]
+Acl = Annotated[list[Rule], entries(0, 1000), Check(_bounded), if_null([])]
 
 
 class Change(Described):
     acl: Acl = []
+    """What the credential may bind; without rules, and with the rule `*`, everything.
+
+    A rule is `bind:<domain>`, `bind:*.<suffix>` for every domain with that suffix, `bind:<host>:<port>`, or
+    `bind:<key>=<value>` for a label, where key and value may be `*`. At most 32 KiB together.
+    """
 
 
 class Create(Change):
     public_key: Annotated[str, max_bytes(16 * 1024), Check(_public_key)]
+    """Public key of the SSH key pair used to authenticate: PEM, or OpenSSH authorized_keys form. Kept verbatim.
+
+    rsa of 2048 bits or more, ecdsa, ed25519, and their security-key forms. A key is unique in the whole service.
+    """
+
     owner_id: OwnerId = ""
+    """User or bot that owns the credential. Defaults to the authenticated user or bot. Only admins may set another."""
+
+
+class SSHCredential(Create, Shown):
+    """Starts new tunnels through the SSH gateway."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -91,6 +108,8 @@ SSH_CREDENTIALS = _SshCredentials(
     items="ssh_credentials",
     create=Create,
     change=Change,
+    shows=SSHCredential,
     make=make,
     points=references.owner,
+    refuses={"POST": (Forbidden, UnknownReference, Conflict)},
 )

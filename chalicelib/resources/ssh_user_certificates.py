@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from chalicelib import clock, crypto, ids
 from chalicelib.api import fields
 from chalicelib.api.caller import Caller
-from chalicelib.api.errors import InvalidRequest
-from chalicelib.api.fields import Described, Name, Shape, Time
+from chalicelib.api.errors import InvalidRequest, UnknownReference
+from chalicelib.api.fields import Described, Name, Shape, Shown, Time, Timestamp
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import Beside, Check, Read, entries, id_of, if_null, max_bytes
 from chalicelib.resources import ssh_certificate_authorities as authorities
@@ -80,25 +80,75 @@ def _after_the_start(value: datetime | None, above: Mapping[str, Any]) -> dateti
 class CriticalOptions(Shape):
     model_config = {"alias_generator": lambda name: name.replace("_", "-")}
 
-    force_command: Annotated[str, Check(_command), max_bytes(16 * 1024)] = ""
-    source_address: Annotated[str, Check(_networks), max_bytes(4096)] = ""
+    force_command: Annotated[str, Check(_command, {"pattern": "\\S"}), max_bytes(16 * 1024)] = ""
+    """The only command that the holder may run, whatever they ask for."""
+
+    source_address: Annotated[str, Check(_networks, {"minLength": 1}), max_bytes(4096)] = ""
+    """Comma-separated addresses and CIDR networks that the holder may sign in from."""
 
 
 class Create(Described):
     model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
 
     ssh_certificate_authority_id: Annotated[str, id_of("sshca")]
-    public_key: Annotated[crypto.keys.AuthorizedKey, Read(_public_key)]
+    """The SSH certificate authority that signs it."""
+
+    public_key: Annotated[crypto.keys.AuthorizedKey, Read(_public_key, {"maxLength": _MAX_KEY_BYTES})]
+    """Public key in OpenSSH Authorized Keys format that the certificate signs."""
+
     principals: Annotated[list[Name], entries(0, 256), if_null([])] = []
+    """Usernames the holder may sign in as on a machine that trusts the signing authority. Empty: any user."""
+
     critical_options: CriticalOptions | None = None
+    """What the holder is held to; only `force-command` and `source-address` are defined."""
+
     extensions: Annotated[
         dict[Name, Annotated[str, max_bytes(1024)]],
         entries(0, 32),
         Check(_extensions),
         if_null(DEFAULT_EXTENSIONS),
     ] = DEFAULT_EXTENSIONS
+    """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like).
+
+    Default when unspecified: `permit-pty` and `permit-user-rc`, each with an empty-string value.
+    """
+
     valid_after: Annotated[Time, Check(_not_before_1970)] = None
+    """Start of validity, RFC 3339; default: the current time."""
+
     valid_until: Annotated[Time, Beside(_after_the_start)] = None
+    """End of validity, RFC 3339; default: 24 hours after creation. OpenSSH calls it valid_before."""
+
+
+class SSHUserCertificate(Described, Shown):
+    """Lets its holder sign in to machines that trust the authority which signed it."""
+
+    public_key: str
+    """Public key in OpenSSH Authorized Keys format that the certificate signs."""
+
+    key_type: crypto.keys.KeyType
+    """Key type of public_key."""
+
+    ssh_certificate_authority_id: str
+    """The SSH certificate authority that signed it."""
+
+    principals: list[str]
+    """Usernames the holder may sign in as on a machine that trusts the signing authority. Empty: any user."""
+
+    critical_options: dict[str, str]
+    """What the holder is held to: `force-command`, `source-address`."""
+
+    extensions: dict[str, str]
+    """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like)."""
+
+    valid_after: Timestamp
+    """Start of validity, RFC 3339."""
+
+    valid_until: Timestamp
+    """End of validity, RFC 3339. The OpenSSH certificate protocol calls it valid_before."""
+
+    certificate: str
+    """The signed certificate in OpenSSH Authorized Keys format."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -142,5 +192,7 @@ SSH_USER_CERTIFICATES = EditableResource(
     path="/ssh_user_certificates",
     items="ssh_user_certificates",
     create=Create,
+    shows=SSHUserCertificate,
     make=make,
+    refuses={"POST": (UnknownReference,)},
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from chalicelib import clock, crypto
 from chalicelib.api.caller import Caller
-from chalicelib.api.fields import Described
+from chalicelib.api.fields import Described, Shape, Shown, Timestamp
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import Beside, Read
 
@@ -35,7 +35,71 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 class Create(Described):
     certificate_pem: Annotated[crypto.chains.Chain, Read(_chain)]
+    """Chain of PEM-encoded certificates, leaf first."""
+
     private_key_pem: Annotated[crypto.keys.PrivateKey, Read(_private_key), Beside(_is_of_the_leaf)]
+    """Private key of the leaf, PEM; not part of any response."""
+
+
+class TLSCertificateSANs(Shape):
+    """Subject alternative names, from the leaf."""
+
+    dns_names: list[str]
+    """Additional domains, wildcards included."""
+
+    ips: list[str]
+    """IP addresses."""
+
+
+class TLSCertificate(Described, Shown):
+    """A certificate for edges. All a response says is read from the leaf; the private key is never shown."""
+
+    certificate_pem: str
+    """Chain of PEM-encoded certificates, leaf first."""
+
+    subject_common_name: str
+    """From the leaf."""
+
+    subject_alternative_names: TLSCertificateSANs
+
+    issued_at: Timestamp | None
+    """RFC 3339 when issued automatically; null if user-uploaded."""
+
+    not_before: Timestamp
+    """Start of validity."""
+
+    not_after: Timestamp
+    """End of validity."""
+
+    key_usages: list[str]
+    """Actions the private key may be used for, in the names of RFC 5280."""
+
+    extended_key_usages: list[str]
+    """Extended set of the same."""
+
+    private_key_type: crypto.keys.KeyType
+    """Type of the private key."""
+
+    issuer_common_name: str
+    """From the leaf."""
+
+    serial_number: str
+    """Of the leaf, lower-case hexadecimal of even length."""
+
+    subject_organization: str
+    """From the leaf; empty when absent."""
+
+    subject_organizational_unit: str
+    """From the leaf; empty when absent."""
+
+    subject_locality: str
+    """From the leaf; empty when absent."""
+
+    subject_province: str
+    """From the leaf; empty when absent."""
+
+    subject_country: str
+    """From the leaf; empty when absent."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -81,5 +145,6 @@ TLS_CERTIFICATES = EditableResource(
     path="/tls_certificates",
     items="tls_certificates",
     create=Create,
+    shows=TLSCertificate,
     make=make,
 )

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from chalicelib.api import fields, links
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Described, Line, Name
+from chalicelib.api.errors import Conflict
+from chalicelib.api.fields import Described, Line, Name, Ref, Shown
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import entries, if_null, max_bytes, unless_nothing
 from chalicelib.resources.tunnels import TUNNELS
@@ -17,10 +18,18 @@ Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], entries(0, 50), 
 
 class Create(Described):
     labels: Labels = {}
+    """What a tunnel must carry, all of it, to belong to the group; without labels none does."""
 
 
 class Change(Create):
     labels: Annotated[Labels, unless_nothing] = {}
+
+
+class TunnelGroupBackend(Create, Shown):
+    """A backend made of the online tunnels that carry all its labels."""
+
+    tunnels: list[Ref]
+    """The online tunnels that carry all its labels."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -51,5 +60,12 @@ def _carries(tunnel: Item, labels: dict[str, str]) -> bool:
 
 
 TUNNEL_GROUPS = _TunnelGroups(
-    prefix="bkdtg", path="/backends/tunnel_group", items="backends", create=Create, change=Change, make=make
+    prefix="bkdtg",
+    path="/backends/tunnel_group",
+    items="backends",
+    create=Create,
+    change=Change,
+    shows=TunnelGroupBackend,
+    make=make,
+    refuses={"DELETE": (Conflict,)},
 )

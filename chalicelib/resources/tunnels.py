@@ -10,11 +10,52 @@ from typing import Any, Literal
 from chalicelib import clock, ids
 from chalicelib.api import accounts, links
 from chalicelib.api.endpoints import Call
+from chalicelib.api.fields import Ref, Shape, Timestamp
 from chalicelib.api.resource import Resource
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 _REFS = ("tunnel_session", "endpoint", "backends")
+Proto = Literal["http", "https", "tcp", "tls"]
+
+
+class Tunnel(Shape):
+    """A tunnel that is online, of an agent or for backends; each carries only the fields of its kind."""
+
+    model_config = {"json_schema_serialization_defaults_required": False}
+
+    id: str
+    """Unique identifier; the order of ids is the order of creation."""
+
+    started_at: Timestamp
+    """When it was started, RFC 3339."""
+
+    metadata: str
+    """User-supplied metadata from the agent configuration; in version 0, from another option of it."""
+
+    region: str
+    """Identifier of the region where the tunnel runs."""
+
+    tunnel_session: Ref
+    """The tunnel session the tunnel was started on."""
+
+    forwards_to: str
+    """Upstream address (URL or network address) the agent forwards traffic to."""
+
+    proto: Proto = "http"
+    """Protocol of an ephemeral tunnel; present for agent-initiated tunnels."""
+
+    public_url: str = ""
+    """URL of the ephemeral tunnel's public endpoint; present for agent-initiated tunnels."""
+
+    endpoint: Ref = Ref()
+    """The ephemeral endpoint; present for agent-initiated tunnels."""
+
+    labels: dict[str, str] = {}
+    """Labels the tunnel group backends match against; present for backend tunnels."""
+
+    backends: Ref = Ref()
+    """Tunnel group backend served by a backend tunnel, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +77,7 @@ class AgentTunnel(_Tunnel):
     """A tunnel with an ephemeral endpoint of its own."""
 
     endpoint: str
-    proto: Literal["http", "https", "tcp", "tls"]
+    proto: Proto
     public_url: str
 
 
@@ -85,4 +126,4 @@ def _show(entry: dict[str, Any], call: Call) -> dict[str, Any]:
     return {**shown, **refs, "metadata": older if call.caller.version == "0" else shown["metadata"]}
 
 
-TUNNELS = Resource(prefix="tn", path="/tunnels", items="tunnels", show=_show)
+TUNNELS = Resource(prefix="tn", path="/tunnels", items="tunnels", shows=Tunnel, show=_show)

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from chalicelib.api import fields
 from chalicelib.api.caller import Caller
-from chalicelib.api.fields import BackendId, Described
+from chalicelib.api.errors import Conflict, UnknownReference
+from chalicelib.api.fields import BackendId, Described, Shown
 from chalicelib.api.references import References
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import AtPath, between, entries, if_null, unless_nothing
@@ -23,10 +24,15 @@ Children = Annotated[dict[BackendId, Weight], entries(0, 100), AtPath(_not_itsel
 
 class Create(Described):
     backends: Children = {}
+    """Child backend id to weight; each weight is in [0, 10000]."""
 
 
-class Change(Described):
+class Change(Create):
     backends: Annotated[Children, unless_nothing] = {}
+
+
+class WeightedBackend(Create, Shown):
+    """Shares traffic between other backends by weight."""
 
 
 def make(caller: Caller, id: str, asked: Create) -> New:
@@ -43,6 +49,8 @@ WEIGHTED_BACKENDS = EditableResource(
     items="backends",
     create=Create,
     change=Change,
+    shows=WeightedBackend,
     make=make,
     points=_points,
+    refuses={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict), "DELETE": (Conflict,)},
 )

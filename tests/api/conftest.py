@@ -11,7 +11,7 @@ from chalice.app import Chalice
 from chalicelib.api import endpoints, middleware
 from chalicelib.api.endpoints import Call, Endpoint, Offer
 from chalicelib.api.resource import Resource
-from tests import gateway
+from tests import conformity, gateway
 from tests.doors import Client, InProcess
 from tests.samples import Collection
 
@@ -47,7 +47,7 @@ def serve(own_log: None) -> Serve:
         app = Chalice(app_name="throw-away", configure_logs=False)
         middleware.wrap(app)
         endpoints.serve(app, [offer])
-        return Client(InProcess(app), client.token)
+        return Client(InProcess(app), client.token, check=conformity.of_another_app)
 
     return start
 

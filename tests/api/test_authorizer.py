@@ -14,6 +14,7 @@ from tests import gateway
 from tests.conftest import ROOT
 from tests.doors import Client
 from tests.refusals import assert_refused
+from tests.samples import OPEN
 
 Headers = dict[str, str]
 JSON = {"Content-Type": "application/json"}
@@ -119,7 +120,7 @@ def test_a_uri_begins_as_the_gateway_was_reached(admin: Client, monkeypatch: pyt
     assert gateway.answer(event).json["uri"] == "https://tunnels.example/api_keys"
 
 
-def test_every_endpoint_stands_behind_a_request_authorizer_that_remembers_nothing() -> None:
+def test_every_endpoint_but_the_open_ones_stands_behind_a_request_authorizer_that_remembers_nothing() -> None:
     swagger = TemplatedSwaggerGenerator().generate_swagger(app)
     definition = swagger["securityDefinitions"]["authorizer"]
     uri = definition["x-amazon-apigateway-authorizer"].pop("authorizerUri")
@@ -127,7 +128,7 @@ def test_every_endpoint_stands_behind_a_request_authorizer_that_remembers_nothin
     assert definition["x-amazon-apigateway-authorizer"] == {"type": "request", "authorizerResultTtlInSeconds": 0}
     for path, methods in swagger["paths"].items():
         for method, described in methods.items():
-            secured = [] if method == ANY_METHOD else [{"authorizer": []}]
+            secured = [] if method == ANY_METHOD or path in OPEN else [{"authorizer": []}]
             assert described.get("security", []) == secured, (method, path)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from infra import gateway_responses
 from tests.cloud import stack
+from tests.samples import OPEN
 
 EVERY_TYPE = botocore.session.get_session().get_service_model("apigateway").shape_for("GatewayResponseType").enum
 ACCOUNT = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
@@ -138,18 +139,29 @@ def test_a_deleted_key_is_refused_at_once_unless_the_operator_wants_a_cache(temp
     assert authorizer["type"] == "request"
 
 
-def test_every_route_but_the_fallbacks_is_behind_the_authorizer(template: dict[str, Any]) -> None:
+def test_every_route_but_the_fallbacks_and_the_open_ones_is_behind_the_authorizer(template: dict[str, Any]) -> None:
     paths = template["Resources"]["RestAPI"]["Properties"]["Body"]["paths"]
     for path, methods in paths.items():
         assert "x-amazon-apigateway-any-method" in methods
         for method, operation in methods.items():
-            expected = None if method == "x-amazon-apigateway-any-method" else [{"authorizer": []}]
+            is_open = method == "x-amazon-apigateway-any-method" or path in OPEN
+            expected = None if is_open else [{"authorizer": []}]
             assert operation.get("security") == expected, f"{method} {path}"
+
+
+def test_what_is_open_to_everyone_is_throttled_by_itself(template: dict[str, Any]) -> None:
+    (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage").values()
+    _, *settings = stage["MethodSettings"]
+    assert {(one["HttpMethod"], one["ResourcePath"]) for one in settings} == {
+        ("GET", f"/~1{path[1:]}") for path in OPEN
+    }
+    assert {one["ThrottlingRateLimit"] for one in settings} == {5}
 
 
 def test_it_is_throttled_watched_and_its_logs_are_kept_for_a_time(template: dict[str, Any]) -> None:
     (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage").values()
-    (settings,) = stage["MethodSettings"]
+    settings, *_ = stage["MethodSettings"]
+    assert (settings["HttpMethod"], settings["ResourcePath"]) == ("*", "/*")
     assert settings["ThrottlingRateLimit"] == {"Ref": "ThrottleRate"}
     assert settings["ThrottlingBurstLimit"] == {"Ref": "ThrottleBurst"}
     line = json.loads(stage["AccessLogSetting"]["Format"])

@@ -16,6 +16,7 @@ from chalicelib.api.modular import with_modules
 from chalicelib.api.module import Enabled, Module
 from chalicelib.edges import tcp
 from chalicelib.edges.tcp import TCP_EDGES
+from tests import conformity
 from tests.doors import Client, InProcess
 from tests.refusals import assert_invalid, assert_refused
 
@@ -37,7 +38,7 @@ def client(admin: Client) -> Iterator[Client]:
     app = Chalice(app_name="throw-away", configure_logs=False)
     middleware.wrap(app)
     endpoints.serve(app, [replace(TCP_EDGES, modules=its_modules, create=shape, change=shape), *its_modules])
-    yield replace(admin, door=InProcess(app))
+    yield replace(admin, door=InProcess(app), check=conformity.of_another_app)
     logger.handlers = handlers
     logger.setLevel(level)
 

@@ -1,0 +1,23 @@
+"""An answer that is not JSON: a text as it is, sent again only when it has changed."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chalice.app import Request, Response
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text, and the headers that go with it."""
+
+    content: str
+    headers: Mapping[str, str]
+
+    def answer(self, request: Request) -> Response:
+        """The text, or a 304 to whoever has it already."""
+        etag = f'"{hashlib.sha256(self.content.encode()).hexdigest()[:32]}"'
+        headers: dict[str, str | list[str]] = {**self.headers, "ETag": etag}
+        if etag in request.headers.get("if-none-match", ""):
+            return Response(None, headers, status_code=304)
+        return Response(self.content, headers)

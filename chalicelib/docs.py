@@ -1,0 +1,41 @@
+"""GET /docs: the reference for people, one page that the build makes. It is read when it is asked for, not before.
+
+It is open to everyone, as the document that it shows.
+"""
+
+from pathlib import Path
+
+from chalicelib.api.endpoints import Call, Endpoint
+from chalicelib.api.errors import NotFound
+from chalicelib.api.text import Text
+
+_PAGE = Path(__file__).with_name("docs.html")
+
+# Only what stands in the page itself. The viewer searches in a worker, which it makes of a blob.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; worker-src blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",  # keep it, and ask each time whether it has changed
+}
+
+
+def show(_call: Call) -> Text:
+    """The page. Raises NotFound where the build made none."""
+    try:
+        return Text(_PAGE.read_text(), _HEADERS)
+    except FileNotFoundError:
+        raise NotFound("This server was built without its reference: 'make docs' makes it.") from None
+
+
+class _Docs:
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint("GET", "/docs", 200, show, authorizer=None),)
+
+
+DOCS = _Docs()

@@ -1,0 +1,66 @@
+"""Chromium without a window and without a way to the internet: it tries the reference, and takes its picture."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.remote.command import Command
+
+from infra.cloud import HOST, Trouble
+
+_BROWSERS = ("google-chrome", "chromium")  # where there are both, the driver is the first one's
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",  # as root there is none
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
+    "--window-size=1440,900",
+)
+
+
+@contextmanager
+def opened() -> Iterator[Chrome]:
+    """A browser that was never used before. Raises Trouble where none is installed."""
+    browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
+    if not (browser and driver):
+        raise Trouble("Chromium and its driver are needed: install chromium and chromium-driver.")
+    with TemporaryDirectory() as profile:
+        options = ChromeOptions()
+        options.binary_location = browser
+        for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        chrome = Chrome(options, ChromeService(driver))
+        try:
+            chrome.get("about:blank")
+            requested(chrome)  # what it asked for by itself
+            yield chrome
+        finally:
+            chrome.quit()
+
+
+def operations(chrome: Chrome) -> dict[str, str]:
+    """What the reference in the browser shows of each operation, by its id."""
+    script = """return Object.fromEntries(Array.from(
+        document.querySelectorAll('[data-section-id*="operation/"]'),
+        (section) => [section.dataset.sectionId.split("operation/")[1], section.innerText],
+    ))"""
+    shown: dict[str, str] = chrome.execute_script(script)
+    return shown
+
+
+def requested(chrome: Chrome) -> list[str]:
+    """The addresses that the browser asked for since this was last asked, but for what stands in the page itself."""
+    log = chrome.execute(Command.GET_LOG, {"type": "performance"})["value"]
+    events: list[dict[str, Any]] = [json.loads(entry["message"])["message"] for entry in log]
+    urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [url for url in urls if not url.startswith(("blob:", "data:"))]

@@ -1,0 +1,94 @@
+"""The OpenAPI document: an operation for every endpoint, and what all of them share."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from chalicelib.api import caller
+from chalicelib.api.endpoints import Offer
+from chalicelib.api.resource import Resource
+from infra.openapi import operations, refusals, schemas
+from infra.openapi.names import Operation
+from infra.openapi.schemas import Use
+
+Words = dict[str, Any]
+
+_ABOUT = """\
+Credentials, SSH certificate authorities and certificates, TLS certificates, backends, online tunnels, and edges with
+their modules, as JSON over HTTPS. Everything belongs to the account of the authenticated caller.
+
+Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every refusal has one body;
+a path that does not exist is a 404 `no_such_route`, a method that a path does not have a 405 `method_not_allowed` with
+the header `Allow`. Formats `utf8-<n>` are strings of at most n bytes of UTF-8.
+"""
+_INFO = {
+    "title": "Tunnel and edge management API",
+    "version": caller.VERSIONS[0],
+    "description": _ABOUT,
+    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+}
+_REFERENCE = {"name": "Reference", "description": "What the API says of itself."}
+_TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an API key."}
+
+
+def text(offers: Iterable[Offer]) -> str:
+    """The document as the file holds it."""
+    return json.dumps(make([*offers]), indent=1, ensure_ascii=False) + "\n"
+
+
+def make(offers: list[Offer]) -> Words:
+    """The document of what is offered."""
+    kinds = [offer for offer in offers if isinstance(offer, Resource)]
+    prefixes = {kind.path: kind.prefix for kind in kinds}
+    every = [Operation.of(endpoint, prefixes) for offer in offers for endpoint in offer.endpoints()]
+    return {
+        "openapi": "3.1.0",
+        "info": _INFO,
+        "servers": [{"url": "/"}],  # served, it names the address that it was asked for at
+        "security": [{"token": []}],
+        "tags": [*(_tag(kind, prefixes) for kind in kinds), _REFERENCE],
+        "paths": _paths(every),
+        "components": _components(every),
+    }
+
+
+def _tag(kind: Resource, prefixes: dict[str, str]) -> Words:
+    return {"name": Operation.of(kind.endpoints()[0], prefixes).tag, "description": kind.shows.__doc__}
+
+
+def _paths(every: list[Operation]) -> Words:
+    paths: dict[str, Words] = {}
+    for operation in every:
+        endpoint = operation.endpoint
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operations.described(operation)
+    return paths
+
+
+def _components(every: list[Operation]) -> Words:
+    return {
+        "schemas": dict(sorted({**_schemas(every), "Error": refusals.SCHEMA}.items())),
+        "responses": refusals.responses([operation.endpoint for operation in every]),
+        "headers": refusals.HEADERS,
+        "parameters": {"Version": operations.VERSION},
+        "securitySchemes": {"token": _TOKEN},
+    }
+
+
+def _schemas(every: list[Operation]) -> dict[str, Words]:
+    uses: dict[Use, str] = {}
+    for operation in every:
+        if operation.endpoint.body:
+            uses.setdefault((operation.endpoint.body, "validation"), operation.asked)
+        if operation.endpoint.shows:
+            uses.setdefault((operation.endpoint.shows, "serialization"), operation.shown)
+    made = schemas.of(uses)
+    own = [_own(operation, uses, made) for operation in every if operation.id]
+    return {**made, **{name: words for found in own for name, words in found.items()}}
+
+
+def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
+    """The schemas of an operation that know more than its shapes do: the form of the id, what a change is."""
+    if operation.endpoint.body:
+        words = made[uses[operation.endpoint.body, "validation"]]
+        return {operation.asked: schemas.of_a_change(words, {**operation.id, "description": "The id in the path."})}
+    return {operation.shown: schemas.with_id(made[operation.shown], operation.id)} if operation.endpoint.shows else {}

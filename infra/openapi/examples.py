@@ -1,0 +1,51 @@
+"""One worked example for every request and response: what the API answered to the requests in examples.json."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from chalicelib.api.endpoints import Endpoint
+from infra.openapi.names import Operation
+
+BASE_URL = "https://api.example.com"
+_ID = "2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
+
+Body = dict[str, Any]
+
+
+@cache
+def read() -> dict[str, dict[str, Body]]:
+    """By noun: the bodies that `create` and `update` or `replace` one, what is `shown` of it, and what only `once`."""
+    found: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text())
+    return found
+
+
+def id(prefix: str) -> str:
+    """The one id of a kind in all examples."""
+    return f"{prefix}_{_ID}"
+
+
+def asked(operation: Operation) -> Body:
+    """The body of an operation's request."""
+    return read()[operation.noun][operation.verb]
+
+
+def shown(operation: Operation) -> Body:
+    """The body of an operation's response."""
+    of_noun = read()[operation.noun]
+    match operation.verb:
+        case "list":
+            return _page(of_noun["shown"], operation.endpoint)
+        case "create":
+            return {**of_noun["shown"], **of_noun.get("once", {})}
+        case "update":
+            return {**of_noun["shown"], **of_noun["update"]}
+        case _:
+            return of_noun["shown"]
+
+
+def _page(entry: Body, endpoint: Endpoint) -> Body:
+    items = next(iter(endpoint.shows.__annotations__))
+    uri = entry["uri"].rpartition("/")[0] if "uri" in entry else BASE_URL + endpoint.path
+    return {items: [entry], "uri": uri, "next_page_uri": None}

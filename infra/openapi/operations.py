@@ -1,0 +1,83 @@
+"""Operations of the document: what an endpoint takes and answers, in words of OpenAPI."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from chalicelib.api import caller, models
+from chalicelib.api.fields import Shape
+from infra.openapi import examples, names, refusals, schemas
+from infra.openapi.names import Operation
+
+Words = dict[str, Any]
+
+VERSION = {
+    "name": caller.VERSION_HEADER,
+    "in": "header",
+    "required": True,
+    "description": f"The version of the API; {caller.VERSIONS[0]} is the current one.",
+    "schema": {"type": "string", "enum": [*caller.VERSIONS]},
+    "example": caller.VERSIONS[0],
+}
+_SENTENCES = {
+    "list": "Newest first, in pages: `next_page_uri` leads to the next one.",
+    "update": "Partial update: the body carries only the changed fields; what is absent stays as it is.",
+    "replace": "Replaces the whole: what is absent from the body gets its default. Creates it where there is none.",
+    "delete": "Answers without a body.",
+}
+_SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there is no body."}
+
+
+def described(operation: Operation) -> Words:
+    """What the document says of an operation."""
+    endpoint = operation.endpoint
+    return {
+        "operationId": operation.name,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": _about(operation),
+        **({} if endpoint.authorizer else {"security": []}),
+        "parameters": [*_parameters(operation)],
+        **({"requestBody": _request(operation, endpoint.body)} if endpoint.body else {}),
+        "responses": {
+            str(endpoint.status): _answer(operation),
+            **{status: _ref("responses", name) for status, name in refusals.by(endpoint).items()},
+        },
+    }
+
+
+def _about(operation: Operation) -> str:
+    shows = operation.endpoint.shows if operation.verb != "list" else None
+    said = (shows.__doc__ if shows else None, _SENTENCES.get(operation.verb))
+    return " ".join(sentence for sentence in said if sentence)
+
+
+def _parameters(operation: Operation) -> Iterable[Words]:
+    for variable, prefix in operation.prefixes.items():
+        words = {"schema": names.form(prefix), "example": examples.id(prefix)}
+        yield {"name": variable, "in": "path", "required": True, **words}
+    for name, rule in operation.endpoint.query.items():
+        schema = {word: value for word, value in rule.says.items() if word != "description"}
+        yield {"name": name, "in": "query", "description": rule.says["description"], "schema": schema}
+    if operation.endpoint.authorizer:
+        yield _ref("parameters", "Version")
+
+
+def _request(operation: Operation, body: type[Shape]) -> Words:
+    fields = models.model(body).model_fields.values()
+    required = {"required": True} if any(field.is_required() for field in fields) else {}  # no body is an empty object
+    return {**required, **_json(operation.asked, examples.asked(operation))}
+
+
+def _answer(operation: Operation) -> Words:
+    words = {"description": _SAID[operation.endpoint.status]}
+    headers = {"headers": {"Operation-Id": _ref("headers", "Operation-Id")}}
+    body = _json(operation.shown, examples.shown(operation)) if operation.endpoint.shows else {}
+    return {**words, **headers, **body}
+
+
+def _json(schema: str, example: Words) -> Words:
+    return {"content": {"application/json": {"schema": {"$ref": schemas.REF + schema}, "example": example}}}
+
+
+def _ref(kind: str, name: str) -> Words:
+    return {"$ref": f"#/components/{kind}/{name}"}

@@ -1,0 +1,110 @@
+"""What endpoints may refuse, as responses: the contract's table of errors, of which each endpoint has its rows."""
+
+import inspect
+from itertools import groupby
+from typing import Any
+
+from chalicelib.api import errors
+from chalicelib.api.caller import VERSIONS
+from chalicelib.api.endpoints import Endpoint
+from chalicelib.api.errors import Refusal
+
+Words = dict[str, Any]
+Kind = type[Refusal]
+
+_OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
+_SAMPLES: tuple[Refusal, ...] = (  # in the order of the contract's table
+    errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
+    errors.MalformedJson("This is not JSON: Expecting value at character 0."),
+    errors.UnknownReference("The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}),
+    errors.UnsupportedVersion(f"Send the header 'Service-Version' with a supported version: {' or '.join(VERSIONS)}."),
+    errors.Unauthenticated("The API key is unknown or was deleted."),
+    errors.Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"}),
+    errors.NotFound("This account has nothing of that id under /api_keys."),
+    errors.NoSuchRoute("No such path. The paths of this API stand in its reference."),
+    errors.MethodNotAllowed("GET, POST"),
+    errors.Conflict("'public_key' is in use already.", {"public_key": "must be one that nothing else uses"}),
+    errors.PayloadTooLarge("The body is larger than 262144 bytes."),
+    errors.UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'."),
+    errors.RateLimited("Too many requests at once; try again in a second."),
+    errors.InternalError(),
+    errors.Unavailable(),
+)
+EVERY: dict[Kind, Refusal] = {type(sample): sample for sample in _SAMPLES}
+
+SCHEMA: Words = {
+    "description": "The one body of every refusal.",
+    "type": "object",
+    "properties": {
+        "error_code": {"type": "string", "enum": [sample.code for sample in _SAMPLES], "description": "What it is."},
+        "status_code": {"type": "integer", "description": "The HTTP status of the response."},
+        "msg": {"type": "string", "description": "One sentence a person can act on."},
+        "details": {
+            "description": "The operation's id, and by the dotted path of each refused field what would be right.",
+            "type": "object",
+            "properties": {"operation_id": {"type": "string", "description": "The id to report the request by."}},
+            "required": ["operation_id"],
+            "additionalProperties": {"type": "string"},
+        },
+    },
+    "required": ["error_code", "status_code", "msg", "details"],
+    "additionalProperties": False,
+}
+HEADERS: dict[str, Words] = {
+    "Operation-Id": {"description": "The id to report the request by.", "schema": {"type": "string"}},
+    "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "const": "Bearer"}},
+    "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer", "minimum": 0}},
+    "Allow": {"description": "The methods that the path has.", "schema": {"type": "string"}},
+}
+
+
+def by(endpoint: Endpoint) -> dict[str, str]:
+    """The names of the responses with which an endpoint may refuse, by status."""
+    return {str(status): _name(kinds) for status, kinds in _by_status(endpoint)}
+
+
+def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
+    """All these responses by their names, and those of what is no endpoint."""
+    groups = [kinds for endpoint in endpoints for _, kinds in _by_status(endpoint)]
+    groups += [[errors.NoSuchRoute], [errors.MethodNotAllowed]]
+    return {_name(kinds): _response(kinds) for kinds in groups}
+
+
+def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
+    kinds = [kind for kind in EVERY if kind in _of(endpoint)]
+    return [(status, [*group]) for status, group in groupby(kinds, key=lambda kind: kind.status)]
+
+
+def _of(endpoint: Endpoint) -> set[Kind]:
+    """What an endpoint may refuse: what it says itself, and what follows from what it takes."""
+    found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, *endpoint.refuses}
+    if endpoint.authorizer:
+        found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Unavailable}
+    if endpoint.body:
+        found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
+    if "{" in endpoint.path:
+        found.add(errors.NotFound)
+    return found
+
+
+def _name(kinds: list[Kind]) -> str:
+    return "Or".join(kind.__name__ for kind in kinds)
+
+
+def _response(kinds: list[Kind]) -> Words:
+    names = ["Operation-Id", *EVERY[kinds[0]].headers]
+    return {
+        "description": "\n\n".join(f"`{kind.code}`: {inspect.cleandoc(kind.__doc__ or '')}" for kind in kinds),
+        "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/Error"},
+                "examples": {kind.code: {"value": _body(EVERY[kind])} for kind in kinds},
+            }
+        },
+    }
+
+
+def _body(refusal: Refusal) -> Words:
+    details = {**refusal.details, "operation_id": _OPERATION_ID}
+    return {"error_code": refusal.code, "status_code": refusal.status, "msg": refusal.message, "details": details}

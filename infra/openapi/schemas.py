@@ -1,0 +1,119 @@
+"""The schemas of the document: what pydantic says of the shapes' models, under the names of their endpoints."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import jsonschema_rs
+from pydantic.json_schema import GenerateJsonSchema, NoDefault, models_json_schema
+from pydantic_core import core_schema
+
+from chalicelib.api import models
+from chalicelib.api.fields import Shape
+
+REF = "#/components/schemas/"
+Words = dict[str, Any]  # of JSON Schema
+Mode = str  # "validation" for what is asked, "serialization" for what is shown
+Use = tuple[type[Shape], Any]  # a shape and its mode
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's own, without titles, without defaults in what is shown, and with maps that clients understand."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
+        return super().get_default_value(schema) if self.mode == "validation" else NoDefault
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> Words:
+        words: Words = super().dict_schema(schema)
+        if values := words.pop("patternProperties", None):
+            keys = self.generate_inner(schema["keys_schema"])
+            words["propertyNames"] = {name: word for name, word in keys.items() if name != "type"}
+            words["additionalProperties"] = next(iter(values.values()))
+        return words
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Words:
+        words: Words = super().model_schema(schema)
+        del words["title"]
+        described = _texts(schema["cls"])
+        for name, property in words.get("properties", {}).items():
+            if text := described.get(name.replace("-", "_")):
+                property["description"] = text
+            if "default" in property and not _may_be(property["default"], property):
+                del property["default"]
+        words.pop("description", None)
+        doc = schema["cls"].__bases__[1].__doc__  # the shape's: the model has none of its own
+        return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
+
+
+def of(uses: Mapping[Use, str]) -> dict[str, Words]:
+    """The schemas of the shapes under these names, and of all that stand in them under their own."""
+    pairs: Any = [(models.model(shape), mode) for shape, mode in uses]
+    refs, made = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
+    wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
+    names = {name: wanted.get(name) or _own(name) for name in made.get("$defs", {})}
+    return {names[name]: _renamed(words, names) for name, words in made["$defs"].items()}
+
+
+def of_a_change(words: Words, id: Words) -> Words:
+    """The same for a change: what is absent stays as it is, so there are no defaults; it may carry the id."""
+    properties = {
+        field: {word: value for word, value in property.items() if word != "default"}
+        for field, property in words["properties"].items()
+    }
+    return {**words, "properties": {"id": id, **properties}}
+
+
+def with_id(words: Words, id: Words) -> Words:
+    """The same, where the id is of a known form."""
+    properties = words["properties"]
+    return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
+
+
+def _own(name: str) -> str:
+    return name.replace("-Output", "").replace("-Input", "Replace")
+
+
+def _renamed(words: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(words, list):
+        return [_renamed(word, names) for word in words]
+    if not isinstance(words, dict):
+        return words
+    return {key: REF + names[word] if key == "$ref" else _renamed(word, names) for key, word in words.items()}
+
+
+def _may_be(value: Any, words: Words) -> bool:
+    """Whether a client could send a default: some only say what absence means."""
+    return "$ref" in str(words) or jsonschema_rs.is_valid(words, value)
+
+
+def _texts(shape: type) -> dict[str, str]:
+    """The text beneath each field of a shape, of the class that says it last."""
+    found: dict[str, str] = {}
+    for base in reversed(shape.__mro__):
+        found |= _in_source(base.__module__).get(base.__qualname__, {})
+    return found
+
+
+@cache
+def _in_source(module: str) -> dict[str, dict[str, str]]:
+    """The text beneath each field of each class in a module's source: Python itself does not keep it."""
+    tree = ast.parse(inspect.getsource(sys.modules[module])) if module.startswith("chalicelib") else ast.parse("")
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {node.name: dict(_beneath(node.body)) for node in classes}
+
+
+def _beneath(body: list[ast.stmt]) -> Iterable[tuple[str, str]]:
+    for field, text in pairwise(body):
+        match field, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(said))),
+            ):
+                yield name, inspect.cleandoc(said)

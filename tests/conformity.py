@@ -1,0 +1,107 @@
+"""Whether what goes through a door is what the OpenAPI document says: every answer, and every body that is accepted."""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+from jsonschema_rs import Draft202012Validator
+
+from chalicelib import clock, reference
+
+DOCUMENT: Mapping[str, Any] = json.loads(reference.DOCUMENT.read_text())
+PAGE = "/docs"  # is for people, and shows the document: it does not stand in it
+_BYTES = {int(limit) for limit in re.findall(r'"utf8-(\d+)"', json.dumps(DOCUMENT))}
+_PATHS = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in DOCUMENT["paths"]]
+
+
+def _is_time(text: str) -> bool:
+    """Perhaps with a space in the place of its T, as RFC 3339 allows."""
+    try:
+        return bool(clock.parse(text))
+    except ValueError:
+        return False
+
+
+_FORMATS = {
+    "date-time": _is_time,
+    "uri": lambda text: "://" in text,  # whatever a client called the host
+}
+_PATHS.sort(key=lambda known: "{" in known[1])
+
+
+def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str, str], text: str) -> None:
+    """Fail if the document knows nothing of such an answer, or of such a body where it is accepted."""
+    if path.partition("?")[0] == PAGE and status < 400:
+        return
+    operation = operation_at(method, path)
+    if operation is None or (status == 404 and '"no_such_route"' in text):
+        assert status >= 400, f"{method} {path} answers {status} and is not documented"
+        _check_refusal(text)
+        return
+    name = operation["operationId"]
+    response = found(operation["responses"].get(str(status)))
+    assert response, f"{name} answers {status}, which is not documented: {text}"
+    missing = [header for header in response["headers"] if header.lower() not in headers]
+    assert not missing, f"{name} answers {status} without {missing}"
+    if "content" in response:
+        _check_content(f"{name} answers {status} with", response, text)
+    if status < 300 and "requestBody" in operation and sent:
+        _check_content(f"{name} accepts", operation["requestBody"], sent.decode(errors="replace"))
+
+
+def of_another_app(*exchange: Any) -> None:
+    """In the place of `check`, at a door to an app that the document is not about."""
+
+
+def operation_at(method: str, path: str) -> Mapping[str, Any] | None:
+    """What the document says of a method at an address."""
+    plain = re.sub("/+", "/", path.partition("?")[0])
+    place = next((known for form, known in _PATHS if form.fullmatch(plain.rstrip("/"))), None)
+    operation: Mapping[str, Any] | None = DOCUMENT["paths"][place].get(method.lower()) if place else None
+    return operation
+
+
+def found(words: Any) -> Any:
+    """What the document says, behind a reference if it is one."""
+    if not words or "$ref" not in words:
+        return words
+    place = DOCUMENT
+    for step in words["$ref"].removeprefix("#/").split("/"):
+        place = place[step]
+    return place
+
+
+@cache
+def schema(ref: str) -> Draft202012Validator:
+    """What holds values against a schema of the document."""
+    formats = {**_FORMATS, **{f"utf8-{limit}": _of_bytes(limit) for limit in _BYTES}}
+    words = {"$ref": ref, "components": {"schemas": DOCUMENT["components"]["schemas"]}}
+    return Draft202012Validator(words, validate_formats=True, formats=formats)
+
+
+def _of_bytes(limit: int) -> Any:
+    return lambda text: len(text.encode()) <= limit
+
+
+def _check_refusal(text: str) -> None:
+    if text:  # an answer to HEAD has none
+        _check(schema("#/components/schemas/Error"), json.loads(text), "A refusal is")
+
+
+def _check_content(what: str, content: Mapping[str, Any], text: str) -> None:
+    media = content["content"]["application/json"]
+    value = json.loads(text)
+    _check(schema(media["schema"]["$ref"]), value, what)
+    if "examples" in media:
+        assert value["error_code"] in media["examples"], f"{what} {value['error_code']}, which is not documented"
+
+
+def _check(validator: Draft202012Validator, value: Any, what: str) -> None:
+    try:
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        place = ".".join(map(str, error.instance_path))
+        raise AssertionError(f"{what} what is not documented: {place}: {error.message[:500]}") from None

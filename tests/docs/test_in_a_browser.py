@@ -1,0 +1,52 @@
+"""The reference in Chromium: it shows every operation of the document, and asks nobody for anything."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from infra import browser
+from tests.conftest import ROOT, Served
+
+PATIENCE = 10  # seconds
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    return json.loads((ROOT / "chalicelib" / "openapi.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def page(served: Served, document: Any) -> Iterator[Chrome]:
+    """A browser that shows the whole reference."""
+    with browser.opened() as chrome:
+        chrome.get(f"{served.base_url}/docs")
+        count = sum(len(methods.keys() - {"parameters"}) for methods in document["paths"].values())
+        WebDriverWait(chrome, PATIENCE).until(lambda _: len(browser.operations(chrome)) == count)
+        yield chrome
+
+
+def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, served: Served, document: Any) -> None:
+    shown = browser.operations(page)
+    for path, methods in document["paths"].items():
+        for method in methods.keys() - {"parameters"}:
+            operation = methods[method]
+            text = shown[operation["operationId"]]
+            assert operation["summary"] in text
+            assert f"{method.upper()}\n{path}" in text
+    assert browser.requested(page) == [f"{served.base_url}/docs"]
+    assert page.get_log("browser") == []
+    assert page.title == document["info"]["title"]
+
+
+def test_it_finds_what_is_searched_for(page: Chrome, document: Any) -> None:
+    summary = next(operation["summary"] for methods in document["paths"].values() for operation in methods.values())
+    page.find_element(By.CSS_SELECTOR, "[role=search] input").send_keys(summary, Keys.ENTER)
+    results = WebDriverWait(page, PATIENCE).until(lambda _: page.find_elements(By.CSS_SELECTOR, "[role=search] li"))
+    assert summary in [result.text.rpartition("\n")[2] for result in results]  # behind the method
+    assert browser.requested(page) == []
+    assert page.get_log("browser") == []

@@ -1,0 +1,27 @@
+"""docs/operations.md against the code: it names files that are there, and every kind of record."""
+
+import re
+
+from chalicelib import edges, modules, resources
+from tests.conftest import ROOT
+
+TEXT = (ROOT / "docs" / "operations.md").read_text()
+
+
+def test_the_files_it_names_are_there() -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py)?|app\.py)`", TEXT))
+    assert {"app.py", "chalicelib/api/caller.py", "chalicelib/resources/"} <= named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_it_knows_every_kind_and_where_its_items_are() -> None:
+    for kind in (*resources.ALL, *edges.ALL):
+        scope = kind.path.replace("{edge_id}", "<edge id>")
+        assert f"| `A#{scope}` | `{kind.prefix}_` |" in TEXT
+
+
+def test_it_knows_every_module_and_what_holds_it() -> None:
+    for module in modules.ALL:
+        holder = module.home.rpartition("/")[0].replace("{edge_id}", "<edge id>")
+        (row,) = (line for line in TEXT.splitlines() if line.startswith(f"| `A#{holder}` |"))
+        assert f"`{module.name}`" in row

@@ -1,0 +1,121 @@
+"""The OpenAPI document: made of the code, whole, valid, and its examples are what the API answers."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from chalicelib import edges, modules, reference, resources
+from chalicelib.__main__ import main
+from chalicelib.api import errors
+from infra.openapi import document
+from infra.openapi.__main__ import OFFERS
+from tests import conformity
+from tests.conformity import DOCUMENT, found
+from tests.doors import Client
+from tests.refusals import assert_invalid, assert_refused
+from tests.samples import OPEN
+
+OPERATIONS = [
+    (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+]
+each_operation = pytest.mark.parametrize(
+    ("method", "path", "operation"), OPERATIONS, ids=[operation["operationId"] for *_, operation in OPERATIONS]
+)
+
+
+def contents(operation: dict[str, Any]) -> list[dict[str, Any]]:
+    """The JSON that an operation takes and answers: schemas with examples."""
+    sides = [operation.get("requestBody", {}), *map(found, operation["responses"].values())]
+    return [side["content"]["application/json"] for side in sides if "content" in side]
+
+
+def test_it_is_what_the_code_says_now() -> None:
+    assert reference.DOCUMENT.read_text() == document.text(OFFERS), "run `make openapi`"
+
+
+def test_it_is_valid_openapi() -> None:
+    assert [error.message for error in OpenAPIV31SpecValidator(dict(DOCUMENT)).iter_errors()] == []
+
+
+def test_it_holds_every_route_but_the_page_that_shows_it_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["routes"])
+    held = {f"{method:6} {path}" for method, path, _ in OPERATIONS}
+    assert {*capsys.readouterr().out.splitlines()} == held | {f"GET    {conformity.PAGE}"}
+
+
+def test_no_two_operations_have_one_name() -> None:
+    names = [operation["operationId"] for *_, operation in OPERATIONS]
+    assert len({*names}) == len(names)
+    assert {"create_api_key", "list_ssh_certificate_authorities", "replace_tls_edge_backend"} <= {*names}
+
+
+@each_operation
+def test_an_operation_is_told_in_words(method: str, path: str, operation: Any) -> None:
+    assert operation["summary"]
+    assert operation["description"]
+    (tag,) = operation["tags"]
+    assert tag in [known["name"] for known in DOCUMENT["tags"]]
+
+
+@each_operation
+def test_an_operation_asks_for_a_token_and_a_version_unless_it_is_open(method: str, path: str, operation: Any) -> None:
+    names = [found(parameter)["name"] for parameter in operation["parameters"]]
+    assert ("Service-Version" in names) == (path not in OPEN)
+    assert operation.get("security", DOCUMENT["security"]) == ([] if path in OPEN else [{"token": []}])
+    assert [name for name in re.findall(r"\{(\w+)\}", path) if name not in names] == []
+
+
+@each_operation
+def test_every_request_and_response_has_an_example_that_is_right(method: str, path: str, operation: Any) -> None:
+    for content in contents(operation):
+        validator = conformity.schema(content["schema"]["$ref"])
+        examples = (
+            [content["example"]] if "example" in content else [one["value"] for one in content["examples"].values()]
+        )
+        assert examples
+        for example in examples:
+            validator.validate(example)
+
+
+def test_every_field_is_told_in_words() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    fields = {(name, field): told for name, words in schemas.items() for field, told in words["properties"].items()}
+    references = {where: told for where, told in fields.items() if "$ref" in json.dumps(told)}
+    assert [where for where, told in fields.items() if not told.get("description") and where not in references] == []
+
+
+def test_every_refusal_of_the_contract_is_in_it() -> None:
+    codes = {kind.code for kind in errors.Refusal.__subclasses__()}
+    told = {code for response in DOCUMENT["components"]["responses"].values() for code in every_code(response)}
+    assert told == codes == {*DOCUMENT["components"]["schemas"]["Error"]["properties"]["error_code"]["enum"]}
+
+
+def every_code(response: Any) -> set[str]:
+    return {*response["content"]["application/json"]["examples"]}
+
+
+@pytest.mark.parametrize("kind", [*resources.ALL, *edges.ALL], ids=lambda kind: kind.path)
+def test_a_kind_says_what_it_shows(kind: Any) -> None:
+    assert kind.shows.__doc__
+
+
+@pytest.mark.parametrize("module", modules.ALL, ids=lambda module: module.path)
+def test_a_module_says_what_it_shows(module: Any) -> None:
+    assert module.shown.__doc__
+
+
+def test_it_is_served_to_everyone_with_the_address_it_was_asked_for_at(nobody: Client) -> None:
+    answer = nobody.send("GET", "/openapi.json", Service_Version="")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.json == {**DOCUMENT, "servers": [{"url": "http://localhost"}]}
+
+
+def test_it_has_no_query_and_no_other_method(nobody: Client) -> None:
+    assert_invalid(nobody.get("/openapi.json?x=1"), {"x": "is not a field here; known: none"})
+    refused = nobody.post("/openapi.json", {})
+    assert_refused(refused, 405, "method_not_allowed", "This path answers to GET.")

@@ -1,0 +1,70 @@
+"""The examples of requests, sent to the API: it answers what the examples of responses say."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.conformity import DOCUMENT
+from tests.doors import Client
+from tests.modules.samples import BASE_URL
+
+EXAMPLES_URL = "https://api.example.com"
+# What another moment, another account or chance makes different.
+OF_ITS_OWN = {"id", "uri", "created_at", "token", "owner_id", "public_key", "certificate", "valid_after", "edge_id"}
+ASKED = [
+    pytest.param(method, path, operation, id=operation["operationId"])
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+    if method in ("post", "put")
+]
+
+
+def example(side: Mapping[str, Any]) -> Any:
+    return side["content"]["application/json"]["example"]
+
+
+def example_id(path: str) -> str:
+    """The id of the examples for the last variable of a path."""
+    parameters = DOCUMENT["paths"][path]["get"]["parameters"]
+    return str([parameter["example"] for parameter in parameters if parameter.get("in") == "path"][-1])
+
+
+@pytest.fixture
+def known(admin: Client) -> dict[str, str]:
+    """What the examples name and must exist here, by the ids of the examples."""
+    return {
+        example_id("/bot_users/{id}"): admin.create("/bot_users", {"name": "the owner"})["id"],
+        example_id("/edges/https/{edge_id}"): admin.create("/edges/https", {})["id"],
+        example_id("/ssh_certificate_authorities/{id}"): admin.create("/ssh_certificate_authorities", {})["id"],
+    }
+
+
+def here(value: Any, known: Mapping[str, str]) -> Any:
+    """The same with the ids and the address that there are here."""
+    text = json.dumps(value).replace(EXAMPLES_URL, BASE_URL)
+    for id, own in known.items():
+        text = text.replace(f'"{id}"', f'"{own}"')
+    return json.loads(text)
+
+
+def lasting(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in OF_ITS_OWN}
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), ASKED)
+def test_the_api_answers_as_in_the_example(
+    admin: Client, known: dict[str, str], method: str, path: str, operation: Mapping[str, Any]
+) -> None:
+    variables = {
+        parameter["name"]: here(parameter["example"], known)
+        for parameter in operation["parameters"]
+        if parameter.get("in") == "path"
+    }
+    answer = admin.send(method.upper(), path.format(**variables), here(example(operation["requestBody"]), known))
+    status, response = next(iter(operation["responses"].items()))
+    assert str(answer.status) == status, answer.text
+    expected = here(example(response), known)
+    assert lasting(answer.json) == lasting(expected)
+    assert answer.json.keys() == expected.keys()

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from chalicelib import clock, ids
-from chalicelib.api.rules import Before, Check, Says, form, if_null, max_bytes
+from chalicelib.api.rules import Before, Check, form, if_null, max_bytes
+from chalicelib.api.words import Says
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, GetCoreSchemaHandler
@@ -90,7 +91,7 @@ def _backend(text: str) -> str:
     return text
 
 
-_ONE_LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+_ONE_LINE = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
 _OWNER = f"^$|{ids.pattern('usr', 'bot')}"
 
 Text = Annotated[str, if_null("")]

@@ -10,22 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import ids
+from chalicelib.api import words
+from chalicelib.api.words import Words
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
-
-Words = dict[str, Any]  # of JSON Schema
-
-
-@dataclass(frozen=True, eq=False)
-class Says:
-    """What is true of a value and nobody checks, since it is only shown."""
-
-    words: Words
-
-    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
-        return {**handler(core), **self.words}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +44,8 @@ class Before(Check):
     also: tuple[Any, ...] = ()
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
-        words = super().__get_pydantic_json_schema__(core, handler)
-        return _or(words, self.also) if handler.mode == "validation" else words
+        said = super().__get_pydantic_json_schema__(core, handler)
+        return words.either(said, self.also) if handler.mode == "validation" else said
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -124,7 +114,7 @@ class Unchanged:
         return core_schema.no_info_before_validator_function(omit, handler(source))
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
-        return _or(handler(core), self.values)
+        return words.either(handler(core), self.values)
 
 
 not_empty = Bounds({"min_length": 1})
@@ -188,26 +178,3 @@ def if_empty(value: Any) -> Before:
 def if_zero(value: Any) -> Before:
     """Null, "" and 0 mean unspecified, which means the value: some clients send every field they know."""
     return Before(lambda given: value if given in (None, "", 0) and given is not False else given, also=("", 0, None))
-
-
-def _or(words: Words, values: tuple[Any, ...]) -> Words:
-    """The words for what these say and for the values."""
-    type = words.get("type", [])
-    types = [type] if isinstance(type, str) else type
-    others = [value for value in values if value != {} or "object" not in types]
-    if types and "enum" not in words and others in ([], [None]):
-        return {**words, "type": [*types, "null"] if others and "null" not in types else type}
-    choices = words["anyOf"] if words.keys() == {"anyOf"} else [words]
-    return {"anyOf": [*choices, *(choice for choice in map(_only, others) if choice not in choices)]}
-
-
-def _only(value: Any) -> Words:
-    match value:
-        case None:
-            return {"type": "null"}
-        case {}:
-            return {"type": "object", "maxProperties": 0}
-        case str():
-            return {"type": "string", "enum": [value]}
-        case _:
-            return {"type": "integer", "enum": [value]}

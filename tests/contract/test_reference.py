@@ -1,11 +1,22 @@
-"""The reference for people, at every door: the one answer that is neither JSON nor only for callers."""
+"""The OpenAPI document and the reference made of it, at every door: for everyone, with the address of the door."""
 
+from dataclasses import replace
+
+from tests.conformity import DOCUMENT
 from tests.contract.answers import check_headers
 from tests.doors import Client
 
 
-def test_the_reference_is_open_to_everyone(client: Client) -> None:
-    answer = client.with_token("").send("GET", "/docs", Service_Version="")
+def test_the_document_is_there_without_a_token_and_a_version(client: Client) -> None:
+    nobody = replace(client, token="", headers={})
+    answer = nobody.get("/openapi.json")
+    assert (answer.status, answer.json["servers"]) == (200, [{"url": client.door.base_url}])
+    assert answer.json == {**DOCUMENT, "servers": answer.json["servers"]}
+    check_headers(answer, {"content-type": "application/json"})
+
+
+def test_the_reference_is_there_without_a_token_and_a_version(client: Client) -> None:
+    answer = replace(client, token="", headers={}).get("/docs")
     assert answer.status == 200
     assert answer.text.startswith("<!doctype html>")
     assert answer.text.endswith("</html>\n")

@@ -1,0 +1,43 @@
+"""Words of JSON Schema: what rules say of values, for the document that `make openapi` writes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+Words = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Says:
+    """What is true of a value and nobody checks, since it is only shown."""
+
+    words: Words
+
+    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
+        return {**handler(core), **self.words}
+
+
+def either(words: Words, values: tuple[Any, ...]) -> Words:
+    """The words for what these say, and for the values too."""
+    type = words.get("type", [])
+    types = [type] if isinstance(type, str) else type
+    others = [value for value in values if value != {} or "object" not in types]
+    if types and "enum" not in words and others in ([], [None]):
+        return {**words, "type": [*types, "null"] if others and "null" not in types else type}
+    choices = words["anyOf"] if words.keys() == {"anyOf"} else [words]
+    return {"anyOf": [*choices, *(choice for choice in map(_only, others) if choice not in choices)]}
+
+
+def _only(value: Any) -> Words:
+    match value:
+        case None:
+            return {"type": "null"}
+        case {}:
+            return {"type": "object", "maxProperties": 0}
+        case str():
+            return {"type": "string", "enum": [value]}
+        case _:
+            return {"type": "integer", "enum": [value]}

@@ -10,7 +10,10 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
-.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test check format requirements
+# Where the generated client is written.
+CLIENT ?= build/client
+
+.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test client check format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -45,6 +48,11 @@ lint-openapi: infra/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI d
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest -n auto
+
+client: .venv/dev ## Generate a Python client from the OpenAPI document into build/client, or into CLIENT.
+	@mkdir -p $(CLIENT)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json --config infra/openapi/client.yaml \
+		--meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
 
 check: .venv/dev ## Format and lint check, types, import rules.
 	$(BIN)/ruff format --check .

@@ -13,7 +13,7 @@ ARCH ?=
 # Where the generated client is written.
 CLIENT ?= build/client
 
-.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test client check format requirements
+.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test fuzz client check format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ lint-openapi: infra/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI d
 
 test: .venv/dev .venv-cloud/ready ## Run all tests.
 	$(BIN)/python -m pytest -n auto
+
+fuzz: .venv/dev .venv-cloud/ready ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
+	@$(BIN)/python -m tests.fuzz $(or $(SECONDS),300) $(SEED)
 
 client: .venv/dev ## Generate a Python client from the OpenAPI document into build/client, or into CLIENT.
 	@mkdir -p $(CLIENT)

@@ -13,8 +13,11 @@ ARCH ?=
 # What GET /docs sends: a build product, made of files that stand in the repository and one that npm's registry has.
 DOCS := chalicelib/docs.html
 
-.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test bench bench-profile check docs screenshot \
-	format requirements
+# Where the generated client is written.
+CLIENT ?= build/client
+
+.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test fuzz client bench bench-profile \
+	check docs screenshot format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -53,6 +56,14 @@ lint-openapi: infra/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI d
 
 test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests.
 	$(BIN)/python -m pytest -n auto
+
+fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
+	@$(BIN)/python -m tests.fuzz $(or $(SECONDS),300) $(SEED)
+
+client: .venv/dev ## Generate a Python client from the OpenAPI document into build/client, or into CLIENT.
+	@mkdir -p $(CLIENT)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json --config infra/openapi/client.yaml \
+		--meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
 
 bench: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null

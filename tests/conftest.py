@@ -69,7 +69,14 @@ def recorded_logs(store: None) -> Iterator[None]:
 
 
 # What shares what is slow to start, or a port that the README names, runs in one process.
-TOGETHER = {"cloud": "deployed", "contract": "deployed", "docs": "served", "http": "served", "ssh": "served"}
+TOGETHER = {
+    "cloud": "deployed",
+    "contract": "deployed",
+    "docs": "served",
+    "fuzz": "served",
+    "http": "served",
+    "ssh": "served",
+}
 
 
 class Scheduling(LoadScopeScheduling):

@@ -9,6 +9,7 @@ from chalicelib.storage.claims import Claim
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
 _PORT = "[1-9][0-9]{0,4}"
+_TO_65535 = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 
 
 def _in_range(hostport: str) -> str:
@@ -33,7 +34,7 @@ def claims(body: dict[str, Any], _call: Call) -> tuple[Claim, ...]:
 _Hostport = Annotated[
     str,
     form(f"{_HOST}:{_PORT}", "must be of the form host:port, for example app.example.com:443"),
-    Check(_in_range),
+    Check(_in_range, {"pattern": f"^{_HOST}:(?:{_TO_65535})$"}),
 ]
 _On443 = Annotated[
     str,

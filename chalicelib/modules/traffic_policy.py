@@ -42,7 +42,11 @@ def _policy(text: str) -> str:
 class TrafficPolicy(Enabled):
     """The traffic policy applied to the traffic of a TCP edge."""
 
-    value: Annotated[str, Check(_policy, {"contentMediaType": "application/json"}), max_bytes(128 * 1024)]
+    value: Annotated[
+        str,
+        max_bytes(128 * 1024),
+        Check(_policy, {"contentMediaType": "application/json", "format": "traffic-policy"}),
+    ]
     """A serialized JSON document, kept as it was sent: an object with arrays of rules, `inbound` and `outbound`.
 
     Each rule has `name` (string), `expressions` (strings) and `actions` (at least one object with a `type`, for

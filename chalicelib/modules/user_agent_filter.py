@@ -41,7 +41,7 @@ def _bounded(patterns: Any) -> Any:
     return patterns
 
 
-Pattern = Annotated[str, max_bytes(512), Check(_compiles)]
+Pattern = Annotated[str, max_bytes(512), Check(_compiles, {"format": "re2"})]
 Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(_bounded)]
 
 

@@ -29,7 +29,7 @@ def _bounded(rules: list[str]) -> list[str]:
     return rules
 
 
-Rule = Annotated[str, Check(acl.check, {"pattern": "^(?:\\*|bind:.+)$"})]
+Rule = Annotated[str, Check(acl.check, {"pattern": "^(?:\\*|bind:.+)$", "format": "acl-rule"})]
 Acl = Annotated[list[Rule], entries(0, 1000), Check(_bounded), if_null([])]
 
 
@@ -43,7 +43,7 @@ class Change(Described):
 
 
 class Create(Change):
-    public_key: Annotated[str, max_bytes(16 * 1024), Check(_public_key)]
+    public_key: Annotated[str, max_bytes(16 * 1024), Check(_public_key, {"format": "ssh-public-key"})]
     """Public key of the SSH key pair used to authenticate: PEM, or OpenSSH authorized_keys form. Kept verbatim.
 
     rsa of 2048 bits or more, ecdsa, ed25519, and their security-key forms. A key is unique in the whole service.

@@ -83,7 +83,7 @@ class CriticalOptions(Shape):
     force_command: Annotated[str, Check(_command, {"pattern": "\\S"}), max_bytes(16 * 1024)] = ""
     """The only command that the holder may run, whatever they ask for."""
 
-    source_address: Annotated[str, Check(_networks, {"minLength": 1}), max_bytes(4096)] = ""
+    source_address: Annotated[str, max_bytes(4096), Check(_networks, {"minLength": 1, "format": "networks"})] = ""
     """Comma-separated addresses and CIDR networks that the holder may sign in from."""
 
 
@@ -93,7 +93,9 @@ class Create(Described):
     ssh_certificate_authority_id: Annotated[str, id_of("sshca")]
     """The SSH certificate authority that signs it."""
 
-    public_key: Annotated[crypto.keys.AuthorizedKey, Read(_public_key, {"maxLength": _MAX_KEY_BYTES})]
+    public_key: Annotated[
+        crypto.keys.AuthorizedKey, Read(_public_key, {"maxLength": _MAX_KEY_BYTES, "format": "authorized-key"})
+    ]
     """Public key in OpenSSH Authorized Keys format that the certificate signs."""
 
     principals: Annotated[list[Name], entries(0, 256), if_null([])] = []

@@ -34,10 +34,12 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 
 class Create(Described):
-    certificate_pem: Annotated[crypto.chains.Chain, Read(_chain)]
+    certificate_pem: Annotated[crypto.chains.Chain, Read(_chain, {"format": "certificate-chain"})]
     """Chain of PEM-encoded certificates, leaf first."""
 
-    private_key_pem: Annotated[crypto.keys.PrivateKey, Read(_private_key), Beside(_is_of_the_leaf)]
+    private_key_pem: Annotated[
+        crypto.keys.PrivateKey, Read(_private_key, {"format": "private-key"}), Beside(_is_of_the_leaf)
+    ]
     """Private key of the leaf, PEM; not part of any response."""
 
 

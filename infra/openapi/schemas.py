@@ -89,8 +89,8 @@ def _renamed(words: Any, names: Mapping[str, str]) -> Any:
 
 
 def _may_be(value: Any, words: Words) -> bool:
-    """Whether a client could send a default: some only say what absence means."""
-    return "$ref" in str(words) or jsonschema_rs.is_valid(words, value)
+    """Whether a client could send a default: some only say what absence means. Generators of clients drop objects."""
+    return not isinstance(value, dict) and ("$ref" in str(words) or jsonschema_rs.is_valid(words, value))
 
 
 def _texts(shape: type) -> dict[str, str]:

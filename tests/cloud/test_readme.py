@@ -65,6 +65,8 @@ def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) ->
     assert '"metadata": "A demonstration"' in done.stdout
     assert "is online until Ctrl-C" in (served.local / "demo.log").read_text()
     assert '"error_code":"unauthenticated"' in done.stdout
+    assert "True\n400 must be at least 100\n" in done.stdout
+    assert "BotUser(id='bot_" in done.stdout
 
 
 def test_the_blocks_that_serve_are_still_in_the_readme() -> None:

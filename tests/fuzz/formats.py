@@ -1,0 +1,45 @@
+"""Values of the document's own formats, for Schemathesis to draw from: JSON Schema has no words for what they are."""
+
+import base64
+import json
+
+import schemathesis
+from hypothesis import strategies
+from hypothesis.strategies import SearchStrategy
+
+from tests import openssl
+from tests.samples import CA
+
+_ED25519 = b"\0\0\0\x0bssh-ed25519\0\0\0 "
+_POLICIES = (
+    {},
+    {"inbound": []},
+    {"inbound": [{"name": "no", "expressions": ["true"], "actions": [{"type": "deny"}]}], "outbound": []},
+    {"outbound": [{"actions": [{"type": "log", "config": {"metadata": {"a": 1}}}]}]},
+)
+_RULES = ("*", "bind:example.com", "bind:*.example.com", "bind:h.example:22", "bind:[::1]:22", "bind:a=b", "bind:*=*")
+_PATTERNS = ("", "(?i)bot", "^curl/[0-9.]+$", "\\pL+", "[^ -~]", "(a|b)*c{2,3}")
+_NETWORKS = ("10.0.0.0/8", "192.0.2.1", "2001:db8::/32,::1", "0.0.0.0/0,10.1.2.3")
+
+
+def register() -> None:
+    """Tell Schemathesis of all of them but utf8-<n>, which is a matter of length: hooks.py sees to it."""
+    leaf, authority = openssl.issue(), openssl.issue("/CN=ca", extensions=CA)
+    for name, values in {
+        "acl-rule": strategies.sampled_from(_RULES),
+        "authorized-key": _keys(),
+        "ca-certificate": strategies.just(authority.certificate),
+        "certificate-chain": strategies.just(leaf.certificate),
+        "networks": strategies.sampled_from(_NETWORKS),
+        "private-key": strategies.just(leaf.key),
+        "re2": strategies.sampled_from(_PATTERNS),
+        "ssh-public-key": _keys(),
+        "traffic-policy": strategies.sampled_from(_POLICIES).map(json.dumps),
+    }.items():
+        schemathesis.openapi.format(name, values)
+
+
+def _keys() -> SearchStrategy[str]:
+    """Fresh public keys: a credential's is unique in the service. Any 32 bytes are one, whoever has its other half."""
+    points = strategies.binary(min_size=32, max_size=32)
+    return points.map(lambda point: f"ssh-ed25519 {base64.b64encode(_ED25519 + point).decode()}")

@@ -1,0 +1,30 @@
+"""The document is believed: what it allows is accepted, what it forbids refused, and every answer is as it says.
+
+In a bounded time and the same on every run; `make fuzz` tries every limit of every operation, and more by chance.
+"""
+
+from tests.conftest import Served
+from tests.fuzz import runs
+
+SAME = ("--generation-deterministic", "--no-shrink")
+
+# One operation of each method has all its limits, headers and methods tried: every other is read by the same code.
+WIDEST = (
+    "list_https_edge_routes",
+    "create_http_response_backend",
+    "get_https_edge_route",
+    "update_https_edge_route",
+    "replace_https_edge_tls_termination",
+    "delete_https_edge_route_oauth",
+)
+
+
+def test_every_operation_does_what_the_document_says(served: Served) -> None:
+    done = runs.run(served, *SAME, "--phases", "examples,fuzzing,stateful", "--max-examples", "3", capture=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_limit_of_an_operation_is_where_the_document_says(served: Served) -> None:
+    names = [word for name in WIDEST for word in ("--include-operation-id", name)]
+    done = runs.run(served, *SAME, "--phases", "coverage", *names, capture=True)
+    assert done.returncode == 0, done.stdout + done.stderr

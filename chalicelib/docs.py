@@ -3,6 +3,7 @@
 It is open to everyone, as the document that it shows.
 """
 
+from functools import cache
 from pathlib import Path
 
 from chalicelib.api.endpoints import Call, Endpoint
@@ -25,10 +26,15 @@ _HEADERS = {
 }
 
 
+@cache
+def _page() -> Text:
+    return Text(_PAGE.read_text(encoding="utf-8"), _HEADERS)
+
+
 def show(_call: Call) -> Text:
     """The page. Raises NotFound where the build made none."""
     try:
-        return Text(_PAGE.read_text(), _HEADERS)
+        return _page()
     except FileNotFoundError:
         raise NotFound("This server was built without its reference: 'make docs' makes it.") from None
 

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from chalicelib.api import caller
 from chalicelib.api.endpoints import Call, Endpoint
 from chalicelib.api.fields import Shape
 
@@ -22,12 +23,13 @@ class OpenAPI(Shape):
 
 @cache
 def _document() -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(DOCUMENT.read_text())
+    document: dict[str, Any] = json.loads(DOCUMENT.read_text(encoding="utf-8"))
+    document["components"]["parameters"]["Version"]["name"] = caller.version_headers()[0]
     return document
 
 
 def show(call: Call) -> dict[str, Any]:
-    """The document, with the address that it was asked for at."""
+    """The document, with the address that it was asked for at and the version header of this deployment."""
     return {**_document(), "servers": [{"url": call.base_url}]}
 
 

@@ -57,10 +57,10 @@ Redoc.init(
 def main() -> None:
     """Make the page; one sentence and exit status 1 when it cannot be done."""
     try:
-        archive = _viewer(json.loads(_VIEWER.read_text()))
+        archive = _viewer(json.loads(_VIEWER.read_text(encoding="utf-8")))
     except Trouble as trouble:
         sys.exit(str(trouble))
-    PAGE.write_text(page(archive, json.loads(_DOCUMENT.read_text())))
+    PAGE.write_text(page(archive, json.loads(_DOCUMENT.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
 def page(archive: bytes, document: dict[str, Any]) -> str:
@@ -89,7 +89,7 @@ def _viewer(wanted: dict[str, str]) -> bytes:
     if _KEPT.exists() and _integrity(_KEPT.read_bytes()) == wanted["integrity"]:
         return _KEPT.read_bytes()
     name, version = wanted["package"], wanted["version"]
-    registry = os.environ.get("NPM_CONFIG_REGISTRY", _REGISTRY).rstrip("/")
+    registry = (os.environ.get("NPM_CONFIG_REGISTRY") or _REGISTRY).rstrip("/")
     archive = _fetch(f"{registry}/{name}/-/{name}-{version}.tgz")
     if _integrity(archive) != wanted["integrity"]:
         raise Trouble(f"{name} {version} as {registry} has it is not what infra/viewer.json names: its digest differs.")
@@ -102,7 +102,7 @@ def _fetch(url: str) -> bytes:
     try:
         with urlopen(url, timeout=30) as answer:
             content: bytes = answer.read()
-    except (HTTPException, OSError) as error:
+    except (HTTPException, OSError, ValueError) as error:
         raise Trouble(f"{url} cannot be fetched ({error}): the reference's viewer comes from there.") from None
     return content
 

@@ -95,7 +95,7 @@ def _key() -> str:
 
 def _lets_in(token: str) -> bool:
     try:
-        caller.authenticate({"Authorization": f"Bearer {token}", terminal.version_header(): caller.VERSIONS[0]})
+        caller.authenticate({"Authorization": f"Bearer {token}", caller.version_headers()[0]: caller.VERSIONS[0]})
     except Refusal:
         return False
     return True

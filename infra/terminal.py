@@ -17,11 +17,6 @@ def port(name: str, default: int) -> int:
     return int(text)
 
 
-def version_header() -> str:
-    """The first of the names under which clients may send the version."""
-    return (os.environ.get("VERSION_HEADERS") or "Service-Version").split(",")[0].strip()
-
-
 def welcome(base_url: str, token: str, file: Path) -> str:
     """How to begin."""
     return f"""
@@ -30,7 +25,7 @@ def welcome(base_url: str, token: str, file: Path) -> str:
 
   Both are in {os.path.relpath(file)}; try:
 
-  curl -H 'Authorization: Bearer {token}' -H '{version_header()}: {caller.VERSIONS[0]}' {base_url}/api_keys
+  curl -H 'Authorization: Bearer {token}' -H '{caller.version_headers()[0]}: {caller.VERSIONS[0]}' {base_url}/api_keys
 """
 
 

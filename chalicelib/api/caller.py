@@ -112,8 +112,13 @@ def _facts(token: str) -> dict[str, Any]:
     return facts
 
 
+def version_headers() -> list[str]:
+    """The names under which clients may send the version, the one to tell them first."""
+    return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
+
+
 def _version(lowered: Mapping[str, str]) -> str:
-    names = [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
+    names = version_headers()
     version = next((lowered[name.lower()] for name in names if name.lower() in lowered), "").strip()
     if version not in VERSIONS:
         raise UnsupportedVersion(f"Send the header '{names[0]}' with a supported version: {' or '.join(VERSIONS)}.")

@@ -49,7 +49,7 @@ def base_url(event: Mapping[str, Any]) -> str:
     if configured := os.environ.get("BASE_URL"):
         return configured.rstrip("/")
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
-    scheme = headers.get("x-forwarded-proto", "http").partition(",")[0].strip()
+    scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     return f"{scheme}://{headers.get('host', 'localhost')}{_stage_path(event)}"
 
 

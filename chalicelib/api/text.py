@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from chalice.app import Request, Response
 
@@ -14,10 +15,13 @@ class Text:
     content: str
     headers: Mapping[str, str]
 
+    @cached_property
+    def etag(self) -> str:
+        return f'"{hashlib.sha256(self.content.encode()).hexdigest()[:32]}"'
+
     def answer(self, request: Request) -> Response:
         """The text, or a 304 to whoever has it already."""
-        etag = f'"{hashlib.sha256(self.content.encode()).hexdigest()[:32]}"'
-        headers: dict[str, str | list[str]] = {**self.headers, "ETag": etag}
-        if etag in request.headers.get("if-none-match", ""):
+        headers: dict[str, str | list[str]] = {**self.headers, "ETag": self.etag}
+        if self.etag in request.headers.get("if-none-match", ""):
             return Response(None, headers, status_code=304)
         return Response(self.content, headers)

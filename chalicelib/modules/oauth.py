@@ -54,7 +54,7 @@ class OAuthProvider(Shape):
     """OAuth app client secret; only together with client_id."""
 
     scopes: Annotated[list[Name], entries(0, 100), if_null([]), Beside(_only_with_an_app)] = []
-    """OAuthProvider-specific OAuth scopes. Both client_id and client_secret are needed to set them."""
+    """Provider-specific OAuth scopes. Both client_id and client_secret are needed to set them."""
 
     email_addresses: Annotated[list[Email], entries(0, 1000), if_null([])] = []
     """Email addresses of authenticated users allowed access."""

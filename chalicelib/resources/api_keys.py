@@ -3,7 +3,7 @@
 from chalicelib.api import caller as callers
 from chalicelib.api import references
 from chalicelib.api.caller import Caller
-from chalicelib.api.errors import Forbidden, UnknownReference
+from chalicelib.api.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.api.fields import Described, OwnerId, Shown
 from chalicelib.api.resource import EditableResource, New
 
@@ -43,5 +43,5 @@ API_KEYS = EditableResource(
     shows=APIKey,
     make=make,
     points=references.owner,
-    refuses={"POST": (Forbidden, UnknownReference)},
+    refuses={"POST": (Forbidden, UnknownReference, Conflict)},
 )

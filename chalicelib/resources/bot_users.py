@@ -9,7 +9,7 @@ from chalicelib.api.endpoints import Call
 from chalicelib.api.errors import Conflict, Forbidden
 from chalicelib.api.fields import Described, Name, Shown
 from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import if_null, unless_nothing
+from chalicelib.api.rules import Unchanged, if_null
 from chalicelib.storage import table
 from chalicelib.storage.claims import Claim
 from chalicelib.storage.items import Item
@@ -24,8 +24,8 @@ class Create(Described):
 
 
 class Change(Create):
-    name: Annotated[Name, unless_nothing] = ""
-    active: Annotated[bool, unless_nothing] = True
+    name: Annotated[Name, Unchanged((None,))] = ""
+    active: Annotated[bool, Unchanged((None,))] = True
 
 
 class BotUser(Create, Shown):

@@ -7,4 +7,4 @@ from infra.openapi import document
 OFFERS: tuple[Offer, ...] = (*resources.ALL, *edges.ALL, *modules.ALL, reference.REFERENCE)
 
 if __name__ == "__main__":
-    reference.DOCUMENT.write_text(document.text(OFFERS))
+    reference.DOCUMENT.write_text(document.text(OFFERS), encoding="utf-8")

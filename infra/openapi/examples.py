@@ -17,7 +17,7 @@ Body = dict[str, Any]
 @cache
 def read() -> dict[str, dict[str, Body]]:
     """By noun: the bodies that `create` and `update` or `replace` one, what is `shown` of it, and what only `once`."""
-    found: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text())
+    found: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return found
 
 

@@ -67,7 +67,8 @@ def of_a_change(words: Words, id: Words) -> Words:
         field: {word: value for word, value in property.items() if word != "default"}
         for field, property in words["properties"].items()
     }
-    return {**words, "properties": {"id": id, **properties}}
+    told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
+    return {**told, "properties": {"id": id, **properties}}
 
 
 def with_id(words: Words, id: Words) -> Words:

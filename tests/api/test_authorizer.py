@@ -152,3 +152,8 @@ def test_each_place_in_a_path_has_one_variable_name() -> None:
 def test_a_refusal_behind_the_gateway_is_whole(admin: Client) -> None:
     answer = gateway.answer(gateway.event("GET", "/nope", headers(admin)))
     assert_refused(answer, 404, "no_such_route", "No such path. The paths of this API stand in its reference.")
+
+
+def test_a_scheme_that_is_none_of_http_leads_nowhere_else(admin: Client) -> None:
+    sent = {**headers(admin), "Host": "api.example", "X-Forwarded-Proto": "javascript"}
+    assert gateway.answer(gateway.event("GET", "/api_keys", sent)).json["uri"] == "http://api.example/api_keys"

@@ -109,6 +109,11 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         yield run
 
 
+def test_its_document_names_the_version_header_of_its_own(first: Run) -> None:
+    document = first.client().get("/openapi.json").json
+    assert document["components"]["parameters"]["Version"]["name"] == "Vendor-Version"
+
+
 def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
     assert (
         first.log.read_text().split("{")[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chalicelib.api.endpoints import Call, Endpoint
 from chalicelib.api.errors import NotFound
-from chalicelib.api.text import Text
+from chalicelib.api.page import Page
 
 _PAGE = Path(__file__).with_name("docs.html")
 
@@ -27,11 +27,11 @@ _HEADERS = {
 
 
 @cache
-def _page() -> Text:
-    return Text(_PAGE.read_text(encoding="utf-8"), _HEADERS)
+def _page() -> Page:
+    return Page(_PAGE.read_text(encoding="utf-8"), _HEADERS)
 
 
-def show(_call: Call) -> Text:
+def show(_call: Call) -> Page:
     """The page. Raises NotFound where the build made none."""
     try:
         return _page()

@@ -14,8 +14,8 @@ from chalicelib.api.caller import NOBODY, Caller
 from chalicelib.api.errors import InvalidRequest, Refusal
 from chalicelib.api.fields import Shape
 from chalicelib.api.middleware import ANY_METHOD, ANY_PATH, Raised
+from chalicelib.api.page import Page
 from chalicelib.api.query import Parameters
-from chalicelib.api.text import Text
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ AUTHORIZER = GatewayAuthorizer()
 
 
 class Endpoint(NamedTuple):
-    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body, a Text is sent.
+    """What answers a method on a path: the view's value becomes the JSON body, None becomes no body, a Page is sent.
 
     Without a shape for it, a body that is sent is not looked at. `shows` is the shape of what the view returns,
     `refuses` are the refusals of its own, beside those of every endpoint like it. With None for its authorizer it is
@@ -71,7 +71,7 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     status: int
-    view: Callable[[Call], dict[str, Any] | Text | None]
+    view: Callable[[Call], dict[str, Any] | Page | None]
     body: type[Shape] | None = None
     query: Parameters = {}
     shows: type[Shape] | None = None
@@ -109,7 +109,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
             answer = endpoint.view(_call(request, endpoint, path))
         except Exception as error:
             raise Raised from error
-        if isinstance(answer, Text):
+        if isinstance(answer, Page):
             return answer.answer(request)
         return Response(answer, headers={"Content-Type": "application/json"}, status_code=endpoint.status)
 

@@ -1,4 +1,4 @@
-"""An answer that is not JSON: a text as it is, sent again only when it has changed."""
+"""An answer that is not JSON: a page as it is, sent again only when it has changed."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from chalice.app import Request, Response
 
 
 @dataclass(frozen=True)
-class Text:
-    """The text, and the headers that go with it."""
+class Page:
+    """A text, and the headers that go with it."""
 
     content: str
     headers: Mapping[str, str]

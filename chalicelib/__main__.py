@@ -7,9 +7,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib import docs, edges, modules, operations, reference, resources
+from chalicelib import offers, operations
 from chalicelib.api import accounts
-from chalicelib.api.endpoints import Offer
 from chalicelib.operations import Refused
 from chalicelib.resources import tunnels
 from chalicelib.storage.aws import AwsError
@@ -101,8 +100,7 @@ def _demo(asked: Namespace) -> None:
 
 
 def _routes(asked: Namespace) -> None:
-    offers: list[Offer] = [*resources.ALL, *edges.ALL, *modules.ALL, reference.REFERENCE, docs.DOCS]
-    for offer in offers:
+    for offer in offers.ALL:
         for endpoint in offer.endpoints():
             print(f"{endpoint.method:6} {endpoint.path}")
 

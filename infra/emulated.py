@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from chalicelib import operations
@@ -74,9 +75,11 @@ def stop() -> None:
 
 def _end(pid: str) -> None:
     """End the process, if it is the cloud of this checkout: the number may be another one's by now."""
+    if _is_cloud(pid):
+        with suppress(ProcessLookupError):  # when it has ended since
+            os.kill(int(pid), signal.SIGTERM)
     deadline = time.monotonic() + 30
     while _is_cloud(pid):
-        os.kill(int(pid), signal.SIGTERM)
         if time.monotonic() > deadline:
             raise Trouble(f"The cloud, process {pid}, does not end.")
         time.sleep(0.1)

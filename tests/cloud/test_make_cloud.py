@@ -19,9 +19,8 @@ def environment(folder: Path, port: int) -> dict[str, str]:
     return {**os.environ, "DEPLOYED_DIR": str(folder), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
 
 
-def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "infra.emulated", action]
-    return subprocess.Popen(command, cwd=ROOT, env=dict(settings), text=True, stderr=subprocess.PIPE)
+def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "infra.emulated", action], cwd=ROOT, env=dict(settings))
 
 
 def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:
@@ -38,6 +37,18 @@ def test_a_cloud_that_is_gone_already_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "started").write_text("PID=999999999\n")
     for _ in range(2):
         assert emulated("stop", environment(tmp_path, free_port())).wait(timeout=20) == 0
+
+
+def test_a_cloud_that_ends_just_before_it_is_told_to_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "started").write_text("PID=999999999\n")
+    ps = tmp_path / "bin" / "ps"  # says once that it goes on, which is not so any more
+    ps.parent.mkdir()
+    ps.write_text(f'#!/bin/sh\necho "S {cloud.MINISTACK}"\nrm "$0"\n')
+    ps.chmod(0o700)
+    settings = environment(tmp_path, free_port())
+    stopping = emulated("stop", {**settings, "PATH": f"{ps.parent}:{settings['PATH']}"})
+    assert stopping.wait(timeout=20) == 0
+    assert not ps.exists()
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

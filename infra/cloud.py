@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from localstack_client.config import get_service_endpoint
 
@@ -95,6 +95,7 @@ class Cloud:
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
             "TMPDIR": str(self._state),
+            **_past_proxies(),
             **self._settings,
         }
 
@@ -113,7 +114,7 @@ class Cloud:
 def answers(url: str) -> bool:
     """Whether a MiniStack is there."""
     try:
-        with urlopen(f"{url}/_ministack/health", timeout=1):
+        with build_opener(ProxyHandler({})).open(f"{url}/_ministack/health", timeout=1):
             return True
     except (URLError, OSError):
         return False
@@ -140,8 +141,16 @@ def _check_state(state: Path) -> None:
 def settings(url: str) -> dict[str, str]:
     """The environment in which boto3 speaks to an emulated cloud."""
     return {
+        **_past_proxies(),
         "AWS_ENDPOINT_URL": url,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
     }
+
+
+def _past_proxies() -> dict[str, str]:
+    """The environment in which a proxy that it names is not asked for what is on this machine."""
+    others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or HOST
+    past = ",".join(dict.fromkeys([*others.split(","), HOST, "localhost"]))
+    return {"no_proxy": past, "NO_PROXY": past}

@@ -176,6 +176,17 @@ def test_without_any_of_these_headers_the_first_one_is_asked_for(first: Run) -> 
     assert answer.json["msg"] == "Send the header 'Vendor-Version' with a supported version: 2 or 0."
 
 
+def test_a_proxy_is_not_asked_for_what_is_on_this_machine(tmp_path: Path) -> None:
+    proxy = {"http_proxy": f"http://127.0.0.1:{free_port()}", "no_proxy": "intranet.example.com"}  # it is not there
+    with make_run({**settings(tmp_path / "local"), **proxy, "NO_PROXY": ""}) as run:
+        assert run.client().get("/api_keys").status == 200
+        command = f". {run.local}/cloud.env && {sys.executable} -m chalicelib accounts list && echo $no_proxy"
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=ROOT, env={**os.environ, **proxy}, capture_output=True, text=True
+        )
+    assert done.stdout.endswith(" admin (admin)\nintranet.example.com,127.0.0.1,localhost\n"), done
+
+
 def test_plain_chalice_local_works_on_the_embedded_cloud(served: Served, tmp_path: Path) -> None:
     script = '. "$LOCAL_DIR/cloud.env" && exec "$CHALICE" local --no-autoreload --port "$PORT" --stage local'
     chosen = {**settings(tmp_path / "local"), "CHALICE": str(Path(sys.executable).with_name("chalice"))}

@@ -91,8 +91,8 @@ def _issue(asked: Namespace) -> None:
 def _demo(asked: Namespace) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     id = operations.open_demo_tunnel(asked.account)
-    print(f"tunnel {id} is online until Ctrl-C", flush=True)
     try:
+        print(f"tunnel {id} is online until Ctrl-C", flush=True)
         while tunnels.renew_lease(asked.account, id, lease=operations.DEMO_LEASE):
             time.sleep(operations.DEMO_LEASE / 3)
     except KeyboardInterrupt:

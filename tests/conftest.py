@@ -2,17 +2,22 @@
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import boto3
 import httpx
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from moto import mock_aws
 from moto.backends import get_backend
 from xdist.scheduler import LoadScopeScheduling
@@ -28,8 +33,18 @@ ROOT = Path(__file__).parent.parent
 os.environ.update(  # before anything makes a client
     AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION="us-east-1"
 )
-for name in ("AWS_ENDPOINT_URL", "LOCALSTACK_HOST", "BASE_URL", "VERSION_HEADERS", "AWS_PROFILE"):
+SETTINGS = ("BASE_URL", "KEY_ID", "LOG_LEVEL", "STRICT_REFERENCES", "TABLE_NAME", "VERSION_HEADERS")
+for name in (*SETTINGS, "AWS_ENDPOINT_URL", "AWS_PROFILE", "LOCALSTACK_HOST"):
     os.environ.pop(name, None)
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"  # all that the tests serve themselves
+
+for ending in (signal.SIGINT, signal.SIGHUP):  # nohup and a shell's & have them ignored, here and in what is started
+    if signal.getsignal(ending) is signal.SIG_IGN:
+        signal.signal(ending, signal.SIG_DFL)
+
+# How long an example takes says more of the machine than of the code.
+hypothesis_settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -125,9 +140,13 @@ def member(door: InProcess, admin: Client) -> Client:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody else is given before it is used: not by the system, not by another process of these tests."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    while True:
+        port = SystemRandom().randrange(20_000 + worker, 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass(frozen=True)

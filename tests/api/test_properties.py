@@ -18,7 +18,6 @@ from tests.samples import EDITABLE_KINDS, KINDS, Collection, each_editable_kind
 FEW = settings(
     max_examples=20,
     derandomize=True,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],  # a failing example tells enough without being made smaller
     suppress_health_check=[*HealthCheck],
 )

@@ -56,6 +56,7 @@ def test_interrupted_it_leaves_no_cloud(deployed: Served, tmp_path: Path, ending
     port = free_port()
     starting = emulated("start", environment(tmp_path, port))
     while not cloud.answers(f"http://127.0.0.1:{port}"):
+        assert starting.poll() is None
         time.sleep(0.02)
     starting.send_signal(ending)
     assert starting.wait(timeout=30) == 1

@@ -2,10 +2,12 @@
 
 import os
 import re
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
-from tests.conftest import ROOT, Served
+from tests.conftest import ROOT, Served, free_port
 
 # The first two serve until Ctrl-C: test_make_run.py runs them. The others are run for the tests in cloud/.
 SERVING = [
@@ -25,15 +27,18 @@ def blocks(heading: str = "") -> list[str]:
 
 
 def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "AWS_DEFAULT_REGION")}
-    return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    """Run it, with a port of its own; if it fails half-way, what it started is ended."""
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "AWS_DEFAULT_REGION") if name in os.environ}
+    scratch = folder.with_name(f"{folder.name}-scratch")
+    scratch.mkdir()
+    command = ["bash", "-euo", "pipefail", "-c", script.replace("2222", str(free_port()))]
+    environment["TMPDIR"] = str(scratch)
+    try:
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
+    finally:
+        for left in scratch.glob("*/sshd.pid"):
+            with suppress(ProcessLookupError):
+                os.kill(int(left.read_text()), signal.SIGTERM)
 
 
 def project(folder: Path, served: Served) -> Path:

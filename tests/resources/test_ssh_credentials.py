@@ -134,7 +134,7 @@ rules = st.one_of(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rules=st.lists(rules, max_size=4))
 def test_accepted_rules_come_back_as_they_were_and_others_leave_all_as_it_was(admin: Client, rules: list[str]) -> None:
     key = public_key()

@@ -12,7 +12,7 @@ from tests.doors import Answer, Client
 
 PATH = "/tls_certificates"
 RICH = {"extensions": ("subjectAltName=DNS:a.example,IP:192.0.2.1,email:a@a.example", "keyUsage=digitalSignature")}
-FREELY = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FREELY = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def assert_taken_or_refused(answer: Answer) -> None:

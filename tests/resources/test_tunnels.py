@@ -98,7 +98,7 @@ def test_a_tunnel_is_gone_from_list_and_get_as_soon_as_its_lease_ran_out(admin: 
 
 
 def test_a_renewed_lease_keeps_a_tunnel_online(admin: Client) -> None:
-    short, renewed = (open_tunnel(admin.account, agent_tunnel(), lease=1) for _ in range(2))
+    short, renewed = (open_tunnel(admin.account, agent_tunnel(), lease=2) for _ in range(2))
     assert renew_lease(admin.account, renewed, lease=60) is True
     while admin.get(f"/tunnels/{short}").status == 200:
         threading.Event().wait(0.05)

@@ -13,7 +13,6 @@ from tests.contract import differences
 from tests.contract.cases import Case
 from tests.contract.wire import Tidy, Wire
 from tests.doors import Answer, Client, InProcess
-from tests.http.conftest import new_account
 
 EMULATED = "/_user_request_"  # in the address of every API behind an emulated gateway
 
@@ -45,7 +44,7 @@ def _deployed(request: pytest.FixtureRequest) -> Entrance:
 def _served(name: str, api: Served) -> Entrance:
     @cache
     def other() -> str:
-        return new_account(api).token
+        return api.newcomer().token
 
     return Entrance(name, lambda: _over_http(api.base_url, api.token), lambda: _over_http(api.base_url, other()))
 

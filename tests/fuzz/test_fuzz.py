@@ -20,11 +20,13 @@ WIDEST = (
 
 
 def test_every_operation_does_what_the_document_says(served: Served) -> None:
-    done = runs.run(served, *SAME, "--phases", "examples,fuzzing,stateful", "--max-examples", "3", capture=True)
+    done = runs.run(
+        served.newcomer(), *SAME, "--phases", "examples,fuzzing,stateful", "--max-examples", "3", capture=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_limit_of_an_operation_is_where_the_document_says(served: Served) -> None:
     names = [word for name in WIDEST for word in ("--include-operation-id", name)]
-    done = runs.run(served, *SAME, "--phases", "coverage", *names, capture=True)
+    done = runs.run(served.newcomer(), *SAME, "--phases", "coverage", *names, capture=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,7 +12,6 @@ import pytest
 
 from tests.conftest import Served
 from tests.doors import Answer, Client, Http, refusal
-from tests.http.conftest import new_account
 
 CLIENTS = 16
 REQUESTS = 4000
@@ -115,7 +114,7 @@ class Crowd:
 
 @pytest.fixture(scope="module")
 def crowd(served: Served) -> Crowd:
-    host = new_account(served)
+    host = served.newcomer().client()
     first_key = host.get("/api_keys").json["keys"][0]
     authority = host.create("/ssh_certificate_authorities", {"description": "signs for everyone"})
     clients = [replace(host, door=Http(served.base_url)) for _ in range(CLIENTS)]

@@ -11,7 +11,6 @@ import pytest
 
 from chalicelib import ids
 from tests.conftest import ROOT, Served
-from tests.http.conftest import new_account
 from tests.openapi.test_document import OPERATIONS
 
 PACKAGE = "tunnel_edge_client"
@@ -31,7 +30,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def client(generated: Path, served: Served) -> Any:
     """The generated client, with the key of a fresh account."""
-    caller = new_account(served)
+    caller = served.newcomer().client()
     return import_module(PACKAGE).AuthenticatedClient(caller.door.base_url, caller.token)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.conftest import Served
 from tests.doors import Client
-from tests.http.conftest import new_account
 
 PATH = "/ssh_certificate_authorities"
 ITEMS = "ssh_certificate_authorities"
@@ -19,7 +18,7 @@ COUNT = 300
 @pytest.fixture(scope="module")
 def shelf(served: Served) -> tuple[Client, list[Any]]:
     """An account with 300 resources that nobody changes, the newest first."""
-    client = new_account(served)
+    client = served.newcomer().client()
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda number: client.create(PATH, {"metadata": str(number)}), range(COUNT)))
     return client, sorted(made, key=lambda entry: str(entry["id"]), reverse=True)
@@ -74,7 +73,7 @@ def test_a_walk_meets_what_stays_once_while_others_come_and_go(shelf: tuple[Clie
 
 
 def test_a_walk_goes_on_where_the_entry_it_stopped_at_is_deleted(served: Served) -> None:
-    newcomer = new_account(served)
+    newcomer = served.newcomer().client()
     made = [newcomer.create(PATH, {})["id"] for _ in range(12)]
     seen = []
     uri = f"{PATH}?limit=2"

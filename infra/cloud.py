@@ -5,7 +5,6 @@ Its state is saved when it is stopped gracefully, in files that hold key materia
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -14,6 +13,8 @@ from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
 from localstack_client.config import get_service_endpoint
+
+from infra import endings
 
 ROOT = Path(__file__).parent.parent
 MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
@@ -62,7 +63,7 @@ class Cloud:
         check_port(self._port, setting="CLOUD_PORT")
         _check_state(self._state)
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(self.log, "wb") as log:
+        with open(self.log, "wb") as log, endings.put_off():
             self._process = subprocess.Popen(
                 [MINISTACK],
                 env=self._environment(),
@@ -79,9 +80,14 @@ class Cloud:
 
     def stop(self) -> None:
         """Let it save its state and end."""
-        if self._process and self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+        if self._process:
+            with endings.put_off():
+                self._process.terminate()
             self._process.wait()
+
+    def _has_ended(self) -> bool:
+        with endings.put_off():
+            return self._process is not None and self._process.poll() is not None
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -102,7 +108,7 @@ class Cloud:
     def _await_answer(self) -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            if self._process and self._process.poll() is not None:
+            if self._has_ended():
                 break
             if answers(self.url):
                 return

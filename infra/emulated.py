@@ -14,7 +14,7 @@ from pathlib import Path
 
 from chalicelib import operations
 from chalicelib.storage.aws import AwsError
-from infra import cloud, deploy, stacks, terminal
+from infra import cloud, deploy, endings, stacks, terminal
 from infra.cloud import MINISTACK, ROOT, Cloud, Trouble
 
 NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
@@ -26,8 +26,7 @@ STATE = DEPLOYED / "cloud"
 def main(action: str) -> None:
     """Check, start or stop; one sentence and exit status 1 when something stands in the way."""
     os.umask(0o077)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)
+    endings.interrupt()
     try:
         {"check": check, "start": start, "stop": stop}[action]()
     except Trouble as trouble:

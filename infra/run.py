@@ -1,7 +1,6 @@
 """`make run`: the embedded cloud, the stacks, a first account, and the API on http://127.0.0.1:8000 until Ctrl-C."""
 
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -11,20 +10,17 @@ from chalicelib import operations
 from chalicelib.api import accounts, caller
 from chalicelib.api.errors import Refusal
 from chalicelib.storage.aws import AwsError
-from infra import cloud, local_server, stacks, terminal
+from infra import cloud, endings, local_server, stacks, terminal
 from infra.cloud import HOST, ROOT, Cloud, Trouble
 
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
     """Serve until Ctrl-C or the terminal's end; one sentence and exit status 1 when something stands in the way."""
-    for ending in ENDINGS:
-        if signal.getsignal(ending) is not signal.SIG_IGN:  # as nohup wants it
-            signal.signal(ending, _end)
+    endings.interrupt()
     os.umask(0o077)
     embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
     try:
@@ -57,12 +53,6 @@ def _deploy(embedded: Cloud) -> None:
     if embedded.is_started:
         settings = {**cloud.settings(embedded.url), "TABLE_NAME": name, "KEY_ID": key}
         terminal.write_exports(CLOUD_ENV_FILE, settings)
-
-
-def _end(*_: object) -> None:
-    for ending in ENDINGS:
-        signal.signal(ending, signal.SIG_IGN)  # a second one would keep the cloud from saving its state
-    raise KeyboardInterrupt
 
 
 def _serve(port: int, embedded: Cloud) -> None:

@@ -14,7 +14,6 @@ _NO_TOKEN = errors.Unauthenticated(
     "Send the header 'Authorization: Bearer <token of an API key>', of a key that exists."
 )
 _INVALID = errors.InvalidRequest("The request is not one that the gateway can read.")
-
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, Refusal] = {

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from chalicelib.api import errors
-from chalicelib.api.caller import VERSIONS
+from chalicelib.api.caller import VERSION_HEADER, VERSIONS
 from chalicelib.api.endpoints import Endpoint
 from chalicelib.api.errors import Refusal
 
@@ -17,7 +17,7 @@ _SAMPLES: tuple[Refusal, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     errors.MalformedJson("This is not JSON: Expecting value at character 0."),
     errors.UnknownReference("The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}),
-    errors.UnsupportedVersion(f"Send the header 'Service-Version' with a supported version: {' or '.join(VERSIONS)}."),
+    errors.UnsupportedVersion(f"Send the header '{VERSION_HEADER}' with a supported version: {' or '.join(VERSIONS)}."),
     errors.Unauthenticated("The API key is unknown or was deleted."),
     errors.Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"}),
     errors.NotFound("This account has nothing of that id under /api_keys."),

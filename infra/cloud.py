@@ -101,7 +101,7 @@ class Cloud:
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
             "TMPDIR": str(self._state),
-            **_past_proxies(),
+            **past_proxies(),
             **self._settings,
         }
 
@@ -147,7 +147,7 @@ def _check_state(state: Path) -> None:
 def settings(url: str) -> dict[str, str]:
     """The environment in which boto3 speaks to an emulated cloud."""
     return {
-        **_past_proxies(),
+        **past_proxies(),
         "AWS_ENDPOINT_URL": url,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -155,7 +155,7 @@ def settings(url: str) -> dict[str, str]:
     }
 
 
-def _past_proxies() -> dict[str, str]:
+def past_proxies() -> dict[str, str]:
     """The environment in which a proxy that it names is not asked for what is on this machine."""
     others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or HOST
     past = ",".join(dict.fromkeys([*others.split(","), HOST, "localhost"]))

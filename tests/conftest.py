@@ -36,7 +36,7 @@ os.environ.update(  # before anything makes a client
 SETTINGS = ("BASE_URL", "KEY_ID", "LOG_LEVEL", "STRICT_REFERENCES", "TABLE_NAME", "VERSION_HEADERS")
 for name in (*SETTINGS, "AWS_ENDPOINT_URL", "AWS_PROFILE", "LOCALSTACK_HOST"):
     os.environ.pop(name, None)
-os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"  # all that the tests serve themselves
+os.environ.update(cloud.past_proxies())
 
 for ending in (signal.SIGINT, signal.SIGHUP):  # nohup and a shell's & have them ignored, here and in what is started
     if signal.getsignal(ending) is signal.SIG_IGN:
@@ -189,6 +189,16 @@ def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served
     await_answer(base_url, process, log)
     token = dict(line.split("=", 1) for line in (local / "env").read_text().splitlines())["API_KEY"]
     return process, Served(base_url, token, f"http://127.0.0.1:{cloud_port}", local, log)
+
+
+def processes_with(setting: str) -> list[str]:
+    """The command lines of all processes with this in their environment, which is handed down: `NAME=value`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{setting}\0".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
 
 
 def await_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, free_port
+from tests.conftest import ROOT, free_port, processes_with
 
 # Ctrl-C in the middle of Popen: where it has the process already, and its caller does not; where it holds its lock.
 MOMENTS = {"_execute_child": "popen._child_created", "_internal_poll": "popen._waitpid_lock.locked()"}
@@ -44,11 +44,4 @@ def test_an_interrupt_in_the_middle_of_a_start_neither_hangs_nor_leaves_a_cloud(
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=30)
     assert done.stdout == "interrupted\n", done.stderr
     assert done.stderr.endswith("KeyboardInterrupt\n")
-    assert [process for process in Path("/proc").glob("[0-9]*") if _is_of(process, tmp_path)] == []
-
-
-def _is_of(process: Path, state: Path) -> bool:
-    try:
-        return f"STATE_DIR={state}".encode() in (process / "environ").read_bytes()
-    except OSError:
-        return False
+    assert processes_with(f"STATE_DIR={tmp_path / 'cloud'}") == []

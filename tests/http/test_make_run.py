@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_identity,
 )
 
-from tests.conftest import ROOT, Served, await_answer, free_port
+from tests.conftest import ROOT, Served, await_answer, free_port, processes_with
 from tests.doors import RECORD, Client, Http, refusal
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
@@ -89,16 +89,6 @@ def running(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
 
 def make_run(chosen: Mapping[str, str]) -> AbstractContextManager[Run]:
     return running(["make", "run"], chosen)
-
-
-def processes_of(local: Path) -> list[str]:
-    """The command lines of all processes that work for a LOCAL_DIR: their environment, handed down, tells."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if f"LOCAL_DIR={local}\0".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +200,7 @@ def test_what_was_created_outlives_ctrl_c_until_it_is_reset(tmp_path: Path) -> N
         authority = run.client().create(AUTHORITIES, {"private_key_type": "ecdsa", "description": "kept"})
         run.interrupt()
         assert STOPPED in run.log.read_text()
-        assert processes_of(run.local) == []
+        assert processes_with(f"LOCAL_DIR={run.local}") == []
 
     with make_run(chosen) as run:
         assert run.token == token
@@ -257,11 +247,11 @@ def test_reset_forgets_the_state_in_the_usual_place_and_can_be_repeated(tmp_path
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
     with running([sys.executable, "-m", "infra.run"], settings(tmp_path / "local")) as run:
-        assert len(processes_of(run.local)) == 2
+        assert len(processes_with(f"LOCAL_DIR={run.local}")) == 2
         run.process.send_signal(ending)
         assert run.process.wait(timeout=30) == 0
         assert run.log.read_text().endswith(f"\n{STOPPED}\n")
-        assert processes_of(run.local) == []
+        assert processes_with(f"LOCAL_DIR={run.local}") == []
 
 
 def test_an_impatient_second_ctrl_c_loses_nothing(tmp_path: Path) -> None:
@@ -283,7 +273,7 @@ def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> Non
         assert run.log.read_text().splitlines()[-1] == (
             f"The embedded cloud ended by itself; its last words are in {last_words}."
         )
-        assert processes_of(run.local) == []
+        assert processes_with(f"LOCAL_DIR={run.local}") == []
 
 
 def test_the_table_and_the_key_have_the_name_that_is_set_and_other_programs_learn_it(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, free_port
-from tests.http.test_make_run import environment, processes_of, settings
+from tests.conftest import ROOT, free_port, processes_with
+from tests.http.test_make_run import environment, settings
 
 
 def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
@@ -40,7 +40,7 @@ def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: P
         said = run({**settings(tmp_path / "local"), setting: port})
     sentence = f"Port {port} cannot be used (Address already in use): choose another with {setting}=….\n"
     assert said == (1, "", sentence)
-    assert processes_of(tmp_path / "local") == []
+    assert processes_with(f"LOCAL_DIR={tmp_path / 'local'}") == []
 
 
 def test_make_adds_only_its_own_line(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_one_port_cannot_serve_for_both(tmp_path: Path) -> None:
     said = run({"LOCAL_DIR": str(tmp_path / "local"), "PORT": port, "CLOUD_PORT": port})
     sentence = f"Port {port} cannot be used (Address already in use): choose another with PORT=….\n"
     assert said == (1, "", sentence)
-    assert processes_of(tmp_path / "local") == []
+    assert processes_with(f"LOCAL_DIR={tmp_path / 'local'}") == []
 
 
 def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:

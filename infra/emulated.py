@@ -85,7 +85,7 @@ def _end(pid: str) -> None:
 
 
 def _is_cloud(pid: str) -> bool:
-    question = ["ps", "-o", "stat=,command=", "-p", pid]
+    question = ["ps", "-ww", "-o", "stat=,command=", "-p", pid]  # else it cuts the command at the terminal's width
     told = subprocess.run(question, capture_output=True, text=True, check=False).stdout
     state, _, command = told.strip().partition(" ")
     return str(MINISTACK) in command and not state.startswith("Z")

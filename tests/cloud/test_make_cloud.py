@@ -77,6 +77,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) ->
 
 def test_it_starts_anew_each_time_and_ends_with_nothing_left(deployed: Served, tmp_path: Path) -> None:
     settings = {**environment(tmp_path, free_port()), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}
+    settings["COLUMNS"] = "40"  # which ps heeds: the cloud is known by its whole command
     for _ in range(2):
         assert emulated("start", settings).wait(timeout=60) == 0
         assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}

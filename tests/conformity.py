@@ -10,10 +10,10 @@ import jsonschema_rs
 from jsonschema_rs import Draft202012Validator
 
 from chalicelib import clock, reference
+from chalicelib.api.words import MAX_BYTES
 
 DOCUMENT: Mapping[str, Any] = json.loads(reference.DOCUMENT.read_text())
 PAGE = "/docs"  # is for people, and shows the document: it does not stand in it
-_BYTES = {int(limit) for limit in re.findall(r'"utf8-(\d+)"', json.dumps(DOCUMENT))}
 _PATHS = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in DOCUMENT["paths"]]
 
 
@@ -74,16 +74,22 @@ def found(words: Any) -> Any:
     return place
 
 
+class _MaxBytes:
+    """The document's own keyword."""
+
+    def __init__(self, _words: Any, limit: int, _place: Any) -> None:
+        self._limit = limit
+
+    def validate(self, value: Any) -> None:
+        if isinstance(value, str) and len(value.encode()) > self._limit:
+            raise ValueError(f"{len(value.encode())} bytes are more than {self._limit}")
+
+
 @cache
 def schema(ref: str) -> Draft202012Validator:
     """What holds values against a schema of the document."""
-    formats = {**_FORMATS, **{f"utf8-{limit}": _of_bytes(limit) for limit in _BYTES}}
     words = {"$ref": ref, "components": {"schemas": DOCUMENT["components"]["schemas"]}}
-    return Draft202012Validator(words, validate_formats=True, formats=formats)
-
-
-def _of_bytes(limit: int) -> Any:
-    return lambda text: len(text.encode()) <= limit
+    return Draft202012Validator(words, validate_formats=True, formats=_FORMATS, keywords={MAX_BYTES: _MaxBytes})
 
 
 def _check_refusal(text: str) -> None:

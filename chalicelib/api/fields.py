@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 S = TypeVar("S", bound="Shape")
-DOMAIN = "(?=.{1,253}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+
+MAX_DOMAIN = 253
+DOMAIN = "(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 
 
 class Shape:
@@ -102,7 +104,7 @@ Metadata = Annotated[Text, max_bytes(4096)]
 Time = Annotated[datetime | None, Before(_time, also=("", None))]
 OwnerId = Annotated[Text, Check(_owner, {"pattern": _OWNER})]
 
-Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com")]
+Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", most=MAX_DOMAIN)]
 BackendId = Annotated[str, Check(_backend, {"pattern": ids.pattern("bkd[a-z]*")})]
 
 Uri = Annotated[str, Says({"format": "uri"})]

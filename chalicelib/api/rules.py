@@ -29,7 +29,7 @@ class Check:
     says: Words = field(default_factory=dict)
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
-        return {**handler(core), **self.says}
+        return words.both(handler(core), self.says)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -139,18 +139,21 @@ def max_bytes(limit: int) -> Check:
             raise ValueError(f"must be at most {limit} bytes of UTF-8")
         return text
 
-    return Check(check, {"maxLength": limit, "format": f"utf8-{limit}"})  # a character has at least one byte
+    return Check(check, words.at_most_bytes(limit))
 
 
-def form(pattern: str, sentence: str) -> Check:
-    """A string that the pattern matches as a whole; the sentence says what it must be."""
+def form(pattern: str, sentence: str, *, most: int | None = None) -> Check:
+    """A string of at most so many characters that the pattern matches as a whole; the sentence says what it must be.
+
+    The pattern is one that ECMAScript and RE2 read too: it looks neither ahead nor behind.
+    """
 
     def check(text: str) -> str:
-        if not re.fullmatch(pattern, text, flags=re.ASCII):
+        if (most and len(text) > most) or not re.fullmatch(pattern, text, flags=re.ASCII):
             raise ValueError(sentence)
         return text
 
-    return Check(check, {"pattern": f"^(?:{pattern})$"})
+    return Check(check, {"pattern": f"^(?:{pattern})$", **({"maxLength": most} if most else {})})
 
 
 def id_of(*prefixes: str) -> Check:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 Words = dict[str, Any]
 
+MAX_BYTES = "x-max-bytes"  # of a string in UTF-8: JSON Schema counts characters only
+
 
 @dataclass(frozen=True, eq=False)
 class Says:
@@ -17,7 +19,19 @@ class Says:
     words: Words
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
-        return {**handler(core), **self.words}
+        return both(handler(core), self.words)
+
+
+def at_most_bytes(limit: int) -> Words:
+    """The words for a string of at most so many bytes of UTF-8, of which a character has at least one."""
+    return {"maxLength": limit, MAX_BYTES: limit}
+
+
+def both(words: Words, more: Words) -> Words:
+    """The words for what these say together. Raises ValueError where one would unsay another."""
+    if unsaid := [word for word in words.keys() & more.keys() if words[word] != more[word]]:
+        raise ValueError(f"two rules say {', '.join(unsaid)}: {words} and {more}")
+    return {**words, **more}
 
 
 def either(words: Words, values: tuple[Any, ...]) -> Words:

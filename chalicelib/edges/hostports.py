@@ -3,18 +3,17 @@
 from typing import Annotated, Any
 
 from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import DOMAIN
+from chalicelib.api.fields import DOMAIN, MAX_DOMAIN
 from chalicelib.api.rules import Check, entries, form, if_null
 from chalicelib.storage.claims import Claim
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
-_PORT = "[1-9][0-9]{0,4}"
-_TO_65535 = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # 1 to 65535
 
 
-def _in_range(hostport: str) -> str:
-    if int(hostport.rpartition(":")[2]) > 65535:
-        raise ValueError("must have a port from 1 to 65535")
+def _named(hostport: str) -> str:
+    if len(hostport.rpartition(":")[0]) > MAX_DOMAIN:
+        raise ValueError(f"must have a host of at most {MAX_DOMAIN} characters")
     return hostport.lower()
 
 
@@ -33,13 +32,16 @@ def claims(body: dict[str, Any], _call: Call) -> tuple[Claim, ...]:
 
 _Hostport = Annotated[
     str,
-    form(f"{_HOST}:{_PORT}", "must be of the form host:port, for example app.example.com:443"),
-    Check(_in_range, {"pattern": f"^{_HOST}:(?:{_TO_65535})$"}),
+    form(
+        f"{_HOST}:(?:{_PORT})",
+        "must be of the form host:port with a port from 1 to 65535, for example app.example.com:443",
+    ),
+    Check(_named, {"maxLength": MAX_DOMAIN + len(":65535")}),
 ]
 _On443 = Annotated[
     str,
     form(f"{_HOST}:443", "must be of the form host:443, for example app.example.com:443"),
-    Check(_in_range),
+    Check(_named, {"maxLength": MAX_DOMAIN + len(":443")}),
 ]
 _Bounded = (entries(0, 20), Check(_distinct, {"uniqueItems": True}), if_null([]))
 

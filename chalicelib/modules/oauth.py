@@ -16,11 +16,10 @@ from chalicelib.api.rules import Beside, Check, between, entries, form, if_empty
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
 
+_LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
-Email = Annotated[
-    str, form(rf'[^\s@"(),:;<>\[\]\\]{{1,64}}@{DOMAIN}', "must be an e-mail address, for example ada@example.com")
-]
+Email = Annotated[str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", most=254)]
 Team = Annotated[str, form(f"{_SLUG}/{_SLUG}", "must be of the form <org-slug>/<team-slug>"), max_bytes(255)]
 Organization = Annotated[str, form(_SLUG, "must be an organization's slug"), max_bytes(255)]
 Seconds = Annotated[int, between(0, 2**32 - 1), if_null(0)]

@@ -16,6 +16,7 @@ from chalicelib.api.errors import InvalidRequest, UnknownReference
 from chalicelib.api.fields import Described, Name, Shape, Shown, Time, Timestamp
 from chalicelib.api.resource import EditableResource, New
 from chalicelib.api.rules import Beside, Check, Read, entries, id_of, if_null, max_bytes
+from chalicelib.api.words import at_most_bytes
 from chalicelib.resources import ssh_certificate_authorities as authorities
 from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES
 
@@ -94,7 +95,8 @@ class Create(Described):
     """The SSH certificate authority that signs it."""
 
     public_key: Annotated[
-        crypto.keys.AuthorizedKey, Read(_public_key, {"maxLength": _MAX_KEY_BYTES, "format": "authorized-key"})
+        crypto.keys.AuthorizedKey,
+        Read(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"}),
     ]
     """Public key in OpenSSH Authorized Keys format that the certificate signs."""
 

@@ -19,7 +19,7 @@ their modules, as JSON over HTTPS. Everything belongs to the account of the auth
 
 Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every refusal has one body;
 a path that does not exist is a 404 `no_such_route`, a method that a path does not have a 405 `method_not_allowed` with
-the header `Allow`. Formats `utf8-<n>` are strings of at most n bytes of UTF-8; other formats that JSON Schema does not
+the header `Allow`. `x-max-bytes` is the most bytes that a string may have in UTF-8; formats that JSON Schema does not
 know are what the texts of their fields say. Integers are written without a fraction: `2.0` is refused.
 """
 _INFO = {

@@ -9,7 +9,7 @@ from tests.refusals import assert_invalid, assert_refused
 
 KINDS = ["/edges/https", "/edges/tls", "/edges/tcp"]
 ON_443 = "must be of the form host:443, for example app.example.com:443"
-ON_ANY = "must be of the form host:port, for example app.example.com:443"
+ON_ANY = "must be of the form host:port with a port from 1 to 65535, for example app.example.com:443"
 HOSTPORT = "app.example.com:443"
 
 each_path = pytest.mark.parametrize("path", KINDS)
@@ -50,9 +50,20 @@ def test_tcp_edges_listen_on_any_port(admin: Client) -> None:
 
 def test_a_port_is_a_plain_number_up_to_65535(admin: Client) -> None:
     ports = ["0", "00", "022", "-1", "+1", "1.0", "1e3", "x", "", " 1", "1000000", "٤", "65536", "99999"]
-    rules = [ON_ANY] * 12 + ["must have a port from 1 to 65535"] * 2
     answer = admin.post("/edges/tcp", {"hostports": [f"example.com:{port}" for port in ports]})
-    assert_invalid(answer, {f"hostports.{place}": rule for place, rule in enumerate(rules)})
+    assert_invalid(answer, {f"hostports.{place}": ON_ANY for place, _ in enumerate(ports)})
+
+
+@each_path
+def test_a_host_has_at_most_253_characters(admin: Client, path: str) -> None:
+    longest = ".".join(["a" * 63] * 3 + ["b" * 61])
+    assert len(longest) == 253
+    hostports = [f"{longest}:443", f"*.{longest[2:]}:443"]
+    assert admin.create(path, {"hostports": hostports})["hostports"] == hostports
+    beyond = [f"b.{longest[1:]}:443", f"*.{longest[1:]}:443", f"*.{longest}:443"]
+    answer = admin.post(path, {"hostports": beyond})
+    rule = "must have a host of at most 253 characters"
+    assert_invalid(answer, {f"hostports.{place}": rule for place, _ in enumerate(beyond)})
 
 
 @each_path

@@ -23,7 +23,7 @@ _NETWORKS = ("10.0.0.0/8", "192.0.2.1", "2001:db8::/32,::1", "0.0.0.0/0,10.1.2.3
 
 
 def register() -> None:
-    """Tell Schemathesis of all of them but utf8-<n>, which is a matter of length: hooks.py sees to it."""
+    """Tell Schemathesis of all of them."""
     leaf, authority = openssl.issue(), openssl.issue("/CN=ca", extensions=CA)
     for name, values in {
         "acl-rule": strategies.sampled_from(_RULES),

@@ -81,7 +81,7 @@ def _one_provider(body: Body) -> None:
 
 
 def _written(value: Any) -> Any:
-    """Whole numbers without a fraction, and long texts in no more bytes than characters, as formats utf8-<n> count."""
+    """Whole numbers without a fraction, and long texts in no more bytes than characters, as x-max-bytes counts."""
     match value:
         case dict():
             return {_written(name): _written(field) for name, field in value.items()}

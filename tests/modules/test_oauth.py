@@ -181,7 +181,17 @@ ORGANIZATION = "must be an organization's slug"
         (
             "email_addresses",
             "ada.l+x@mail.example.com",
-            ["ada", "@example.com", "ada@", "ada@x", "a b@x.io", ""],
+            [
+                "ada",
+                "@example.com",
+                "ada@",
+                "ada@x",
+                "a b@x.io",
+                "a\0b@x.io",
+                f"ada@{'b.' * 125}",
+                f"ada@{'b.' * 125}io",
+                "",
+            ],
             EMAIL,
         ),
         (

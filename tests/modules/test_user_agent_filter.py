@@ -75,7 +75,7 @@ def test_patterns_stand_in_an_array(admin: Client) -> None:
 
 def test_the_largest_filter_fits_beside_an_oauth_module_as_large_as_a_body(admin: Client) -> None:
     address = anywhere(USER_AGENT_FILTER)
-    emails = [f"{number:060}@{'a' * 60}.{'b' * 60}.{'c' * 60}.example.com" for number in range(1000)]
+    emails = [f"{number:060}@{'a' * 60}.{'b' * 60}.{'c' * 59}.example.com" for number in range(1000)]
     oauth = {"provider": {"github": {"email_addresses": emails}}}
     assert 250_000 < len(json.dumps(oauth)) < 256 * 1024
     assert admin.put(f"{address.rpartition('/')[0]}/oauth", oauth).status == 200

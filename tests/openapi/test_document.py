@@ -5,11 +5,12 @@ import re
 from typing import Any
 
 import pytest
+import re2
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib import edges, modules, offers, reference, resources
 from chalicelib.__main__ import main
-from chalicelib.api import errors
+from chalicelib.api import errors, words
 from infra.openapi import document
 from tests import conformity
 from tests.conformity import DOCUMENT, found
@@ -96,6 +97,19 @@ def test_every_refusal_of_the_contract_is_in_it() -> None:
 
 def every_code(response: Any) -> set[str]:
     return {*response["content"]["application/json"]["examples"]}
+
+
+def test_its_patterns_are_read_by_ecmascript_and_by_re2_alike() -> None:
+    patterns = {*re.findall(r'"pattern": "((?:[^"\\]|\\.)*)"', json.dumps(DOCUMENT))}
+    assert patterns
+    for pattern in patterns:
+        re2.compile(json.loads(f'"{pattern}"'))  # its syntax is a part of ECMAScript's, but for what begins with (?
+        assert "(?" not in pattern.replace("(?:", "")
+
+
+def test_no_rule_of_a_field_unsays_another() -> None:
+    with pytest.raises(ValueError, match="two rules say format"):
+        words.both({"type": "string", "format": "re2"}, {"format": "networks"})
 
 
 @pytest.mark.parametrize("kind", [*resources.ALL, *edges.ALL], ids=lambda kind: kind.path)

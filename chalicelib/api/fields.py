@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from chalicelib import clock, ids
-from chalicelib.api.rules import Before, Check, form, if_null, max_bytes
+from chalicelib.api.rules import Before, Check, form, if_empty, if_null, max_bytes
 from chalicelib.api.words import Says
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ def _backend(text: str) -> str:
 
 
 _ONE_LINE = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
-_OWNER = f"^$|{ids.pattern('usr', 'bot')}"
 
 Text = Annotated[str, if_null("")]
 Line = Annotated[str, Check(_one_line, {"pattern": _ONE_LINE})]
@@ -102,7 +101,7 @@ Name = Annotated[str, Check(_printable, {"minLength": 1, "pattern": _ONE_LINE}),
 Description = Annotated[Text, max_bytes(255)]
 Metadata = Annotated[Text, max_bytes(4096)]
 Time = Annotated[datetime | None, Before(_time, also=("", None))]
-OwnerId = Annotated[Text, Check(_owner, {"pattern": _OWNER})]
+OwnerId = Annotated[str, Check(_owner, {"pattern": ids.pattern("usr", "bot")}), if_empty("")]
 
 Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", most=MAX_DOMAIN)]
 BackendId = Annotated[str, Check(_backend, {"pattern": ids.pattern("bkd[a-z]*")})]

@@ -89,9 +89,13 @@ class AtPath(Check):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of the type that stands directly before them, by the names that pydantic has for them."""
+    """Limits of the type that stands directly before them, by the names that pydantic has; it says them itself."""
 
     limits: Mapping[str, int]
+    says: Words = field(default_factory=dict)
+
+    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
+        return words.both(handler(core), self.says)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         return {**handler(source), **self.limits}
@@ -99,7 +103,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """In a change: a value of these leaves the field as it is, as some clients mean it."""
+    """In a change: a value of these leaves the field as it is, as some clients mean it; its text says so."""
 
     values: tuple[Any, ...]
 
@@ -114,7 +118,8 @@ class Unchanged:
         return core_schema.no_info_before_validator_function(omit, handler(source))
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
-        return words.either(handler(core), self.values)
+        said = words.either(handler(core), self.values)
+        return {**said, "description": f"In a change, {words.named(self.values)} leaves it as it is."}
 
 
 not_empty = Bounds({"min_length": 1})
@@ -123,7 +128,7 @@ unless_nothing = Unchanged((None, {}))
 
 def between(least: int, most: int) -> Bounds:
     """An integer in these bounds, both included."""
-    return Bounds({"ge": least, "le": most})
+    return Bounds({"ge": least, "le": most}, {"format": "int64"})
 
 
 def entries(least: int, most: int) -> Bounds:

@@ -1,5 +1,6 @@
 """Words of JSON Schema: what rules say of values, for the document that `make openapi` writes."""
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,11 @@ def either(words: Words, values: tuple[Any, ...]) -> Words:
         return {**words, "type": [*types, "null"] if others and "null" not in types else type}
     choices = words["anyOf"] if words.keys() == {"anyOf"} else [words]
     return {"anyOf": [*choices, *(choice for choice in map(_only, others) if choice not in choices)]}
+
+
+def named(values: tuple[Any, ...]) -> str:
+    """The values in a sentence: null or {}."""
+    return " or ".join(map(json.dumps, values))
 
 
 def _only(value: Any) -> Words:

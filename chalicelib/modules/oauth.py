@@ -76,13 +76,28 @@ class EndpointOAuthProvider(Shape):
     """Exactly one identity provider; the others are null."""
 
     github: GitHubOAuthProvider | None = None
+    """GitHub as identity provider."""
+
     facebook: OAuthProvider | None = None
+    """Facebook as identity provider."""
+
     microsoft: OAuthProvider | None = None
+    """Microsoft as identity provider."""
+
     google: OAuthProvider | None = None
+    """Google as identity provider."""
+
     linkedin: OAuthProvider | None = None
+    """LinkedIn as identity provider."""
+
     gitlab: OAuthProvider | None = None
+    """GitLab as identity provider."""
+
     twitch: OAuthProvider | None = None
+    """Twitch as identity provider."""
+
     amazon: OAuthProvider | None = None
+    """Amazon as identity provider."""
 
 
 def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:

@@ -20,7 +20,7 @@ def _authority(value: Any) -> crypto.authorities.Authority:
 
 class Create(Described):
     ca_pem: Annotated[crypto.authorities.Authority, Read(_authority, {"format": "ca-certificate"})]
-    """PEM of exactly one CA certificate, at most 16 KiB, expired or not."""
+    """PEM of exactly one CA certificate of at most 16 KiB, expired or not; text around it is dropped."""
 
 
 class CertificateAuthority(Create, Shown):

@@ -81,7 +81,9 @@ def _after_the_start(value: datetime | None, above: Mapping[str, Any]) -> dateti
 class CriticalOptions(Shape):
     model_config = {"alias_generator": lambda name: name.replace("_", "-")}
 
-    force_command: Annotated[str, Check(_command, {"pattern": "\\S"}), max_bytes(16 * 1024)] = ""
+    force_command: Annotated[
+        str, Check(_command, {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}), max_bytes(16 * 1024)
+    ] = ""
     """The only command that the holder may run, whatever they ask for."""
 
     source_address: Annotated[str, max_bytes(4096), Check(_networks, {"minLength": 1, "format": "networks"})] = ""
@@ -114,14 +116,16 @@ class Create(Described):
     ] = DEFAULT_EXTENSIONS
     """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like).
 
-    Default when unspecified: `permit-pty` and `permit-user-rc`, each with an empty-string value.
+    Default when unspecified: `permit-pty` and `permit-user-rc`, each with an empty-string value. Those that OpenSSH
+    knows take no other value: `permit-pty`, `permit-user-rc`, `permit-port-forwarding`, `permit-agent-forwarding`,
+    `permit-X11-forwarding`, `no-touch-required`.
     """
 
     valid_after: Annotated[Time, Check(_not_before_1970)] = None
-    """Start of validity, RFC 3339; default: the current time."""
+    """Start of validity, RFC 3339, not before 1970; default: the current time."""
 
     valid_until: Annotated[Time, Beside(_after_the_start)] = None
-    """End of validity, RFC 3339; default: 24 hours after creation. OpenSSH calls it valid_before."""
+    """End of validity, RFC 3339, after its start; default: 24 hours after creation. OpenSSH calls it valid_before."""
 
 
 class SSHUserCertificate(Described, Shown):

@@ -35,7 +35,7 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 class Create(Described):
     certificate_pem: Annotated[crypto.chains.Chain, Read(_chain, {"format": "certificate-chain"})]
-    """Chain of PEM-encoded certificates, leaf first."""
+    """Chain of PEM-encoded certificates, leaf first, each signed by the next; at most 64 KiB of them."""
 
     private_key_pem: Annotated[
         crypto.keys.PrivateKey, Read(_private_key, {"format": "private-key"}), Beside(_is_of_the_leaf)
@@ -63,6 +63,7 @@ class TLSCertificate(Described, Shown):
     """From the leaf."""
 
     subject_alternative_names: TLSCertificateSANs
+    """From the leaf."""
 
     issued_at: Timestamp | None
     """RFC 3339 when issued automatically; null if user-uploaded."""

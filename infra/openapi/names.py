@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from chalicelib import ids
 from chalicelib.api.endpoints import Endpoint
+from chalicelib.api.fields import Shape
 
 _SPELT = {
     "api": "API",
@@ -26,12 +28,12 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 class Operation:
     """An endpoint by the words of its path: `tls_edge_backend` of the kind `tls_edge`.
 
-    `prefixes` are those of the ids in its path, by the names of the variables.
+    `kinds` are those in its path, `prefixes` those of the ids in it, by the names of the variables.
     """
 
     endpoint: Endpoint
     noun: str
-    kind: str
+    kinds: tuple[str, ...]
     verb: str
     prefixes: Mapping[str, str]
 
@@ -45,7 +47,18 @@ class Operation:
         kinds = [_kind(step) for step in (*before, *([last] if is_list else []))]
         own = [] if is_list or not last else [re.sub(r"\W", "_", last.strip("/"))]
         verb = "list" if is_list and endpoint.method == "GET" else _VERBS[endpoint.method]
-        return Operation(endpoint, "_".join(kinds + own), "_".join(kinds), verb, variables)
+        return Operation(endpoint, "_".join(kinds + own), tuple(kinds), verb, variables)
+
+    @property
+    def kind(self) -> str:
+        """As in https_edge_route."""
+        return "_".join(self.kinds)
+
+    @property
+    def entry(self) -> type[Shape] | None:
+        """The shape of one of those that it lists."""
+        shows = self.endpoint.shows
+        return get_args(next(iter(shows.__annotations__.values())))[0] if shows and self.verb == "list" else None
 
     @property
     def id(self) -> dict[str, str]:

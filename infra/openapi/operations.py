@@ -20,9 +20,12 @@ VERSION = {
 }
 _SENTENCES = {
     "list": "Newest first, in pages: `next_page_uri` leads to the next one.",
-    "update": "Partial update: the body carries only the changed fields; what is absent stays as it is.",
+    "update": (
+        "Partial update: the body carries only the changed fields; what is absent stays as it is. Where the text of a "
+        "field says nothing else, null gives it its default, and an inline module that is null is taken away."
+    ),
     "replace": "Replaces the whole: what is absent from the body gets its default. Creates it where there is none.",
-    "delete": "Answers without a body.",
+    "delete": "Deletes it with everything beneath its path; answers without a body.",
 }
 _SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there is no body."}
 
@@ -46,15 +49,15 @@ def described(operation: Operation) -> Words:
 
 
 def _about(operation: Operation) -> str:
-    shows = operation.endpoint.shows if operation.verb != "list" else None
+    shows = operation.entry or operation.endpoint.shows
     said = (shows.__doc__ if shows else None, _SENTENCES.get(operation.verb))
     return " ".join(sentence for sentence in said if sentence)
 
 
 def _parameters(operation: Operation) -> Iterable[Words]:
-    for variable, prefix in operation.prefixes.items():
-        words = {"schema": names.form(prefix), "example": examples.id(prefix)}
-        yield {"name": variable, "in": "path", "required": True, **words}
+    for (variable, prefix), kind in zip(operation.prefixes.items(), operation.kinds, strict=False):
+        words = {"description": f"The id of the {names.spelt(kind)}.", "schema": names.form(prefix)}
+        yield {"name": variable, "in": "path", "required": True, **words, "example": examples.id(prefix)}
     for name, rule in operation.endpoint.query.items():
         schema = {word: value for word, value in rule.says.items() if word != "description"}
         yield {"name": name, "in": "query", "description": rule.says["description"], "schema": schema}

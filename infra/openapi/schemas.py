@@ -43,8 +43,8 @@ class _Generator(GenerateJsonSchema):
         del words["title"]
         described = _texts(schema["cls"])
         for name, property in words.get("properties", {}).items():
-            if text := described.get(name.replace("-", "_")):
-                property["description"] = text
+            if told := [*filter(None, (described.get(name.replace("-", "_")), property.get("description")))]:
+                property["description"] = " ".join(told)
             if "default" in property and not _may_be(property["default"], property):
                 del property["default"]
         words.pop("description", None)
@@ -58,7 +58,11 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     refs, made = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
     wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
     names = {name: wanted.get(name) or _own(name) for name in made.get("$defs", {})}
-    return {names[name]: _renamed(words, names) for name, words in made["$defs"].items()}
+    renamed = {names[name]: _renamed(words, names) for name, words in made["$defs"].items()}
+    for words in renamed.values():
+        for property in words.get("properties", {}).values():
+            property["description"] = property.get("description") or _about(property, renamed)
+    return renamed
 
 
 def of_a_change(words: Words, id: Words) -> Words:
@@ -75,6 +79,13 @@ def with_id(words: Words, id: Words) -> Words:
     """The same, where the id is of a known form."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
+
+
+def _about(property: Words, made: Mapping[str, Words]) -> str:
+    """The text of a field that a shape was given by code: that of what it holds."""
+    choices = [*property.get("anyOf", []), property.get("items", {}), property]
+    held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
+    return f"{held['description']} Null where it is unset." if "anyOf" in property else str(held["description"])
 
 
 def _own(name: str) -> str:

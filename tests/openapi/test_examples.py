@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformity import DOCUMENT
+from tests import conformity
+from tests.conformity import DOCUMENT, found
 from tests.doors import Client
 from tests.modules.samples import BASE_URL
 
@@ -68,3 +69,24 @@ def test_the_api_answers_as_in_the_example(
     expected = here(example(response), known)
     assert lasting(answer.json) == lasting(expected)
     assert answer.json.keys() == expected.keys()
+
+
+@pytest.mark.parametrize("path", [path for path, methods in DOCUMENT["paths"].items() if "patch" in methods])
+def test_null_in_a_change_means_what_the_document_says(admin: Client, known: dict[str, str], path: str) -> None:
+    pattern = path.rpartition("/")[0]
+    home = pattern.format(edge_id=known[example_id("/edges/https/{edge_id}")])
+    create = DOCUMENT["paths"][pattern]["post"]["requestBody"]
+    whole, required = here(example(create), known), found(schema(create)).get("required", [])
+    plain = admin.create(home, {name: value for name, value in whole.items() if name in required})
+    assert admin.delete(f"{home}/{plain['id']}").status == 204
+    before = admin.create(home, whole)
+    update = schema(DOCUMENT["paths"][path]["patch"]["requestBody"])
+    for name, told in found(update)["properties"].items():
+        if conformity.schema(f"{update['$ref']}/properties/{name}").is_valid(None):
+            after = admin.patch(f"{home}/{before['id']}", {name: None})
+            expected = before if "leaves it as it is" in told["description"] else plain
+            assert (after.status, after.json[name]) == (200, expected[name]), name
+
+
+def schema(side: Mapping[str, Any]) -> Any:
+    return side["content"]["application/json"]["schema"]

@@ -23,8 +23,8 @@ class OpenAPI(Shape):
 
 @cache
 def _document() -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(DOCUMENT.read_text(encoding="utf-8"))
-    document["components"]["parameters"]["Version"]["name"] = caller.version_headers()[0]
+    text = DOCUMENT.read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text.replace(caller.VERSION_HEADER, caller.version_headers()[0]))
     return document
 
 

@@ -1,6 +1,7 @@
 """What endpoints may refuse, as responses: the contract's table of errors, of which each endpoint has its rows."""
 
 import inspect
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +13,7 @@ from chalicelib.api.errors import Refusal
 Words = dict[str, Any]
 Kind = type[Refusal]
 
+_HOLDER = "edgtls_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _SAMPLES: tuple[Refusal, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
@@ -20,23 +22,27 @@ _SAMPLES: tuple[Refusal, ...] = (  # in the order of the contract's table
     errors.UnsupportedVersion(f"Send the header '{VERSION_HEADER}' with a supported version: {' or '.join(VERSIONS)}."),
     errors.Unauthenticated("The API key is unknown or was deleted."),
     errors.Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"}),
+    errors.Forbidden("Only an admin may see and change bots."),
     errors.NotFound("This account has nothing of that id under /api_keys."),
     errors.NoSuchRoute("No such path. The paths of this API stand in its reference."),
     errors.MethodNotAllowed("GET, POST"),
     errors.Conflict("'public_key' is in use already.", {"public_key": "must be one that nothing else uses"}),
+    errors.Conflict(f"Still in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
     errors.PayloadTooLarge("The body is larger than 262144 bytes."),
     errors.UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'."),
     errors.RateLimited("Too many requests at once; try again in a second."),
     errors.InternalError(),
     errors.Unavailable(),
 )
-EVERY: dict[Kind, Refusal] = {type(sample): sample for sample in _SAMPLES}
+EVERY: dict[Kind, list[Refusal]] = {
+    kind: [sample for sample in _SAMPLES if type(sample) is kind] for kind in map(type, _SAMPLES)
+}
 
 SCHEMA: Words = {
-    "description": "The one body of every refusal.",
+    "description": "The one body of every refusal. Examples are of one resource: others name fields of their own.",
     "type": "object",
     "properties": {
-        "error_code": {"type": "string", "enum": [sample.code for sample in _SAMPLES], "description": "What it is."},
+        "error_code": {"type": "string", "enum": [kind.code for kind in EVERY], "description": "What it is."},
         "status_code": {"type": "integer", "description": "The HTTP status of the response."},
         "msg": {"type": "string", "description": "One sentence a person can act on."},
         "details": {
@@ -71,15 +77,17 @@ def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
 
 
 def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
-    kinds = [kind for kind in EVERY if kind in _of(endpoint)]
+    order = [*EVERY].index  # ValueError for one that has no sample
+    kinds = sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
     return [(status, [*group]) for status, group in groupby(kinds, key=lambda kind: kind.status)]
 
 
 def _of(endpoint: Endpoint) -> set[Kind]:
     """What an endpoint may refuse: what it says itself, and what follows from what it takes."""
-    found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, *endpoint.refuses}
+    found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.Unavailable}
+    found |= {*endpoint.refuses}
     if endpoint.authorizer:
-        found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Unavailable}
+        found |= {errors.Unauthenticated, errors.UnsupportedVersion}
     if endpoint.body:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
     if "{" in endpoint.path:
@@ -92,17 +100,23 @@ def _name(kinds: list[Kind]) -> str:
 
 
 def _response(kinds: list[Kind]) -> Words:
-    names = ["Operation-Id", *EVERY[kinds[0]].headers]
+    names = ["Operation-Id", *EVERY[kinds[0]][0].headers]
     return {
         "description": "\n\n".join(f"`{kind.code}`: {inspect.cleandoc(kind.__doc__ or '')}" for kind in kinds),
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
         "content": {
             "application/json": {
                 "schema": {"$ref": "#/components/schemas/Error"},
-                "examples": {kind.code: {"value": _body(EVERY[kind])} for kind in kinds},
+                "examples": {name: {"value": _body(sample)} for kind in kinds for name, sample in _named(kind)},
             }
         },
     }
+
+
+def _named(kind: Kind) -> Iterator[tuple[str, Refusal]]:
+    """The samples of a kind, by names for them: conflict, conflict_2."""
+    for number, sample in enumerate(EVERY[kind], start=1):
+        yield (kind.code if number == 1 else f"{kind.code}_{number}"), sample
 
 
 def _body(refusal: Refusal) -> Words:

@@ -102,6 +102,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 def test_its_document_names_the_version_header_of_its_own(first: Run) -> None:
     document = first.client().get("/openapi.json").json
     assert document["components"]["parameters"]["Version"]["name"] == "Vendor-Version"
+    assert "Service-Version" not in json.dumps(document)
 
 
 def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:

@@ -11,7 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from chalicelib import edges, modules, offers, reference, resources
 from chalicelib.__main__ import main
 from chalicelib.api import errors, words
-from infra.openapi import document
+from infra.openapi import document, refusals
 from tests import conformity
 from tests.conformity import DOCUMENT, found
 from tests.doors import Client
@@ -96,8 +96,18 @@ def test_every_refusal_of_the_contract_is_in_it() -> None:
     assert told == codes == {*DOCUMENT["components"]["schemas"]["Error"]["properties"]["error_code"]["enum"]}
 
 
+def test_a_refusal_that_has_no_sample_is_not_left_out_in_silence() -> None:
+    class Locked(errors.Conflict):
+        """It is locked."""
+
+    endpoint = next(iter(offers.DOCUMENTED)).endpoints()[0]
+    with pytest.raises(ValueError, match="Locked"):
+        refusals.by(endpoint._replace(refuses=(Locked,)))
+
+
 def every_code(response: Any) -> set[str]:
-    return {*response["content"]["application/json"]["examples"]}
+    examples = response["content"]["application/json"]["examples"]
+    return {example["value"]["error_code"] for example in examples.values()}
 
 
 def test_its_patterns_are_read_by_ecmascript_and_by_re2_alike() -> None:

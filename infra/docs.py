@@ -42,10 +42,11 @@ _TEMPLATE = """<!doctype html>
 <script>{viewer}</script>
 <script>
 const described = JSON.parse(document.getElementById("document").textContent)
-described.servers = [{{url: new URL(".", location).href.replace(/\\/$/, "")}}]
+const api = location.origin + location.pathname.replace(/\\/docs\\/*$/, "")
+described.servers = [{{url: api}}]
 Redoc.init(
   described,
-  {{downloadUrls: [{{title: "openapi.json", url: "openapi.json"}}], sortRequiredPropsFirst: true}},
+  {{downloadUrls: [{{title: "openapi.json", url: `${{api}}/openapi.json`}}], sortRequiredPropsFirst: true}},
   document.getElementById("reference"),
 )
 </script>

@@ -20,6 +20,9 @@ ASKED = [
     for method, operation in methods.items()
     if method in ("post", "put")
 ]
+each_change = pytest.mark.parametrize(
+    "path", [path for path, methods in DOCUMENT["paths"].items() if "patch" in methods]
+)
 
 
 def example(side: Mapping[str, Any]) -> Any:
@@ -71,7 +74,18 @@ def test_the_api_answers_as_in_the_example(
     assert answer.json.keys() == expected.keys()
 
 
-@pytest.mark.parametrize("path", [path for path, methods in DOCUMENT["paths"].items() if "patch" in methods])
+@each_change
+def test_the_api_changes_as_in_the_example(admin: Client, known: dict[str, str], path: str) -> None:
+    pattern, operation = path.rpartition("/")[0], DOCUMENT["paths"][path]["patch"]
+    home = pattern.format(edge_id=known[example_id("/edges/https/{edge_id}")])
+    before = admin.create(home, here(example(DOCUMENT["paths"][pattern]["post"]["requestBody"]), known))
+    answer = admin.patch(f"{home}/{before['id']}", here(example(operation["requestBody"]), known))
+    expected = here(example(operation["responses"]["200"]), known)
+    assert (answer.status, lasting(answer.json)) == (200, lasting(expected))
+    assert answer.json.keys() == expected.keys()
+
+
+@each_change
 def test_null_in_a_change_means_what_the_document_says(admin: Client, known: dict[str, str], path: str) -> None:
     pattern = path.rpartition("/")[0]
     home = pattern.format(edge_id=known[example_id("/edges/https/{edge_id}")])

@@ -33,6 +33,10 @@ class Page:
     before_id: str | None = None
     limit: int = 100
 
+    def before(self, prefix: str) -> str | None:
+        """The id of that prefix, of the same moment: what is older than an id does not depend on its kind."""
+        return self.before_id and f"{prefix}_{ids.unprefixed(self.before_id)}"
+
 
 PARAMETERS = {
     "before_id": Check(

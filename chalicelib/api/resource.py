@@ -68,7 +68,7 @@ class Resource:
 
     def list_page(self, call: Call) -> dict[str, Any]:
         page = Page(**call.query)
-        found, has_more = table.page(self.scope(call), before=page.before_id, count=page.limit)
+        found, has_more = table.page(self.scope(call), before=page.before(self.prefix), count=page.limit)
         entries = paging.fitting(self.all_shown(found, call))
         uri = f"{call.base_url}{self.at(call)}"
         has_more = has_more or len(entries) < len(found)

@@ -85,7 +85,14 @@ def test_what_is_created_between_two_pages_is_not_on_the_second(mine: Collection
 def test_before_id_may_name_what_never_was(mine: Collection) -> None:
     entries = some(mine, 1)
     assert page(mine, f"{mine.path}?before_id={ids.new(mine.kind.prefix)}") == entries
-    assert mine.client.get(f"{mine.path}?before_id={ids.new('xyz')}").status == 200
+
+
+@each_kind
+@pytest.mark.parametrize("prefix", ["aaa", "zzz"])
+def test_before_id_may_be_of_another_kind(mine: Collection, prefix: str) -> None:
+    entries = some(mine, 3)
+    named = f"{prefix}_{ids.unprefixed(entries[1]['id'])}"
+    assert page(mine, f"{mine.path}?before_id={named}") == entries[2:]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,10 @@ def transact(parts: Sequence[Part]) -> list[int]:
 
 
 def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -> Iterator[list[dict[str, Any]]]:
-    """The records that a query selects, the highest id first, page by page. Raises aws.Unavailable."""
+    """The records that a query selects, the highest id first, page by page. Raises aws.Unavailable.
+
+    `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
+    """
     query: dict[str, Any] = {
         "TableName": _table_name(),
         "ConsistentRead": True,
@@ -147,6 +150,7 @@ def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -
         yield [marshal.plain(found) for found in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
+        query.pop("Limit", None)
         query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 

@@ -1,7 +1,6 @@
 """Tunnel groups by their own rules: which online tunnels are theirs, and that one look finds them for all groups."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,8 +8,8 @@ import pytest
 from chalicelib import ids
 from chalicelib.resources import tunnels
 from chalicelib.resources.tunnels import BackendTunnel
-from chalicelib.storage import aws
 from tests.doors import Client
+from tests.queries import queries
 from tests.refusals import assert_invalid
 from tests.samples import BEGUN
 
@@ -27,22 +26,6 @@ def online(client: Client, labels: Mapping[str, str], lease: int = 600) -> dict[
 
 def shown(client: Client, group: Any) -> Any:
     return client.get(f"{PATH}/{group['id']}").json["tunnels"]
-
-
-@contextmanager
-def queries() -> Iterator[list[str]]:
-    """What was queried meanwhile, by the scope."""
-    seen: list[str] = []
-
-    def note(params: Mapping[str, Any], **_: object) -> None:
-        seen.append(params["ExpressionAttributeValues"][":scope"]["S"])
-
-    events = aws.client("dynamodb").meta.events
-    events.register("provide-client-params.dynamodb.Query", note)
-    try:
-        yield seen
-    finally:
-        events.unregister("provide-client-params.dynamodb.Query", note)
 
 
 def test_a_group_is_shown_whole_with_the_tunnels_that_carry_all_its_labels(admin: Client) -> None:

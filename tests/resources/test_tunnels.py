@@ -8,6 +8,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.resources.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
 from tests.doors import Client
+from tests.queries import queries
 
 BASE = "http://localhost"
 
@@ -125,6 +126,17 @@ def test_pages_are_full_although_expired_tunnels_lie_between(admin: Client, limi
     assert [id for page in pages for id in page] == online[::-1]
     assert all(len(page) == limit for page in pages[:-1])
     assert pages[-1]
+
+
+def test_a_page_behind_many_expired_tunnels_is_read_in_two_queries(admin: Client) -> None:
+    online = open_tunnel(admin.account, agent_tunnel(), lease=60)
+    for _ in range(12):
+        open_tunnel(admin.account, agent_tunnel(), lease=0)
+    with queries() as seen:
+        page = admin.get("/tunnels?limit=1").json
+    assert [tunnel["id"] for tunnel in page["tunnels"]] == [online]
+    assert page["next_page_uri"] is None
+    assert seen == [f"{admin.account}#/tunnels"] * 2
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])

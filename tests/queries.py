@@ -1,0 +1,23 @@
+"""What the service queries in its store, seen from botocore's events."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from chalicelib.storage import aws
+
+
+@contextmanager
+def queries() -> Iterator[list[str]]:
+    """What was queried meanwhile, by the scope."""
+    seen: list[str] = []
+
+    def note(params: Mapping[str, Any], **_: object) -> None:
+        seen.append(params["ExpressionAttributeValues"][":scope"]["S"])
+
+    events = aws.client("dynamodb").meta.events
+    events.register("provide-client-params.dynamodb.Query", note)
+    try:
+        yield seen
+    finally:
+        events.unregister("provide-client-params.dynamodb.Query", note)

@@ -11,7 +11,7 @@ from chalicelib.api.fields import Shape, Uri
 from chalicelib.api.rules import Check
 
 _MOST = 5_500_000  # characters of a page in the response of a Lambda function
-_SURE_TO_FIT = _MOST // 7  # since escaping twice makes seven of some
+_SURE_TO_FIT = _MOST // 14  # since escaping twice makes fourteen of some, an emoji for instance
 
 
 def _whole_number(text: str) -> int:

@@ -161,9 +161,12 @@ def test_a_list_of_the_largest_backends_is_whole_in_its_pages(admin: Client) -> 
     assert [backend["id"] for backend in admin.all(PATH, "backends")] == ids[::-1]
 
 
-def test_pages_of_the_heaviest_backends_are_what_lambda_can_answer_with(admin: Client) -> None:
-    heavy = {"body": "\x01" * 43_000}  # JSON writes each of them with six characters, and JSON in JSON with seven
-    made = {admin.create(PATH, heavy)["id"] for _ in range(26)}
+# JSON in JSON writes the first with seven characters each, the second with fourteen.
+@pytest.mark.parametrize(
+    ("body", "count"), [("\x01" * 43_000, 26), ("\U0001f600" * 16_384, 28)], ids=["control", "emoji"]
+)
+def test_pages_of_the_heaviest_backends_are_what_lambda_can_answer_with(admin: Client, body: str, count: int) -> None:
+    made = {admin.create(PATH, {"body": body})["id"] for _ in range(count)}
     uri, listed = PATH, []
     while uri:
         page = admin.get(uri)
@@ -171,5 +174,5 @@ def test_pages_of_the_heaviest_backends_are_what_lambda_can_answer_with(admin: C
         assert page.json["backends"]
         listed += [backend["id"] for backend in page.json["backends"]]
         uri = (page.json["next_page_uri"] or "").removeprefix("http://localhost")
-    assert len(listed) == 26
+    assert len(listed) == count
     assert set(listed) == made

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from chalicelib.api import fields, links, references
+from chalicelib.api import fields, links, references, room
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call, Endpoint
-from chalicelib.api.errors import NotFound, Refusal
+from chalicelib.api.errors import Conflict, NotFound, Refusal
 from chalicelib.api.fields import Shape
 from chalicelib.api.references import References
 from chalicelib.api.rules import if_null
@@ -111,3 +111,15 @@ class Module:
 
     def _unset(self) -> NotFound:
         return NotFound(f"The module {self.name} is not set there.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteModule(Module):
+    """A module of routes, which their edge shows whole."""
+
+    refuses: tuple[type[Refusal], ...] = (Conflict,)
+
+    def put(self, call: Call) -> dict[str, Any]:
+        """As any other, after a look at the room that the edge's routes take."""
+        room.check(self.scope(call), call.id, {self.name: fields.values(call.body)})
+        return super().put(call)

@@ -1,17 +1,16 @@
 """Lists: newest first, in pages that lead to one another and are never empty."""
 
-import json
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 from urllib.parse import urlencode
 
 from chalicelib import ids
+from chalicelib.api import room
 from chalicelib.api.fields import Shape, Uri
 from chalicelib.api.rules import Check
 
-_MOST = 5_500_000  # characters of a page in the response of a Lambda function
-_SURE_TO_FIT = _MOST // 14  # since escaping twice makes fourteen of some, an emoji for instance
+_SURE_TO_FIT = room.MOST // 14  # since escaping twice makes fourteen of some, an emoji for instance
 
 
 def _whole_number(text: str) -> int:
@@ -76,11 +75,11 @@ def listed(items: str, shows: type[Shape]) -> type[Shape]:
 
 
 def fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many of the entries, at least one, as Lambda can answer with: 6 MB, of a text that is itself in JSON."""
+    """As many of the entries, at least one, as Lambda can answer with."""
     if len(repr(entries)) < _SURE_TO_FIT:
         return entries
-    sizes = accumulate(len(json.dumps(json.dumps(entry))) for entry in entries)
-    return entries[: max(1, sum(size < _MOST for size in sizes))]
+    sizes = accumulate(map(room.taken, entries))
+    return entries[: max(1, sum(size < room.MOST for size in sizes))]
 
 
 def next_uri(uri: str, last_id: str, page: Page) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from chalicelib import modules
-from chalicelib.api import links
+from chalicelib.api import fields, links, room
 from chalicelib.api.endpoints import Call
 from chalicelib.api.errors import Conflict, NotFound
 from chalicelib.api.fields import Described, Shown
@@ -64,9 +64,16 @@ class _Routes(ModularResource):
         edge_id = call.path["edge_id"]
         if len(self._edge(call).pointed_by) >= MOST:
             raise Conflict(f"The edge has {MOST} routes already, which is the most.")
+        room.check(self.scope(call), id, fields.values(call.body))
         new = super().new(call, id)
         edge = Pointer("", call.caller.scope(_EDGES), edge_id, "edge_id")
         return replace(new, body={**new.body, "edge_id": edge_id}, points=(*new.points, edge))
+
+    def changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
+        """As any other, after a look at the room that the edge's routes take."""
+        if fields:
+            room.check(self.scope(call), self.id_in(call), fields)
+        return super().changed(call, fields)
 
     def _edge(self, call: Call) -> Item:
         links.check(self.path, call.path)

@@ -10,7 +10,7 @@ from chalicelib.api import fields
 from chalicelib.api.caller import Caller
 from chalicelib.api.endpoints import Call
 from chalicelib.api.fields import DOMAIN, Domain, Name, Shape, Text
-from chalicelib.api.module import Enabled, Module
+from chalicelib.api.module import Enabled, RouteModule
 from chalicelib.api.resource import seal_context
 from chalicelib.api.rules import Beside, Check, between, entries, form, if_empty, if_null, max_bytes
 from chalicelib.storage import vault
@@ -150,4 +150,4 @@ def _opened(provider: dict[str, Any], context: dict[str, str]) -> dict[str, Any]
     return {**provider, "client_secret": vault.unseal(sealed, context, bytes.decode) if sealed else ""}
 
 
-OAUTH = Module(path="/edges/https/{edge_id}/routes/{id}/oauth", shape=OAuth, keep=_keep, show=_show)
+OAUTH = RouteModule(path="/edges/https/{edge_id}/routes/{id}/oauth", shape=OAuth, keep=_keep, show=_show)

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Annotated, Any
 
-from chalicelib.api.module import Enabled, Module
+from chalicelib.api.module import Enabled, RouteModule
 from chalicelib.api.rules import Before, Check, entries, if_null, max_bytes
 
 _MOST_BYTES = 4096  # of one list: the worst patterns of that size take a second to compile
@@ -55,4 +55,4 @@ class UserAgentFilter(Enabled):
     """Regular expressions (RE2) matched against the User-Agent; at most 4 KiB together."""
 
 
-USER_AGENT_FILTER = Module(path="/edges/https/{edge_id}/routes/{id}/user_agent_filter", shape=UserAgentFilter)
+USER_AGENT_FILTER = RouteModule(path="/edges/https/{edge_id}/routes/{id}/user_agent_filter", shape=UserAgentFilter)

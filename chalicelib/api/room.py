@@ -1,0 +1,33 @@
+"""Room in an answer: Lambda sends at most 6 MB, and counts them in JSON in which the answer's text stands once more."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.api.errors import Conflict
+from chalicelib.storage import table
+
+MOST = 5_500_000  # characters of entries there: ids, addresses, and what two requests add at once have the rest
+
+
+def taken(entry: Mapping[str, Any]) -> int:
+    """Characters of an entry there."""
+    return len(json.dumps(json.dumps(entry, default=_opened)))
+
+
+def check(scope: str, id: str, asked: Mapping[str, Any]) -> None:
+    """Refuse fields and modules of a route, with which its edge could not show all that are in the scope with it.
+
+    Raises Conflict, aws.Unavailable.
+    """
+    routes = {route.id: {**route.body, **route.parts} for route in table.newest(scope)}
+    routes[id] = {**routes.get(id, {}), **asked}
+    if sum(map(taken, routes.values())) > MOST:
+        raise Conflict(
+            f"The edge's routes would have more than {MOST} characters together, and it could not show them."
+        )
+
+
+def _opened(sealed: bytes) -> str:
+    """What takes no less room than the secret does, which is no longer than this."""
+    return "\0" * len(sealed)

@@ -18,6 +18,7 @@ T = TypeVar("T")
 _SWEEP = 30  # seconds
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _lock = threading.Lock()
+_sweeping = False  # whether a sweep is to come; nothing remembered does not tell, since it expires before it is swept
 
 
 def seal(plaintext: bytes, context: Mapping[str, str]) -> bytes:
@@ -41,9 +42,11 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
 
 
 def _remember(key: tuple[object, ...], secret: object) -> None:
+    global _sweeping
     with _lock:
-        if not _opened:
+        if not _sweeping:
             _sweep_later()
+        _sweeping = True
         _opened[key] = secret
 
 
@@ -54,9 +57,11 @@ def _sweep_later() -> None:
 
 
 def _sweep() -> None:
+    global _sweeping
     with _lock:
         _opened.expire()
-        if _opened:
+        _sweeping = bool(_opened)
+        if _sweeping:
             _sweep_later()
 
 

@@ -38,20 +38,17 @@ def make(caller: Caller, id: str, asked: Create) -> New:
 
 class _TunnelGroups(EditableResource):
     def shown(self, item: Item, call: Call) -> dict[str, Any]:
-        return self._with_tunnels(item, _online(call), call)
+        (group,) = self.all_shown([item], call)
+        return group
 
     def all_shown(self, items: list[Item], call: Call) -> list[dict[str, Any]]:
-        """As any other, but the tunnels are read once for all groups."""
-        online = _online(call)
+        """As any other, but the tunnels are read once for all groups, and only if one of them has labels."""
+        online = table.newest(call.caller.scope(TUNNELS.path)) if any(item.body["labels"] for item in items) else []
         return [self._with_tunnels(item, online, call) for item in items]
 
     def _with_tunnels(self, item: Item, online: list[Item], call: Call) -> dict[str, Any]:
         tunnels = [links.ref(call.base_url, tunnel.id) for tunnel in online if _carries(tunnel, item.body["labels"])]
         return {**super().shown(item, call), "tunnels": tunnels}
-
-
-def _online(call: Call) -> list[Item]:
-    return table.newest(call.caller.scope(TUNNELS.path))
 
 
 def _carries(tunnel: Item, labels: dict[str, str]) -> bool:

@@ -81,8 +81,12 @@ def test_tunnels_of_agents_have_no_labels_and_are_in_no_group(admin: Client) -> 
 def test_a_group_without_labels_has_no_tunnels(admin: Client, absent: dict[str, Any]) -> None:
     online(admin, {"app": "web"})
     online(admin, {})
-    created = admin.create(PATH, absent)
-    assert (created["labels"], created["tunnels"]) == ({}, [])
+    with queries() as seen:
+        created = admin.create(PATH, absent)
+        assert (created["labels"], created["tunnels"]) == ({}, [])
+        assert admin.get(f"{PATH}/{created['id']}").json == created
+        assert admin.get(PATH).json["backends"] == [created]
+    assert seen == [f"{admin.account}#{PATH}"]  # none of them looks for tunnels
 
 
 def test_no_tunnel_of_another_account_is_in_a_group(admin: Client, stranger: Client) -> None:

@@ -63,6 +63,8 @@ AUTHORIZER = GatewayAuthorizer()
 class Endpoint(NamedTuple):
     """What answers a method on a path: the view's value becomes the JSON body, None becomes no body, a Page is sent.
 
+    A text is the JSON body already.
+
     Without a shape for it, a body that is sent is not looked at. `shows` is the shape of what the view returns,
     `refuses` are the refusals of its own, beside those of every endpoint like it. With None for its authorizer it is
     open: it asks neither for a token nor for a version, and its caller is NOBODY.
@@ -71,7 +73,7 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     status: int
-    view: Callable[[Call], dict[str, Any] | Page | None]
+    view: Callable[[Call], dict[str, Any] | str | Page | None]
     body: type[Shape] | None = None
     query: Parameters = {}
     shows: type[Shape] | None = None

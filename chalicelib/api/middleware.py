@@ -3,7 +3,6 @@
 Nothing but this and the view beneath it, which hands all errors over, catches everything.
 """
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 
 from chalicelib import ids
-from chalicelib.api import errors, log
+from chalicelib.api import errors, log, room
 from chalicelib.api.errors import Refusal
 from chalicelib.storage import aws, bonds, pointers
 from chalicelib.storage.bonds import TooMany
@@ -116,7 +115,7 @@ def refused(refusal: Refusal, operation_id: str) -> Response:
         "msg": refusal.message,
         "details": {**refusal.details, "operation_id": operation_id},
     }
-    response = Response(_json(body), status_code=refusal.status)
+    response = Response(room.text(body), status_code=refusal.status)
     response.headers.update({"Content-Type": "application/json", **refusal.headers})
     return response
 
@@ -129,8 +128,4 @@ def _text(body: Any) -> str:
         case str():
             return body
         case _:
-            return _json(body)
-
-
-def _json(body: Any) -> str:
-    return json.dumps(body, allow_nan=False, separators=(",", ":"))
+            return room.text(body)

@@ -10,8 +10,6 @@ from chalicelib.api import room
 from chalicelib.api.fields import Shape, Uri
 from chalicelib.api.rules import Check
 
-_SURE_TO_FIT = room.MOST // 14  # since escaping twice makes fourteen of some, an emoji for instance
-
 
 def _whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= 100):
@@ -74,14 +72,15 @@ def listed(items: str, shows: type[Shape]) -> type[Shape]:
     return type("Listed", (Listed,), {"__annotations__": {items: list[shows]}})  # type: ignore[valid-type]
 
 
-def fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many of the entries, at least one, as Lambda can answer with."""
-    if len(repr(entries)) < _SURE_TO_FIT:
-        return entries
-    sizes = accumulate(map(room.taken, entries))
-    return entries[: max(1, sum(size < room.MOST for size in sizes))]
+def text(items: str, entries: list[dict[str, Any]], uri: str, page: Page, *, has_more: bool) -> str:
+    """A page as it is sent: with as many of the entries, at least one, as there is room for in an answer.
 
-
-def next_uri(uri: str, last_id: str, page: Page) -> str:
-    """The address of the page behind the one that ends with an id."""
-    return f"{uri}?{urlencode({'before_id': last_id, 'limit': page.limit})}"
+    It is measured by the text that is sent, so that of most pages nothing is written only to be measured.
+    """
+    following = urlencode({"before_id": entries[-1]["id"], "limit": page.limit}) if has_more else ""
+    next_page_uri = f"{uri}?{following}" if has_more else None
+    sent = room.text({items: entries, "uri": uri, "next_page_uri": next_page_uri})
+    if len(sent) < room.MOST // 2:
+        return sent
+    fitting = max(1, sum(size < room.MOST for size in accumulate(map(room.taken, entries))))
+    return text(items, entries[:fitting], uri, page, has_more=True) if fitting < len(entries) else sent

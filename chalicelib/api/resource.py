@@ -66,14 +66,11 @@ class Resource:
         """The endpoints, each with what it may refuse."""
         return tuple(endpoint._replace(refuses=self.refuses.get(endpoint.method, ())) for endpoint in endpoints)
 
-    def list_page(self, call: Call) -> dict[str, Any]:
+    def list_page(self, call: Call) -> str:
         page = Page(**call.query)
         found, has_more = table.page(self.scope(call), before=page.before(self.prefix), count=page.limit)
-        entries = paging.fitting(self.all_shown(found, call))
-        uri = f"{call.base_url}{self.at(call)}"
-        has_more = has_more or len(entries) < len(found)
-        next_page_uri = paging.next_uri(uri, entries[-1]["id"], page) if has_more else None
-        return {self.items: entries, "uri": uri, "next_page_uri": next_page_uri}
+        entries, uri = self.all_shown(found, call), f"{call.base_url}{self.at(call)}"
+        return paging.text(self.items, entries, uri, page, has_more=has_more)
 
     def get(self, call: Call) -> dict[str, Any]:
         return self.shown(self.found(table.read(self.scope(call), self.id_in(call))), call)

@@ -47,7 +47,7 @@ class HTTPSEdgeRoute(Create, Shown):
 
 
 class _Routes(ModularResource):
-    def list_page(self, call: Call) -> dict[str, Any]:
+    def list_page(self, call: Call) -> str:
         self._edge(call)
         return super().list_page(call)
 

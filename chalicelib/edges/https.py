@@ -39,7 +39,7 @@ class HTTPSEdge(Edge, Shown):
     """Answers HTTPS requests to its hostports, by routes."""
 
     routes: list[ROUTES.shows]  # type: ignore[name-defined]
-    """Its routes, newest first: at most 100, of 5.5 million characters together.
+    """Its routes, newest first: at most 100, of 5 million characters together.
 
     A character counts as it is on its way, in the JSON of the answer, which stands in JSON once more.
     """

@@ -1,9 +1,10 @@
 """The operator's entrance: `python -m chalicelib`. Works on the store that the environment names."""
 
+import json
 import signal
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, FileType, Namespace
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,12 @@ def _parser() -> ArgumentParser:
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
 
+    revocations = _group(groups, "revocations", "what was revoked since the time that this table was restored to")
+    revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
+    revoked.add_argument("later", metavar="TABLE", help="the name of the later table")
+    repeat = _command(revocations, "repeat", "revoke what such a list names, of this table", _repeat)
+    repeat.add_argument("list", type=FileType(encoding="utf-8"), metavar="FILE", help="the list")
+
     _command(groups, "routes", "list the routes of the API", _routes)
     return parser
 
@@ -97,6 +104,19 @@ def _demo(asked: Namespace) -> None:
             time.sleep(operations.DEMO_LEASE / 3)
     except KeyboardInterrupt:
         tunnels.close_tunnel(asked.account, id)
+
+
+def _list_revoked(asked: Namespace) -> None:
+    for (account, id), item in operations.revoked_by(asked.later).items():
+        said = [item.body["name"]] if "name" in item.body else [item.body["owner_id"], item.body["description"]]
+        print(account, id, *map(json.dumps, said))
+
+
+def _repeat(asked: Namespace) -> None:
+    with asked.list as lines:
+        named = [operations.revocable(line) for line in lines if line.strip()]
+    for account, id in named:
+        print(id, "is revoked" if operations.revoke(account, id) else "is not there", flush=True)
 
 
 def _routes(asked: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""What the operator does and no endpoint offers: accounts, their users and bots, and first keys."""
+"""What the operator does and no endpoint offers: accounts, their users and bots, first keys, revoking once more."""
 
 from typing import TypeVar
 
@@ -9,13 +9,17 @@ from chalicelib.api.fields import Shape
 from chalicelib.resources import bot_users, tunnels
 from chalicelib.resources.api_keys import API_KEYS, Create
 from chalicelib.resources.bot_users import BOT_USERS
+from chalicelib.resources.ssh_credentials import SSH_CREDENTIALS
 from chalicelib.resources.tunnels import AgentTunnel
-from chalicelib.storage import table
+from chalicelib.storage import dynamodb, table
+from chalicelib.storage.aws import AwsError
 from chalicelib.storage.claims import Taken
 from chalicelib.storage.items import Item
 
 S = TypeVar("S", bound=Shape)
 DEMO_LEASE = 15  # seconds
+
+_REVOCABLE = {kind.prefix: kind for kind in (API_KEYS, SSH_CREDENTIALS, BOT_USERS)}
 
 
 class Refused(Exception):
@@ -77,6 +81,51 @@ def open_demo_tunnel(account_id: str) -> str:
         metadata_0="A demonstration, as version 0 shows it",
     )
     return tunnels.open_tunnel(account_id, tunnel, lease=DEMO_LEASE)
+
+
+def revoked_by(later: str) -> dict[tuple[str, str], Item]:
+    """What lets in by this table and no more by the one named, a later state of it; by account and id.
+
+    API keys, SSH credentials, active bots: after a restore, what was revoked since. Raises Refused when the later
+    table cannot tell.
+    """
+    known, admitted = list_accounts(), _admitted()
+    try:
+        with dynamodb.in_table(later):
+            gone = {account.id for account in known} - {account.id for account in list_accounts()}
+            kept = _admitted()
+    except AwsError as error:
+        raise Refused(f"The table {later} cannot be read ({error.code}).") from None
+    if gone:
+        raise Refused(f"The table {later} is no later state of this one: it lacks the account {min(gone)}.")
+    return {place: item for place, item in admitted.items() if place not in kept}
+
+
+def revocable(line: str) -> tuple[str, str]:
+    """The account and id that a line of such a list begins with. Raises Refused."""
+    account_id, id, *_ = *line.split(), "", ""
+    if not (ids.is_id(account_id, "acct") and ids.is_id(id, *_REVOCABLE)):
+        raise Refused(f"Not a line of such a list: {line.strip()!r}. Nothing was revoked.")
+    return account_id, id
+
+
+def revoke(account_id: str, id: str) -> bool:
+    """Delete a key or credential, make a bot inactive: that can be taken back. False when there is none."""
+    kind = _REVOCABLE[id.partition("_")[0]]
+    scope = accounts.scope(account_id, kind.path)
+    if kind is BOT_USERS:
+        return table.change(scope, id, {"active": False}) is not None
+    return table.delete(scope, id)
+
+
+def _admitted() -> dict[tuple[str, str], Item]:
+    found = {
+        (account.id, item.id): item
+        for account in list_accounts()
+        for kind in _REVOCABLE.values()
+        for item in table.newest(accounts.scope(account.id, kind.path))
+    }
+    return {place: item for place, item in found.items() if item.body.get("active", True)}
 
 
 def _check_account(id: str) -> None:

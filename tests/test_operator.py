@@ -31,6 +31,9 @@ COMMANDS = [
     ("keys", "issue"),
     ("tunnels",),
     ("tunnels", "demo"),
+    ("revocations",),
+    ("revocations", "list"),
+    ("revocations", "repeat"),
     ("routes",),
 ]
 

@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -27,6 +27,8 @@ class Condition:
 
 
 ANYTHING = Condition("")
+
+_table: ContextVar[str] = ContextVar("table")
 
 
 class ConditionFailed(Exception):
@@ -155,6 +157,16 @@ def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -
 
 
 @contextmanager
+def in_table(name: str) -> Iterator[None]:
+    """What happens in here happens in the table of that name, not in the one that the environment names."""
+    before = _table.set(name)
+    try:
+        yield
+    finally:
+        _table.reset(before)
+
+
+@contextmanager
 def _conditional() -> Iterator[None]:
     try:
         with aws.reaching():
@@ -186,9 +198,8 @@ def _at(scope: str, id: str) -> dict[str, Any]:
     return {"TableName": _table_name(), "Key": marshal.attributes({"scope": scope, "id": id})}
 
 
-@cache
 def _table_name() -> str:
-    return os.environ.get("TABLE_NAME", "tunnel-edge")
+    return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
 
 
 def _client() -> Any:

@@ -113,3 +113,11 @@ def test_what_the_pipeline_reads_is_set_in_its_environment(calls: Calls) -> None
     for kind in ("secret", "variable"):
         for call in named(calls, "gh", kind, "set"):
             assert call[call.index("--env") + 1] == "production"
+
+
+def test_what_an_import_is_told_of_the_data_stack_lacks_only_its_outputs(calls: Calls) -> None:
+    whole = yaml_parse((ROOT / "infra" / "data.yaml").read_text())
+    for call in named(calls, "aws", "cloudformation", "create-change-set"):
+        told = yaml_parse(options(call)["template-body"])
+        assert {**told, "Outputs": whole["Outputs"]} == whole
+        assert "Outputs" not in told

@@ -90,7 +90,8 @@ format: .venv/dev ## Format the code.
 	$(BIN)/ruff check --fix .
 
 requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
-	for name in requirements requirements-run requirements-dev requirements-bench infra/requirements-cloud; do \
+	for name in requirements requirements-run requirements-dev requirements-bench infra/requirements-cloud \
+		.github/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
 

@@ -41,6 +41,7 @@ _BUSY = {
 }
 _MISCONFIGURED = {
     "AccessDeniedException",
+    "ExpiredTokenException",
     "InvalidSignatureException",
     "NotFoundException",
     "ResourceNotFoundException",

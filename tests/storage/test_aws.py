@@ -74,6 +74,7 @@ def test_a_service_out_of_reach_is_unavailable(error: Exception) -> None:
     [
         answered("AccessDeniedException"),
         answered("ResourceNotFoundException"),
+        answered("ExpiredTokenException"),
         answered("UnrecognizedClientException"),
         answered("NotFoundException"),
         NoCredentialsError(),

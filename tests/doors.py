@@ -139,6 +139,10 @@ class Client:
         RECORD.secrets.add(token)
         return replace(self, token=token)
 
+    def with_version(self, version: str) -> "Client":
+        """The same, speaking another version; "" leaves the header out."""
+        return replace(self, headers=dict.fromkeys(self.headers, version))
+
     def _remember(self, answer: Answer) -> None:
         if answer.status >= 400:
             RECORD.errors.append(answer.text)

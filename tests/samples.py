@@ -39,6 +39,11 @@ def _user_certificate(client: Client) -> dict[str, Any]:
     return {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
 
 
+def _weighted_backend(client: Client) -> dict[str, Any]:
+    child = client.create("/backends/http_response", {"status_code": 404})
+    return {"backends": {child["id"]: 100}}
+
+
 def _tunnel(client: Client) -> str:
     tunnel = AgentTunnel(
         tunnel_session=ids.new("ts"),
@@ -56,7 +61,7 @@ BODIES: dict[str, Callable[[Client], dict[str, Any]]] = {
     "/api_keys": lambda client: {},
     "/backends/http_response": lambda client: {"status_code": 404},
     "/backends/tunnel_group": lambda client: {"labels": {"app": "web"}},
-    "/backends/weighted": lambda client: {"backends": {ids.new("bkdhr"): 100}},
+    "/backends/weighted": _weighted_backend,
     "/bot_users": lambda client: {"name": ids.new("name")},
     "/certificate_authorities": lambda client: {"ca_pem": openssl.issue("/CN=ca", extensions=CA).certificate},
     "/edges/https": lambda client: {},

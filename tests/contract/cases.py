@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.api import caller
 from chalicelib.api.body import MAX_BYTES
 from tests.contract.answers import (
     MALFORMED,
@@ -36,9 +37,10 @@ class Case:
     path: str = "/api_keys"
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    version: str = caller.VERSIONS[0]
 
     def ask(self, client: Client) -> Answer:
-        return client.send(self.method, self.path, self.body, **self.headers)
+        return client.with_version(self.version).send(self.method, self.path, self.body, **self.headers)
 
 
 def _post(name: str, expected: Refused, body: Any, **headers: str) -> Case:
@@ -73,7 +75,7 @@ OTHER_METHODS = [
 ]
 
 BAD_TOKENS = [
-    Case("no token, nor a version, nor JSON", UNAUTHENTICATED, "POST", body=b"{", headers={"Service_Version": ""}),
+    Case("no token, nor a version, nor JSON", UNAUTHENTICATED, "POST", body=b"{", version=""),
     *(
         Case(name, UNAUTHENTICATED, headers={"Authorization": authorization})
         for name, authorization in {
@@ -85,14 +87,14 @@ BAD_TOKENS = [
 ]
 
 VERSIONS = [
-    Case("version 2", Accepted(), headers={"Service_Version": "2"}),
-    Case("version 0", Accepted(), headers={"Service_Version": "0"}),
-    Case("a version with spaces around it", Accepted(), headers={"Service_Version": " 2 "}),
-    Case("no version, nor JSON", UNSUPPORTED_VERSION, "POST", body=b"{", headers={"Service_Version": ""}),
-    Case("version 1", UNSUPPORTED_VERSION, headers={"Service_Version": "1"}),
-    Case("version 2.0", UNSUPPORTED_VERSION, headers={"Service_Version": "2.0"}),
-    Case("two versions", UNSUPPORTED_VERSION, headers={"Service_Version": "2,0"}),
-    Case("a version in words", UNSUPPORTED_VERSION, headers={"Service_Version": "two"}),
+    Case("version 2", Accepted(), version="2"),
+    Case("version 0", Accepted(), version="0"),
+    Case("a version with spaces around it", Accepted(), version=" 2 "),
+    Case("no version, nor JSON", UNSUPPORTED_VERSION, "POST", body=b"{", version=""),
+    Case("version 1", UNSUPPORTED_VERSION, version="1"),
+    Case("version 2.0", UNSUPPORTED_VERSION, version="2.0"),
+    Case("two versions", UNSUPPORTED_VERSION, version="2,0"),
+    Case("a version in words", UNSUPPORTED_VERSION, version="two"),
 ]
 
 BAD_BODIES = [

@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 
 from chalicelib import operations
+from chalicelib.api import caller
 from tests.conftest import Served
-from tests.contract import differences
+from tests.contract import differences, given
 from tests.contract.cases import Case
 from tests.contract.wire import Tidy, Wire
 from tests.doors import Answer, Client, InProcess
@@ -50,17 +51,21 @@ def _served(name: str, api: Served) -> Entrance:
 
 
 def _given(request: pytest.FixtureRequest) -> Entrance:
-    base_url = os.environ["CONTRACT_URL"].rstrip("/")
+    url, token = os.environ["CONTRACT_URL"].rstrip("/"), os.environ["CONTRACT_KEY"]
+    deployment = given.ask(url)
+
+    def admin() -> Client:
+        version = {deployment.version_header: caller.VERSIONS[0]}
+        return Client(Wire(url, deployment.base_url), headers=version).with_token(token)
 
     def stranger() -> Client:
         pytest.skip("CONTRACT_KEY is the key of one account: two need the operator's entrance")
 
-    name = "emulated_gateway" if EMULATED in base_url else "gateway"
-    return Entrance(name, lambda: _over_http(base_url, os.environ["CONTRACT_KEY"]), stranger)
+    return Entrance("emulated_gateway" if EMULATED in url else "gateway", admin, stranger)
 
 
 def _over_http(base_url: str, token: str) -> Client:
-    return Client(Wire(base_url)).with_token(token)
+    return Client(Wire(base_url, base_url)).with_token(token)
 
 
 DOORS = {"in_process": _in_process, "local_server": _local_server, "deployed": _deployed}

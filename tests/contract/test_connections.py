@@ -22,7 +22,7 @@ def test_a_connection_goes_on_after_every_kind_of_answer(client: Client) -> None
         client.send("POST", "/api_keys", {}, Content_Type="text/plain"),
         client.post("/api_keys", b"1" * 300_000),
         client.with_token("").post("/api_keys", {"metadata": "m" * 4096}),
-        client.send("GET", one, Service_Version="1"),
+        client.with_version("1").get(one),
         client.delete(one),
         client.delete(one),
         client.get("/api_keys?limit=1"),
@@ -48,7 +48,7 @@ def test_every_answer_has_an_operation_id_of_its_own(client: Client) -> None:
         client.delete(f"/api_keys/{key['id']}"),
         client.get("/nope"),
         client.post("/api_keys", b"{"),
-        client.send("GET", "/api_keys", Service_Version="1"),
+        client.with_version("1").get("/api_keys"),
     ]
     operation_ids = [answer.headers["operation-id"] for answer in answers]
     assert len({*operation_ids}) == len(answers)
@@ -60,7 +60,7 @@ def test_the_name_of_a_header_may_be_written_in_any_case(client: Client, write: 
     named = {
         "Authorization": f"Bearer {client.token}",
         "Content-Type": "application/json",
-        "Service-Version": "2",
+        **client.headers,
     }
     headers = {write(name): value for name, value in named.items()}
     assert client.door.send("POST", "/edges/tls", headers, b"{}").status == 201

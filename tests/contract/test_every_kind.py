@@ -1,19 +1,26 @@
 """Every kind of resource and every module, once through all that can be done with it, with whole bodies."""
 
 import json
-from typing import Any
+from dataclasses import asdict
 
 from chalicelib.api.module import Module
 from chalicelib.api.resource import EditableResource
 from tests.contract.answers import NOT_FOUND, Bodiless
 from tests.doors import Client
-from tests.modules.samples import BASE_URL, SAMPLES, anywhere, each_module
+from tests.modules.samples import AUTHORITIES, BACKEND, BASE_URL, SAMPLES, Sample, each_module, on_a_holder
 from tests.samples import BODIES, PATHS, each_editable_kind
 
+# What the samples name, and where there is such a thing to put in its place.
+NAMED = {BACKEND: "/backends/weighted", **dict.fromkeys(AUTHORITIES, "/certificate_authorities")}
 
-def at(client: Client, shown: Any) -> Any:
-    """A body as the sample shows it, with the addresses of the client's door."""
-    return json.loads(json.dumps(shown).replace(BASE_URL, client.door.base_url))
+
+def samples(client: Client, module: Module) -> list[Sample]:
+    """The examples of a module, with the addresses of the client's door, and naming what is in its account."""
+    text = json.dumps([asdict(sample) for sample in SAMPLES[module.path]]).replace(BASE_URL, client.door.base_url)
+    for id, path in NAMED.items():
+        if id in text:
+            text = text.replace(id, client.create(path, BODIES[path](client))["id"])
+    return [Sample(**sample) for sample in json.loads(text)]
 
 
 @each_editable_kind
@@ -35,10 +42,10 @@ def test_a_resource_is_created_read_listed_changed_and_deleted(client: Client, k
 
 @each_module
 def test_a_module_is_put_replaced_read_and_deleted(client: Client, module: Module) -> None:
-    address = anywhere(module)
-    for sample in reversed(SAMPLES[module.path]):
+    address = on_a_holder(client, module)
+    for sample in reversed(samples(client, module)):
         put = client.put(address, sample.asked)
-        assert (put.status, put.json) == (200, at(client, sample.shown))
+        assert (put.status, put.json) == (200, sample.shown)
     read = client.get(address)
     assert (read.status, read.json) == (200, put.json)
     Bodiless(204).check(client.delete(address))

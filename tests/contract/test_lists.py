@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from chalicelib import ids
 from tests.doors import Client
 
 PATH = "/backends/weighted"
@@ -38,7 +37,7 @@ def test_the_last_page_leads_nowhere(client: Client) -> None:
 
 
 def test_a_ref_leads_to_what_it_names(client: Client) -> None:
-    backend = client.create(PATH, {})
-    module = client.put(f"/edges/tls/{ids.new('edgtls')}/backend", {"backend_id": backend["id"]}).json
+    backend, edge = client.create(PATH, {}), client.create("/edges/tls", {})
+    module = client.put(f"/edges/tls/{edge['id']}/backend", {"backend_id": backend["id"]}).json
     assert module == {"enabled": True, "backend": {"id": backend["id"], "uri": backend["uri"]}}
     assert follow(client, module["backend"]["uri"]) == backend

@@ -2,7 +2,6 @@
 
 import json
 
-from chalicelib import ids
 from chalicelib.api.body import MAX_BYTES
 from tests.contract.answers import TOO_LARGE
 from tests.doors import Client
@@ -15,8 +14,9 @@ def policy(rules: int) -> str:
 
 
 def test_a_large_policy_comes_back_as_it_was_sent(client: Client) -> None:
-    address, value = f"/edges/tcp/{ids.new('edgtcp')}/traffic_policy", policy(38)
+    edge, value = client.create("/edges/tcp", {}), policy(38)
     assert 110 * 1024 < len(value.encode()) <= 128 * 1024
+    address = f"/edges/tcp/{edge['id']}/traffic_policy"
     put = client.put(address, {"value": value})
     assert (put.status, put.json) == (200, {"enabled": True, "value": value})
     assert client.get(address).json == put.json

@@ -8,14 +8,14 @@ from tests.doors import Answer, Door
 
 
 class Wire:
-    """One connection to a base URL for all requests: an answer that ends it, or leaves bytes on it, is a failure.
+    """One connection to a URL for all requests: an answer that ends it, or leaves bytes on it, is a failure.
 
     Paths go out as they are written, dot segments and all, which no HTTP library for people does.
     """
 
-    def __init__(self, base_url: str) -> None:
-        self.base_url = base_url
-        address = urlsplit(base_url)
+    def __init__(self, url: str, base_url: str) -> None:
+        self.base_url = base_url  # what uris begin with
+        address = urlsplit(url)
         kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
         self._connection = kind(address.netloc, timeout=60)
         self._connection.connect()

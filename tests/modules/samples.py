@@ -106,4 +106,4 @@ def anywhere(module: Module) -> str:
 def on_a_holder(client: Client, module: Module) -> str:
     """The module's path on a fresh edge or route of the client's account."""
     holder = next(kind for kind in edges.ALL if kind.one == module.home)
-    return f"{Collection.of(client, holder).one()['uri'].removeprefix(BASE_URL)}/{module.name}"
+    return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.door.base_url)}/{module.name}"

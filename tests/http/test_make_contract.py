@@ -1,0 +1,39 @@
+"""`make contract`: it holds for a deployment with other parameters than the default."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Served, serve
+from tests.contract import given
+from tests.contract.given import Deployment
+from tests.http.test_make_run_fails import run
+
+DEPLOY = ROOT / ".github" / "actions" / "deploy" / "action.yml"
+SETTINGS = {"BASE_URL": "https://api.example.com", "STRICT_REFERENCES": "true", "VERSION_HEADERS": "Vendor-Version"}
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Served]:
+    """An API with other settings, which says that it is where it is not yet."""
+    process, api = serve(tmp_path / "local", **SETTINGS)
+    yield api
+    process.terminate()
+    process.wait(timeout=30)
+
+
+def test_what_the_pipeline_tries_holds_for_any_parameters(other: Served) -> None:
+    assert given.ask(other.base_url) == Deployment("https://api.example.com", "Vendor-Version")
+    found = re.search(r"run: (make contract .*)", DEPLOY.read_text())
+    assert found
+    status, out, err = run({"URL": other.base_url, "API_KEY": other.token}, "sh", "-c", found[1])
+    assert (status, err) == (0, ""), out
+    assert re.search(r"^\d+ passed in ", out, re.M), out
+
+
+def test_where_it_is_called_uris_begin_with_the_url_whatever_the_deployment_says(served: Served) -> None:
+    assert given.ask(served.base_url) == Deployment(served.base_url, "Service-Version")
+    url = f"{served.base_url}/"  # the same to the local server, which names the other one
+    assert given.ask(url) == Deployment(url, "Service-Version")

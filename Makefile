@@ -45,7 +45,8 @@ cloud-stop: ## End the emulated cloud.
 contract: export CONTRACT_URL = $(URL)
 contract: export CONTRACT_KEY = $(API_KEY)
 contract: .venv/dev ## Try a deployment against the contract, or parts of it: URL=https://… API_KEY=… SUITE=….
-	@test -n "$(URL)" || { echo "Say where it is: make contract URL=https://… API_KEY=…" >&2; exit 1; }
+	@test -n "$$CONTRACT_URL" && test -n "$$CONTRACT_KEY" || \
+		{ echo "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…" >&2; exit 1; }
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
 openapi: .venv/dev ## Write the OpenAPI document of what the code offers: chalicelib/openapi.json.

@@ -52,7 +52,7 @@ def _served(name: str, api: Served) -> Entrance:
 
 def _given(request: pytest.FixtureRequest) -> Entrance:
     url, token = os.environ["CONTRACT_URL"].rstrip("/"), os.environ["CONTRACT_KEY"]
-    deployment = given.ask(url)
+    deployment = given.ask(url, token)
 
     def admin() -> Client:
         version = {deployment.version_header: caller.VERSIONS[0]}

@@ -1,9 +1,13 @@
-"""A deployment that is tried at its address: what it says of itself."""
+"""A deployment that is tried at its address: what it says of itself, or one sentence that ends the run."""
 
+import ssl
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
+
+from chalicelib.api import caller
 
 
 @dataclass(frozen=True)
@@ -14,11 +18,27 @@ class Deployment:
     version_header: str
 
 
-def ask(url: str) -> Deployment:
-    """What the document of the deployment says."""
-    document = httpx.get(f"{url}/openapi.json", timeout=60, trust_env=False).json()
-    header = document["components"]["parameters"]["Version"]["name"]
-    return Deployment(_base_url(url, document["servers"][0]["url"]), header)
+def ask(url: str, key: str) -> Deployment:
+    """What the document of the deployment says, once it is sure that it answers and lets the key in."""
+    if not url.startswith(("http://", "https://")):
+        pytest.exit(f"{url} is no URL: it must begin with https:// or http://.", 1)
+    answer = _get(f"{url}/openapi.json", {})
+    try:
+        document = answer.json()
+        named, header = document["servers"][0]["url"], document["components"]["parameters"]["Version"]["name"]
+    except (LookupError, TypeError, ValueError):
+        pytest.exit(f"The API is not at {url}: its document, /openapi.json, is not there.", 1)
+    answer = _get(f"{url}/api_keys?limit=1", {"Authorization": f"Bearer {key}", header: caller.VERSIONS[0]})
+    if answer.status_code != 200:
+        pytest.exit(f"The API at {url} does not let the API key in: {answer.json()['msg']}", 1)
+    return Deployment(_base_url(url, named), header)
+
+
+def _get(url: str, headers: dict[str, str]) -> httpx.Response:
+    try:  # with the certificates that the suite's own connection trusts, and as directly
+        return httpx.get(url, headers=headers, timeout=60, trust_env=False, verify=ssl.create_default_context())
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        pytest.exit(f"{url} does not answer: {error}.", 1)
 
 
 def _base_url(url: str, named: str) -> str:

@@ -1,4 +1,4 @@
-"""`make contract`: it holds for a deployment with other parameters than the default."""
+"""`make contract`: it holds for a deployment with other parameters than the default, and says in a sentence why not."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Served, serve
+from tests.conftest import ROOT, Served, free_port, serve
 from tests.contract import given
 from tests.contract.given import Deployment
 from tests.http.test_make_run_fails import run
@@ -25,7 +25,7 @@ def other(tmp_path: Path) -> Iterator[Served]:
 
 
 def test_what_the_pipeline_tries_holds_for_any_parameters(other: Served) -> None:
-    assert given.ask(other.base_url) == Deployment("https://api.example.com", "Vendor-Version")
+    assert given.ask(other.base_url, other.token) == Deployment("https://api.example.com", "Vendor-Version")
     found = re.search(r"run: (make contract .*)", DEPLOY.read_text())
     assert found
     status, out, err = run({"URL": other.base_url, "API_KEY": other.token}, "sh", "-c", found[1])
@@ -34,6 +34,36 @@ def test_what_the_pipeline_tries_holds_for_any_parameters(other: Served) -> None
 
 
 def test_where_it_is_called_uris_begin_with_the_url_whatever_the_deployment_says(served: Served) -> None:
-    assert given.ask(served.base_url) == Deployment(served.base_url, "Service-Version")
+    assert given.ask(served.base_url, served.token) == Deployment(served.base_url, "Service-Version")
     url = f"{served.base_url}/"  # the same to the local server, which names the other one
-    assert given.ask(url) == Deployment(url, "Service-Version")
+    assert given.ask(url, served.token) == Deployment(url, "Service-Version")
+
+
+def test_a_url_or_a_key_that_is_wrong_is_told_in_a_sentence(served: Served) -> None:
+    right, nobody = served.base_url, f"http://127.0.0.1:{free_port()}"
+    bare, elsewhere, deleted = right.removeprefix("http://"), f"{right}/prod", f"{'0' * 27}_0"
+    unknown = "The API key is unknown or was deleted."
+    for url, key, sentence in (
+        (nobody, served.token, f"{nobody}/openapi.json does not answer: [Errno 111] Connection refused."),
+        (bare, served.token, f"{bare} is no URL: it must begin with https:// or http://."),
+        (elsewhere, served.token, f"The API is not at {elsewhere}: its document, /openapi.json, is not there."),
+        (right, deleted, f"The API at {right} does not let the API key in: {unknown}"),
+    ):
+        with pytest.raises(pytest.exit.Exception) as ended:
+            given.ask(url, key)
+        assert (ended.value.msg, ended.value.returncode) == (sentence, 1)
+
+
+def test_that_sentence_is_all_that_is_said() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    status, out, err = run({"URL": url, "API_KEY": "any", "SUITE": "tests/contract/test_lists.py"}, "make", "contract")
+    assert status == 2
+    assert f"Exit: {url}/openapi.json does not answer: [Errno 111] Connection refused." in out
+    assert len((out + err).splitlines()) <= 5
+
+
+@pytest.mark.parametrize("missing", ["URL", "API_KEY"])
+def test_without_a_url_or_a_key_nothing_is_tried(missing: str) -> None:
+    status, out, err = run({"URL": "http://127.0.0.1", "API_KEY": "any", missing: ""}, "make", "contract")
+    sentence = "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…"
+    assert (status, out, err.splitlines()[0]) == (2, "", sentence)

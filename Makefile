@@ -29,7 +29,7 @@ run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on th
 reset: ## Forget what was created with make run.
 	@if cd "$${LOCAL_DIR:-.local}" 2>/dev/null; then rm -rf cloud cloud.env env; fi
 
-package: .venv/dev $(DOCS) ## Make build/$$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
+package: .venv/dev $(DOCS) ## Make build/$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
 	@$(BIN)/python -m infra.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
 	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml infra/pipeline.yaml

@@ -5,18 +5,18 @@ The table and the plots are written to build/bench as well; with --keep also int
 
 import argparse
 import logging
+import os
 import platform
 import re
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import psutil
-
-from bench import engines, fresh, plots, results
+from bench import engines, fresh, results
 from bench.engines import Setting
-from bench.results import Result
+from bench.results import Point, Result
 from infra.cloud import ROOT, Trouble
 
 FIGURES = (
@@ -32,6 +32,7 @@ FIGURES = (
     "memory",
     "store_calls",
 )
+_READ_STORES = {"growth_counted", "growth_timed"}  # the others wait for none to be filled
 _FOLDER = Path(__file__).parent
 _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DOTALL)
 
@@ -44,20 +45,22 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.keep and asked.figures:
         parser.error("only a result of all figures is kept")
+    names = asked.figures or FIGURES
+    sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
     logging.disable(logging.INFO)  # of the requests that fill the stores
     try:
-        with TemporaryDirectory() as folder, engines.started(Path(folder)) as setting:
-            measured = [_measured(name, setting) for name in asked.figures or FIGURES]
+        with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
+            measured = [_measured(name, setting) for name in names]
     except Trouble as trouble:
         sys.exit(str(trouble))
-    table = results.table([row for result in measured for row in result.rows])
-    print(f"{table}\n\n{_machine()}")
-    for out in (ROOT / "build" / "bench", *([_FOLDER] * asked.keep)):
-        out.mkdir(parents=True, exist_ok=True)
-        plots.draw([point for result in measured for point in result.points], out)
+    told = f"{results.table([row for result in measured for row in result.rows])}\n\n{_machine()}"
+    print(told)
+    points = [point for result in measured for point in result.points]
+    _draw(points, ROOT / "build" / "bench")
     if asked.keep:
+        _draw(points, _FOLDER)
         readme = _FOLDER / "README.md"
-        readme.write_text(_LAST.sub(lambda _: f"\n{table}\n\n{_machine()}\n\n", readme.read_text()))
+        readme.write_text(_LAST.sub(lambda _: f"\n{told}\n\n", readme.read_text()))
 
 
 def _measured(name: str, setting: Setting) -> Result:
@@ -67,12 +70,20 @@ def _measured(name: str, setting: Setting) -> Result:
     return result
 
 
+def _draw(points: Sequence[Point], folder: Path) -> None:
+    if points:
+        from bench import plots  # with matplotlib, which the figures without points do without
+
+        folder.mkdir(parents=True, exist_ok=True)
+        plots.draw(points, folder)
+
+
 def _machine() -> str:
-    memory = psutil.virtual_memory().total / 2**30
-    load = ", ".join(f"{average:.1f}" for average in psutil.getloadavg())
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     return (
         f"Measured on {time.strftime('%Y-%m-%d')}: {platform.system()} on {platform.machine()}, "
-        f"{psutil.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}; load at the end {load}."
+        f"{os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}; load at the end {load}."
     )
 
 

@@ -52,7 +52,7 @@ class Setting:
 
 
 @contextmanager
-def started(folder: Path, sizes: Sequence[int] = SIZES) -> Iterator[Setting]:
+def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
     """All engines, until the end of it, with stores of those sizes; the environment names the embedded cloud."""
     for name in _OTHERWISE:
         os.environ.pop(name, None)

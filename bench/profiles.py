@@ -24,7 +24,7 @@ _IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \| +(\S+)")
 
 def main() -> None:
     logging.disable(logging.INFO)
-    with TemporaryDirectory() as folder, engines.started(Path(folder), sizes=()) as setting:
+    with TemporaryDirectory() as folder, engines.started(Path(folder), ()) as setting:
         id = requests.create("/backends/weighted", setting.token, {})["id"]
         read = requests.event("GET", f"/backends/weighted/{id}", setting.token, context=setting.context)
         _imports("cold start", [cold_start.OURS, json.dumps(read)])

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from bench import engines, fresh, results
 from bench.engines import Setting
 from bench.results import Point, Result
+from infra import endings
 from infra.cloud import ROOT, Trouble
 
 FIGURES = (
@@ -38,7 +39,8 @@ _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DO
 
 
 def main() -> None:
-    """Measure the figures that are named, or all."""
+    """Measure the figures that are named, or all; one sentence and exit status 1 when something stands in the way."""
+    endings.interrupt()
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
     parser.add_argument("--keep", action="store_true", help="write the last result down in bench/")
@@ -53,6 +55,8 @@ def main() -> None:
             measured = [_measured(name, setting) for name in names]
     except Trouble as trouble:
         sys.exit(str(trouble))
+    except KeyboardInterrupt:
+        sys.exit("Stopped: nothing of it is kept.")
     told = f"{results.table([row for result in measured for row in result.rows])}\n\n{_machine()}"
     print(told)
     points = [point for result in measured for point in result.points]

@@ -20,7 +20,7 @@ from samtranslator.yaml_helper import yaml_parse
 from bench import requests
 from chalicelib import ids, operations
 from chalicelib.authorizer import authorize
-from infra import cloud, stacks
+from infra import cloud, endings, stacks
 from infra.cloud import HOST, ROOT, Cloud
 
 TABLE = "tunnel-edge"
@@ -57,9 +57,9 @@ def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
     for name in _OTHERWISE:
         os.environ.pop(name, None)
     embedded = Cloud(folder / "cloud", free_port(), PERSIST_STATE="0")
-    embedded.start()
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[str]] = []
     try:
+        embedded.start()
         os.environ.update(cloud.settings(embedded.url), TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
         stacks.deploy(stacks.DATA.read_text(), f"{TABLE}-data", {"Name": TABLE})
         token = operations.create_account("bench", "admin")[2]
@@ -79,13 +79,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start_store(folder: Path, size: int, token: str, processes: list[subprocess.Popen[bytes]]) -> str:
+def _start_store(folder: Path, size: int, token: str, processes: list[subprocess.Popen[str]]) -> str:
     """Fill a store with items, half of them entries of one list, half API keys' claims, and start it; its address."""
-    _fill(folder, size, token)
+    _fill(folder, size, token, processes)
     port = free_port()
-    dynalite = [NODE_MODULES / "dynalite" / "cli.js", "--host", HOST, "--port", str(port), "--path", folder]
-    command = ["node", *map(str, dynalite), "--createTableMs", "1"]
-    processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+    dynalite = str(NODE_MODULES / "dynalite" / "cli.js")
+    _start_node(processes, dynalite, "--host", HOST, "--port", str(port), "--path", str(folder), "--createTableMs", "1")
     await_port(port)
     store = boto3.client("dynamodb", endpoint_url=f"http://{HOST}:{port}")
     store.create_table(**_definition(), BillingMode="PAY_PER_REQUEST")
@@ -93,14 +92,28 @@ def _start_store(folder: Path, size: int, token: str, processes: list[subprocess
     return f"http://{HOST}:{port}"
 
 
-def _fill(folder: Path, size: int, token: str) -> None:
-    command = ["node", str(ROOT / "bench" / "seed.cjs"), str(folder), json.dumps(_definition())]
-    environment = {**os.environ, "NODE_PATH": str(NODE_MODULES)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=environment) as seeding:
+def _fill(folder: Path, size: int, token: str, processes: list[subprocess.Popen[str]]) -> None:
+    with _start_node(processes, str(ROOT / "bench" / "seed.cjs"), str(folder), json.dumps(_definition())) as seeding:
         assert seeding.stdin
         seeding.stdin.writelines(f"{item}\n" for item in _items(size, token))
     if seeding.returncode:
         raise RuntimeError("A store could not be filled.")
+
+
+def _start_node(processes: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:
+    """A Node.js process, which is one of those that end with the engines."""
+    environment = {**os.environ, "NODE_PATH": str(NODE_MODULES)}
+    with endings.put_off():
+        node = subprocess.Popen(
+            ["node", *arguments],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for us
+        )
+        processes.append(node)
+    return node
 
 
 def _items(size: int, token: str) -> Iterator[str]:

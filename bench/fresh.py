@@ -7,15 +7,22 @@ from concurrent.futures import ProcessPoolExecutor
 
 from bench.engines import Setting
 from bench.results import Result
+from infra import endings
 
 
 def measured(name: str, setting: Setting) -> Result:
     """What a figure comes to; what it prints, the service's log among it, is thrown away."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_silence) as pool:
-        return pool.submit(_measure, name, setting).result()
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin) as pool:
+        try:
+            return pool.submit(_measure, name, setting).result()
+        except KeyboardInterrupt:
+            for process in multiprocessing.active_children():  # for whose last figure the pool would wait
+                process.terminate()
+            raise
 
 
-def _silence() -> None:
+def _begin() -> None:
+    endings.interrupt()  # a figure that is ended ends what it has started
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

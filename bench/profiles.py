@@ -6,6 +6,7 @@ import logging
 import pstats
 import re
 import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,22 +17,33 @@ import psutil
 
 from bench import cold_authorizer, cold_start, engines, load, package, requests, servers, signing
 from bench.engines import Setting
-from infra.cloud import ROOT
+from infra import endings
+from infra.cloud import ROOT, Trouble
 
 _REQUESTS, _SECONDS, _LINES = 200, 5, 9
 _IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \| +(\S+)")
 
 
 def main() -> None:
+    endings.interrupt()
     logging.disable(logging.INFO)
-    with TemporaryDirectory() as folder, engines.started(Path(folder), ()) as setting:
-        id = requests.create("/backends/weighted", setting.token, {})["id"]
-        read = requests.event("GET", f"/backends/weighted/{id}", setting.token, context=setting.context)
-        _imports("cold start", [cold_start.OURS, json.dumps(read)])
-        _imports("cold authorizer", [cold_authorizer.OURS, json.dumps({"headers": requests.headers(setting.token)})])
-        for name, event in _warm(setting, id).items():
-            _calls(name, event)
-        _processes(setting)
+    try:
+        with TemporaryDirectory() as folder, engines.started(Path(folder), ()) as setting:
+            _all(setting)
+    except Trouble as trouble:
+        sys.exit(str(trouble))
+    except KeyboardInterrupt:
+        sys.exit("Stopped.")
+
+
+def _all(setting: Setting) -> None:
+    id = requests.create("/backends/weighted", setting.token, {})["id"]
+    read = requests.event("GET", f"/backends/weighted/{id}", setting.token, context=setting.context)
+    _imports("cold start", [cold_start.OURS, json.dumps(read)])
+    _imports("cold authorizer", [cold_authorizer.OURS, json.dumps({"headers": requests.headers(setting.token)})])
+    for name, event in _warm(setting, id).items():
+        _calls(name, event)
+    _processes(setting)
 
 
 def _imports(name: str, arguments: list[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import engines
+from infra import endings
 from infra.cloud import HOST, ROOT
 
 
@@ -32,9 +33,10 @@ def stock() -> Iterator[str]:
 
 @contextmanager
 def _process(command: Sequence[str], port: int, **settings: str) -> Iterator[str]:
-    process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **settings}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    with endings.put_off():
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **settings}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
     try:
         engines.await_port(port)
         yield f"http://{HOST}:{port}"

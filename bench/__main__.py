@@ -1,6 +1,6 @@
 """`make bench`: every figure in a fresh process, and one table of all of them.
 
-The table and the plots are written to build/bench as well; with --keep also into this folder, as the last result.
+The plots are written to build/bench; with --keep and no figure that failed, plots and table also into this folder.
 """
 
 import argparse
@@ -8,8 +8,10 @@ import logging
 import os
 import platform
 import re
+import shutil
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +41,7 @@ _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DO
 
 
 def main() -> None:
-    """Measure the figures that are named, or all; one sentence and exit status 1 when something stands in the way."""
+    """Measure the figures that are named, or all; exit status 1 and a sentence when one failed or none could begin."""
     endings.interrupt()
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
@@ -51,6 +53,7 @@ def main() -> None:
     sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
     logging.disable(logging.INFO)  # of the requests that fill the stores
     try:
+        _check_tools()
         with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
             measured = [_measured(name, setting) for name in names]
     except Trouble as trouble:
@@ -61,15 +64,28 @@ def main() -> None:
     print(told)
     points = [point for result in measured for point in result.points]
     _draw(points, ROOT / "build" / "bench")
+    if any(result.failed for result in measured):
+        sys.exit("Not every figure could be measured: nothing of it is kept.")
     if asked.keep:
         _draw(points, _FOLDER)
         readme = _FOLDER / "README.md"
         readme.write_text(_LAST.sub(lambda _: f"\n{told}\n\n", readme.read_text()))
 
 
+def _check_tools() -> None:
+    """Raise Trouble when a program is not there that a figure would miss only after minutes."""
+    for program, install in (("node", "Node.js 20 or newer, with npm"), ("ssh-keygen", "OpenSSH's client")):
+        if not shutil.which(program):
+            raise Trouble(f"{program} is needed for the benchmarks: install {install}.")
+
+
 def _measured(name: str, setting: Setting) -> Result:
+    """What a figure comes to; when it fails, why is printed, and the others are worth their minutes all the same."""
     began = time.monotonic()
     result = fresh.measured(name, setting)
+    if isinstance(result, BaseException):
+        traceback.print_exception(result)
+        result = results.failure(name)
     print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return result
 

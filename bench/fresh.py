@@ -10,11 +10,12 @@ from bench.results import Result
 from infra import endings
 
 
-def measured(name: str, setting: Setting) -> Result:
-    """What a figure comes to; what it prints, the service's log among it, is thrown away."""
+def measured(name: str, setting: Setting) -> Result | BaseException:
+    """What a figure comes to, or what it failed with; what it prints, the service's log among it, is thrown away."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin) as pool:
         try:
-            return pool.submit(_measure, name, setting).result()
+            measuring = pool.submit(_measure, name, setting)
+            return measuring.exception() or measuring.result()
         except KeyboardInterrupt:
             for process in multiprocessing.active_children():  # for whose last figure the pool would wait
                 process.terminate()

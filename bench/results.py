@@ -13,7 +13,7 @@ class Row:
     figure: str
     ours: str
     against: str
-    ratio: float
+    ratio: float | None
     must: str = ""
     reached: bool | None = None
 
@@ -32,6 +32,12 @@ class Point:
 class Result:
     rows: Sequence[Row]
     points: Sequence[Point] = ()
+    failed: bool = False
+
+
+def failure(figure: str) -> Result:
+    """What a figure comes to that could not be measured."""
+    return Result([Row(figure, "failed", "", None)], failed=True)
 
 
 def at_most(bound: float, figure: str, ours: float, against: float, unit: Unit) -> Row:
@@ -76,7 +82,9 @@ def table(rows: Sequence[Row]) -> str:
     """The rows as a table that is read in a terminal and in Markdown."""
     said = {None: "", True: "yes", False: "NO"}
     cells = [("figure", "ours", "against", "ratio", "must reach", "reached?")]
-    cells += [(row.figure, row.ours, row.against, f"{row.ratio:.2f}", row.must, said[row.reached]) for row in rows]
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+        cells.append((row.figure, row.ours, row.against, ratio, row.must, said[row.reached]))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
     lines.insert(1, "-|-".join("-" * width for width in widths))

@@ -45,3 +45,30 @@ def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, settings: dic
     assert (run.returncode, *said) == (1, "", "Stopped: nothing of it is kept.\n")
     assert processes_with(f"RUN={tmp_path}") == []
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_figure_that_fails_is_a_row_that_says_so_and_the_others_are_measured(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    program(tmp_path / "ssh-keygen", "exit 1")
+    run = started(settings, "certificates_per_second", "store_calls")
+    told, errors = run.communicate(timeout=60)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines() if line.startswith("| ")]
+    assert [row[0] for row in rows[1:]] == [
+        "certificates_per_second",
+        *(f"store calls, {name}: the fewest" for name in ("get", "list", "create", "certificate")),
+    ]
+    assert rows[1][1:] == ["failed", "", "", "", ""]
+    assert {row[5] for row in rows[2:]} == {"yes"}
+    assert "returned non-zero exit status 1" in errors
+    assert errors.endswith("\nNot every figure could be measured: nothing of it is kept.\n")
+    assert run.returncode == 1
+
+
+def test_a_program_that_is_missing_is_told_before_anything_is_measured(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    run = started({**settings, "PATH": str(tmp_path)}, "store_calls")
+    said = run.communicate(timeout=30)
+    assert said == ("", "ssh-keygen is needed for the benchmarks: install OpenSSH's client.\n")
+    assert run.returncode == 1

@@ -1,26 +1,45 @@
-"""Memory of the API's function, warm: after 10,000 requests against after 100."""
+"""Memory of the API's function, warm: after 10,000 requests against after 100.
 
-import itertools
+The function answers in a process of its own, from the package; how much memory that has is asked from outside.
+"""
+
+import json
+import subprocess
 
 import psutil
 
-from bench import requests, results, signing
+from bench import package, requests, results, signing
 from bench.engines import Setting
 from bench.results import Result
 
 FIRST, LAST = 100, 10_000
+_OURS = """
+import itertools, json, app
+events = itertools.cycle(sys.argv[2:])
+for count in sys.stdin:
+    for event in itertools.islice(events, int(count)):
+        assert app.app(json.loads(event), None)["statusCode"] < 300
+    print("answered", flush=True)
+"""
 
 
 def measure(setting: Setting) -> Result:
-    process = psutil.Process()
-    events = itertools.cycle(_events(setting))
-    for _ in range(FIRST):
-        requests.answer(next(events))
-    before = process.memory_info().rss
-    for _ in range(LAST - FIRST):
-        requests.answer(next(events))
-    after = process.memory_info().rss
+    with package.unpacked() as python:
+        command = [*python, _OURS, *map(json.dumps, _events(setting))]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as function:
+            before, after = _after(FIRST, function), _after(LAST - FIRST, function)
     return Result([results.at_most(1.05, f"memory after {LAST:,} requests: after {FIRST}", after, before, results.mib)])
+
+
+def _after(count: int, function: subprocess.Popen[str]) -> int:
+    """The bytes that are resident when the function has answered so many more requests."""
+    assert function.stdin
+    assert function.stdout
+    print(count, file=function.stdin, flush=True)
+    if "answered\n" not in function.stdout:  # among what the service logs
+        raise RuntimeError("The function ended by itself.")
+    resident: int = psutil.Process(function.pid).memory_info().rss
+    return resident
 
 
 def _events(setting: Setting) -> list[dict[str, object]]:

@@ -26,9 +26,9 @@ def event(
     method: str, path: str, token: str, body: Any = None, context: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """The event of a request; without a `context` of the authorizer's, the app asks the store who is calling."""
-    raw = b"" if body is None else json.dumps(body).encode()
-    made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={}, body=raw or None)
-    made |= {"headers": headers(token), "path": path.partition("?")[0]}
+    made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={})
+    text = None if body is None else json.dumps(body)
+    made |= {"headers": headers(token), "path": path.partition("?")[0], "body": text}
     made["requestContext"] |= {"requestId": "benchmark", **({"authorizer": dict(context)} if context else {})}
     return made
 

@@ -7,7 +7,7 @@ import pstats
 import re
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,8 @@ from infra import endings
 from infra.cloud import ROOT, Trouble
 
 _REQUESTS, _SECONDS, _LINES = 200, 5, 9
-_IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \| +(\S+)")
+_CLIENT = "chalicelib.storage.aws"
+_IMPORT = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \| +(\S+)")
 
 
 def main() -> None:
@@ -47,14 +48,17 @@ def _all(setting: Setting) -> None:
 
 
 def _imports(name: str, arguments: list[str]) -> None:
-    """Milliseconds of imports by package, as Python itself tells them."""
+    """Milliseconds of imports by package, as Python itself tells them; and those of the client with all it imports."""
     with package.unpacked() as python:
         command = [python[0], "-X", "importtime", *python[1:], *arguments]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
-    spent: Counter[str] = Counter()
-    for microseconds, module in _IMPORT.findall(said):
-        spent[module.partition(".")[0]] += int(microseconds)
-    _print(f"{name}: milliseconds of imports", {place: time / 1000 for place, time in spent.items()})
+    spent: dict[str, float] = defaultdict(float)
+    imports = _IMPORT.findall(said)
+    for microseconds, _, module in imports:
+        spent[module.partition(".")[0]] += int(microseconds) / 1000
+    _print(f"{name}: milliseconds of imports", spent)
+    [client] = [int(cumulative) / 1000 for _, cumulative, module in imports if module == _CLIENT]
+    print(_line(f"{_CLIENT} with all that it is the first to import", client, sum(spent.values())))
 
 
 def _warm(setting: Setting, id: str) -> dict[str, dict[str, Any]]:
@@ -123,7 +127,11 @@ def _print(title: str, spent: Mapping[str, float]) -> None:
     total = sum(spent.values())
     print(f"{title}: {total:.1f}")
     for place, milliseconds in sorted(spent.items(), key=lambda part: -part[1])[:_LINES]:
-        print(f"  {milliseconds:8.2f}  {100 * milliseconds / total:3.0f} %  {place}")
+        print(_line(place, milliseconds, total))
+
+
+def _line(place: str, milliseconds: float, total: float) -> str:
+    return f"  {milliseconds:8.2f}  {100 * milliseconds / total:3.0f} %  {place}"
 
 
 if __name__ == "__main__":

@@ -8,49 +8,77 @@ import pytest
 
 from infra import gateway_responses
 from tests.cloud import stack
+from tests.cloud.stack import HERE, KEPT, allow, arn, document
 from tests.samples import OPEN
 
 EVERY_TYPE = botocore.session.get_session().get_service_model("apigateway").shape_for("GatewayResponseType").enum
-ACCOUNT = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
+REST_API = {"Ref": "RestAPI"}
+STACK_NAME = {"Ref": "AWS::StackName"}
+
+
+def conditional(condition: str, parameter: str) -> dict[str, Any]:
+    """The parameter where the condition holds, else nothing."""
+    return {"Fn::If": [condition, {"Ref": parameter}, {"Ref": "AWS::NoValue"}]}
+
+
+def test_what_the_data_stack_makes_stays_when_it_goes() -> None:
+    for name in ("Table", "Key"):
+        made = stack.data()[name]
+        assert {**made, **KEPT} == made, name
 
 
 def test_the_table_survives_mistakes() -> None:
-    table = stack.data()["Table"]
-    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
-    properties = table["Properties"]
-    assert properties["DeletionProtectionEnabled"] is True
-    assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-    assert properties["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
-    assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+    assert stack.data()["Table"]["Properties"] == {
+        "TableName": {"Ref": "Name"},
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("scope", "id")],
+        "KeySchema": [{"AttributeName": "scope", "KeyType": "HASH"}, {"AttributeName": "id", "KeyType": "RANGE"}],
+        "TimeToLiveSpecification": {"AttributeName": "expires", "Enabled": True},
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+        "SSESpecification": {"SSEEnabled": True, "SSEType": "KMS"},
+        "DeletionProtectionEnabled": True,
+    }
 
 
-def test_the_key_is_kept_turns_and_only_the_api_can_use_it() -> None:
-    key = stack.data()["Key"]
-    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("Retain", "Retain")
-    assert key["Properties"]["EnableKeyRotation"] is True
-    administers, uses = key["Properties"]["KeyPolicy"]["Statement"]
-    assert not {"kms:*", "kms:Decrypt", "kms:Encrypt", "kms:CreateGrant"} & set(administers["Action"])
-    assert (uses["Principal"], uses["Action"]) == ({"AWS": ACCOUNT}, ["kms:Decrypt", "kms:Encrypt"])
-    named = uses["Condition"]["ArnLike"]["aws:PrincipalArn"]
-    assert [arn["Fn::Sub"].partition("::${AWS::AccountId}:")[2] for arn in named] == [
-        "role/${Name}-api-ApiHandlerRole-*",
-        "assumed-role/${Name}-api-ApiHandlerRole-*/*",
-    ]
+def test_the_key_turns_and_only_the_api_can_use_it() -> None:
+    account = {"Principal": {"AWS": arn("iam::${AWS::AccountId}:root")}}
+    role = "role/${Name}-api-ApiHandlerRole-*"
+    functions = [arn("iam::${AWS::AccountId}:" + role), arn(f"sts::${{AWS::AccountId}}:assumed-{role}/*")]
+    administers = allow(
+        "TheAccountAdministersItAndCannotUseIt",
+        "*",
+        kms="CancelKeyDeletion CreateAlias DeleteAlias DescribeKey DisableKey EnableKey EnableKeyRotation GetKeyPolicy "
+        "GetKeyRotationStatus ListAliases ListKeyPolicies ListKeyRotations ListResourceTags PutKeyPolicy "
+        "RotateKeyOnDemand ScheduleKeyDeletion TagResource UntagResource UpdateAlias UpdateKeyDescription",
+    )
+    uses = allow("TheApiSealsAndUnseals", "*", {"ArnLike": {"aws:PrincipalArn": functions}}, kms="Decrypt Encrypt")
+    key = stack.data()["Key"]["Properties"]
+    assert key == {
+        "Description": key["Description"],
+        "EnableKeyRotation": True,
+        "BypassPolicyLockoutSafetyCheck": True,
+        "KeyPolicy": document({**administers, **account}, {**uses, **account}),
+    }
+    alias = {"AliasName": {"Fn::Sub": "alias/${Name}"}, "TargetKeyId": {"Ref": "Key"}}
+    assert stack.data()["KeyAlias"]["Properties"] == alias
 
 
 def test_each_function_has_a_role_of_its_own_and_no_policy_but_that_written_for_it(template: dict[str, Any]) -> None:
     functions = stack.of_type(template["Resources"], "AWS::Lambda::Function")
-    roles = stack.of_type(template["Resources"], "AWS::IAM::Role")
     assert {name: function["Role"]["Fn::GetAtt"][0] for name, function in functions.items()} == {
         "APIHandler": "ApiHandlerRole",
         "Authorizer": "AuthorizerRole",
     }
+    trusted = {"Sid": "", "Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}}
     written = {"ApiHandlerRole": "policy-api.json", "AuthorizerRole": "policy-authorizer.json"}
-    assert roles.keys() == written.keys()
-    for name, role in roles.items():
-        (policy,) = role["Policies"]
-        assert policy["PolicyDocument"]["Statement"] == stack.statements(written[name])
-        assert "ManagedPolicyArns" not in role
+    assert stack.of_type(template["Resources"], "AWS::IAM::Role") == {
+        name: {
+            "AssumeRolePolicyDocument": document({**trusted, "Action": "sts:AssumeRole"}),
+            "PermissionsBoundary": conditional("HasBoundary", "PermissionsBoundary"),
+            "Policies": [{"PolicyName": f"{name}Policy", "PolicyDocument": document(*stack.statements(file))}],
+        }
+        for name, file in written.items()
+    }
 
 
 @pytest.mark.parametrize("policy", ["policy-api.json", "policy-authorizer.json"])
@@ -73,15 +101,19 @@ def test_a_function_may_write_to_its_own_log_alone(policy: str, group: str, temp
 
 
 def test_the_gateway_may_call_both_functions_and_nobody_else_may(template: dict[str, Any]) -> None:
-    permissions = stack.of_type(template["Resources"], "AWS::Lambda::Permission")
-    assert {permission["FunctionName"]["Ref"] for permission in permissions.values()} == {"APIHandler", "Authorizer"}
-    for permission in permissions.values():
-        assert (permission["Action"], permission["Principal"]) == (
-            "lambda:InvokeFunction",
-            "apigateway.amazonaws.com",
-        )
-        assert ":execute-api:" in json.dumps(permission["SourceArn"])
-        assert "RestAPI" in json.dumps(permission["SourceArn"])
+    sources = {
+        "APIHandler": {"Fn::Sub": [arn(f"execute-api:{HERE}:${{RestAPIId}}/*")["Fn::Sub"], {"RestAPIId": REST_API}]},
+        "Authorizer": arn(f"execute-api:{HERE}:${{RestAPI}}/authorizers/*"),
+    }
+    assert stack.of_type(template["Resources"], "AWS::Lambda::Permission") == {
+        f"{function}InvokePermission": {
+            "Action": "lambda:InvokeFunction",
+            "FunctionName": {"Ref": function},
+            "Principal": "apigateway.amazonaws.com",
+            "SourceArn": source,
+        }
+        for function, source in sources.items()
+    }
 
 
 @pytest.mark.parametrize("type", EVERY_TYPE)
@@ -132,11 +164,15 @@ def test_it_has_the_status_of_the_contract(type: str, status: int, header: tuple
 
 
 def test_a_deleted_key_is_refused_at_once_unless_the_operator_wants_a_cache(template: dict[str, Any]) -> None:
-    assert template["Parameters"]["AuthorizerCacheSeconds"]["Default"] == 0
     definitions = template["Resources"]["RestAPI"]["Properties"]["Body"]["securityDefinitions"]
-    authorizer = definitions["authorizer"]["x-amazon-apigateway-authorizer"]
-    assert authorizer["authorizerResultTtlInSeconds"] == {"Ref": "AuthorizerCacheSeconds"}
-    assert authorizer["type"] == "request"
+    both = "method.request.header.Authorization,method.request.header.${VersionHeaders}"
+    function = "lambda:path/2015-03-31/functions/${Authorizer.Arn}/invocations"
+    assert definitions["authorizer"]["x-amazon-apigateway-authorizer"] == {
+        "type": "request",
+        "authorizerUri": arn("apigateway:${AWS::Region}:" + function),
+        "authorizerResultTtlInSeconds": {"Ref": "AuthorizerCacheSeconds"},
+        "identitySource": {"Fn::If": ["RemembersCallers", {"Fn::Sub": both}, {"Ref": "AWS::NoValue"}]},
+    }
 
 
 def test_every_route_but_the_fallbacks_and_the_open_ones_is_behind_the_authorizer(template: dict[str, Any]) -> None:
@@ -149,32 +185,137 @@ def test_every_route_but_the_fallbacks_and_the_open_ones_is_behind_the_authorize
             assert operation.get("security") == expected, f"{method} {path}"
 
 
-def test_what_is_open_to_everyone_is_throttled_by_itself(template: dict[str, Any]) -> None:
+def test_it_is_throttled_and_what_is_open_to_everyone_by_itself(template: dict[str, Any]) -> None:
     (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage").values()
-    _, *settings = stage["MethodSettings"]
-    assert {(one["HttpMethod"], one["ResourcePath"]) for one in settings} == {
-        ("GET", f"/~1{path[1:]}") for path in OPEN
-    }
-    assert {one["ThrottlingRateLimit"] for one in settings} == {5}
+    limits = [("*", "/*", {"Ref": "ThrottleRate"}, {"Ref": "ThrottleBurst"})]
+    limits += [("GET", f"/~1{path[1:]}", 5, 20) for path in sorted(OPEN)]
+    assert stage["MethodSettings"] == [
+        {"HttpMethod": method, "ResourcePath": path, "ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
+        for method, path, rate, burst in limits
+    ]
 
 
-def test_it_is_throttled_watched_and_its_logs_are_kept_for_a_time(template: dict[str, Any]) -> None:
+def test_every_request_is_logged_and_logs_are_kept_for_a_time(template: dict[str, Any]) -> None:
     (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage").values()
-    settings, *_ = stage["MethodSettings"]
-    assert (settings["HttpMethod"], settings["ResourcePath"]) == ("*", "/*")
-    assert settings["ThrottlingRateLimit"] == {"Ref": "ThrottleRate"}
-    assert settings["ThrottlingBurstLimit"] == {"Ref": "ThrottleBurst"}
-    line = json.loads(stage["AccessLogSetting"]["Format"])
-    assert (line["operation_id"], line["key"]) == ("$context.requestId", "$context.authorizer.key")
-    logs = stack.of_type(template["Resources"], "AWS::Logs::LogGroup")
-    assert {name: log["RetentionInDays"] for name, log in logs.items()} == {
-        name: {"Ref": "LogRetentionDays"} for name in ("APIHandlerLogs", "AuthorizerLogs", "AccessLogs")
+    assert stage["AccessLogSetting"]["DestinationArn"] == {"Fn::GetAtt": ["AccessLogs", "Arn"]}
+    assert json.loads(stage["AccessLogSetting"]["Format"]) == {
+        "operation_id": "$context.requestId",
+        "account": "$context.authorizer.account",
+        "key": "$context.authorizer.key",
+        "method": "$context.httpMethod",
+        "route": "$context.resourcePath",
+        "status": "$context.status",
+        "bytes": "$context.responseLength",
+        "duration_ms": "$context.responseLatency",
+        "authorizer_ms": "$context.authorizer.latency",
+        "error": "$context.error.responseType",
+        "ip": "$context.identity.sourceIp",
+        "time": "$context.requestTime",
     }
+    assert stack.of_type(template["Resources"], "AWS::Logs::LogGroup") == {
+        name: {"RetentionInDays": {"Ref": "LogRetentionDays"}}
+        for name in ("APIHandlerLogs", "AuthorizerLogs", "AccessLogs")
+    }
+
+
+def dimension(name: str, value: Any) -> dict[str, Any]:
+    return {"Dimensions": [{"Name": name, "Value": value}]}
+
+
+API, TABLE = dimension("ApiName", STACK_NAME), dimension("TableName", {"Ref": "TableName"})
+MEAN, P99, SUM = {"Statistic": "Average"}, {"ExtendedStatistic": "p99"}, {"Statistic": "Sum"}
+ALARMS: dict[str, tuple[Any, ...]] = {  # what is measured of what, how much is too much, for how many periods
+    "ErrorsAlarm": ("AWS/ApiGateway", "5XXError", API, MEAN, 0.01, 2),
+    "LatencyAlarm": ("AWS/ApiGateway", "Latency", API, P99, 3000, 3),
+    "ReadThrottlesAlarm": ("AWS/DynamoDB", "ReadThrottleEvents", TABLE, SUM, 10, 1),
+    "WriteThrottlesAlarm": ("AWS/DynamoDB", "WriteThrottleEvents", TABLE, SUM, 10, 1),
+    "AuthorizerAlarm": (STACK_NAME, "AuthorizerFailures", {}, SUM, 10, 1),
+}
+
+
+def test_an_alarm_rings_for_each_thing_that_goes_wrong(template: dict[str, Any]) -> None:
     alarms = stack.of_type(template["Resources"], "AWS::CloudWatch::Alarm")
-    assert {alarm["MetricName"] for alarm in alarms.values()} == {
-        "5XXError", "Latency", "ReadThrottleEvents", "WriteThrottleEvents", "AuthorizerFailures",
-    }  # fmt: skip
-    for alarm in alarms.values():
-        assert alarm["AlarmActions"] == [
-            {"Fn::If": ["HasAlarmTopic", {"Ref": "AlarmTopicArn"}, {"Ref": "AWS::NoValue"}]}
-        ]
+    assert template["Resources"]["RestAPI"]["Properties"]["Name"] == STACK_NAME
+    assert alarms == {
+        name: {
+            "AlarmDescription": alarms[name]["AlarmDescription"],
+            "Namespace": namespace,
+            "MetricName": metric,
+            **of,
+            **statistic,
+            "Threshold": threshold,
+            "ComparisonOperator": "GreaterThanThreshold",
+            "Period": 300,
+            "EvaluationPeriods": periods,
+            "TreatMissingData": "notBreaching",
+            "AlarmActions": [conditional("HasAlarmTopic", "AlarmTopicArn")],
+        }
+        for name, (namespace, metric, of, statistic, threshold, periods) in ALARMS.items()
+    }
+
+
+def test_a_failure_of_the_authorizer_is_counted_and_a_wrong_key_is_not(template: dict[str, Any]) -> None:
+    failures = {
+        "MetricNamespace": STACK_NAME,
+        "MetricName": "AuthorizerFailures",
+        "MetricValue": "1",
+        "DefaultValue": 0,
+    }
+    assert stack.of_type(template["Resources"], "AWS::Logs::MetricFilter") == {
+        "AuthorizerFailures": {
+            "LogGroupName": {"Ref": "AccessLogs"},
+            "FilterPattern": '{ $.error = "AUTHORIZER_*" }',
+            "MetricTransformations": [failures],
+        }
+    }
+
+
+def test_a_custom_domain_leads_to_the_one_stage(template: dict[str, Any]) -> None:
+    (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage")
+    assert template["Resources"]["Domain"] == {
+        "Type": "AWS::ApiGateway::DomainName",
+        "Condition": "HasDomain",
+        "Properties": {
+            "DomainName": {"Ref": "DomainName"},
+            "RegionalCertificateArn": {"Ref": "CertificateArn"},
+            "EndpointConfiguration": {"Types": ["REGIONAL"]},
+            "SecurityPolicy": "TLS_1_2",
+        },
+    }
+    assert template["Resources"]["DomainMapping"] == {
+        "Type": "AWS::ApiGateway::BasePathMapping",
+        "Condition": "HasDomain",
+        "Properties": {"DomainName": {"Ref": "Domain"}, "RestApiId": REST_API, "Stage": {"Ref": stage}},
+    }
+
+
+def test_what_is_not_given_has_its_default_and_what_is_empty_is_left_out(template: dict[str, Any]) -> None:
+    assert {name: parameter.get("Default") for name, parameter in template["Parameters"].items()} == {
+        "TableName": "tunnel-edge",
+        "KeyArn": None,
+        "BaseUrl": "",
+        "VersionHeaders": "Service-Version",
+        "StrictReferences": "false",
+        "LogLevel": "INFO",
+        "LogRetentionDays": 90,
+        "MemorySize": 1024,
+        "ReservedConcurrency": "",
+        "ThrottleRate": 200,
+        "ThrottleBurst": 400,
+        "AuthorizerCacheSeconds": 0,
+        "AlarmTopicArn": "",
+        "PermissionsBoundary": "",
+        "DomainName": "",
+        "CertificateArn": "",
+    }
+    asked = {
+        "HasDomain": ("DomainName", ""),
+        "HasAlarmTopic": ("AlarmTopicArn", ""),
+        "HasBoundary": ("PermissionsBoundary", ""),
+        "HasReserve": ("ReservedConcurrency", ""),
+        "RemembersCallers": ("AuthorizerCacheSeconds", 0),
+    }
+    assert template["Conditions"] == {
+        name: {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, nothing]}]}
+        for name, (parameter, nothing) in asked.items()
+    }

@@ -218,8 +218,8 @@ def test_no_role_can_delete_the_table_or_the_key_or_use_either_or_leave_the_boun
     allowed = actions([statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]])
     forbidden = {
         "dynamodb:DeleteTable", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query",
-        "dynamodb:Scan", "iam:DeleteRolePermissionsBoundary", "kms:CreateGrant", "kms:Decrypt", "kms:Encrypt",
-        "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:UpdateAlias",
+        "dynamodb:Scan", "iam:DeleteRolePermissionsBoundary", "kms:CreateGrant", "kms:Decrypt", "kms:DeleteAlias",
+        "kms:Encrypt", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:UpdateAlias",
     }  # fmt: skip
     assert not forbidden & allowed
     assert not [action for action in allowed if "*" in action]

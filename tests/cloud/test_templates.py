@@ -22,8 +22,7 @@ def conditional(condition: str, parameter: str) -> dict[str, Any]:
 
 
 def test_what_the_data_stack_makes_stays_when_it_goes() -> None:
-    for name in ("Table", "Key"):
-        made = stack.data()[name]
+    for name, made in stack.data().items():
         assert {**made, **KEPT} == made, name
 
 

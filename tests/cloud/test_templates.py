@@ -269,6 +269,26 @@ def test_a_failure_of_the_authorizer_is_counted_and_a_wrong_key_is_not(template:
     }
 
 
+def test_the_functions_have_the_settings_memory_time_and_reserve_that_were_asked_for(template: dict[str, Any]) -> None:
+    settings = {
+        "TABLE_NAME": "TableName",
+        "KEY_ID": "KeyArn",
+        "BASE_URL": "BaseUrl",
+        "VERSION_HEADERS": "VersionHeaders",
+        "STRICT_REFERENCES": "StrictReferences",
+        "LOG_LEVEL": "LogLevel",
+    }
+    for name, memory, seconds in (("APIHandler", {"Ref": "MemorySize"}, 28), ("Authorizer", 512, 20)):
+        function = template["Resources"][name]["Properties"]
+        asked = {
+            "MemorySize": memory,
+            "Timeout": seconds,
+            "ReservedConcurrentExecutions": conditional("HasReserve", "ReservedConcurrency"),
+            "Environment": {"Variables": {setting: {"Ref": given} for setting, given in settings.items()}},
+        }
+        assert {**function, **asked} == function
+
+
 def test_a_custom_domain_leads_to_the_one_stage(template: dict[str, Any]) -> None:
     (stage,) = stack.of_type(template["Resources"], "AWS::ApiGateway::Stage")
     assert template["Resources"]["Domain"] == {

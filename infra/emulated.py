@@ -21,6 +21,7 @@ NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
 ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DEPLOYED / "started"
 STATE = DEPLOYED / "cloud"
+PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
 
 
 def main(action: str) -> None:
@@ -39,7 +40,7 @@ def main(action: str) -> None:
 
 def check() -> None:
     """What can be known before the package is made: that the port is free, once an earlier cloud has ended."""
-    stop()
+    _make_room()
     port = terminal.port("CLOUD_PORT", 4566)
     if cloud.named() is None:
         cloud.check_port(port, setting="CLOUD_PORT")
@@ -47,29 +48,43 @@ def check() -> None:
 
 def start() -> None:
     """Start the cloud, unless the environment names one, deploy the package into it, and make an account there."""
-    stop()
-    url, embedded = cloud.named(), None
+    _make_room()
+    named = cloud.named()
+    embedded = Cloud(STATE, terminal.port("CLOUD_PORT", 4566), AUTH="true", PERSIST_STATE="0")
     try:
-        if url is None:
-            embedded = Cloud(STATE, terminal.port("CLOUD_PORT", 4566), AUTH="true", PERSIST_STATE="0")
+        terminal.write(STARTED, {"PID": ""})  # before anything else: what is beside it from now on is our own
+        if named is None:
             embedded.start()
-            url = embedded.url
-        _deploy(url)
-        if embedded:
             terminal.write(STARTED, {"PID": str(embedded.pid)})
-    except BaseException:
-        if embedded:
-            embedded.stop()
+        _deploy(named or embedded.url)
+    except KeyboardInterrupt:
+        embedded.stop()
+        _forget()
+        raise
+    except Exception:
+        embedded.stop()  # its last words are kept until the next start
         raise
 
 
 def stop() -> None:
     """End the cloud that an earlier start left going on, if it still is, and forget what it held."""
-    if STARTED.exists():
-        _end(terminal.read(STARTED)["PID"])
-    for file in (STARTED, ENV_FILE, CLOUD_ENV_FILE):
-        file.unlink(missing_ok=True)
+    if (pid := terminal.read(STARTED).get("PID")) is not None:  # else nothing here was left by a start
+        _end(pid)
+        _forget()
+
+
+def _make_room() -> None:
+    """End what an earlier start left. Raises Trouble when there is anything else where a start writes."""
+    stop()
+    for place in PLACES:
+        if place.exists():
+            raise Trouble(f"{place} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
+
+
+def _forget() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
+    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # the proof that they are our own goes last
+        file.unlink(missing_ok=True)
 
 
 def _end(pid: str) -> None:

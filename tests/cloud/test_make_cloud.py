@@ -23,6 +23,13 @@ def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes
     return subprocess.Popen([sys.executable, "-m", "infra.emulated", action], cwd=ROOT, env=dict(settings))
 
 
+def said_by(action: str, settings: Mapping[str, str]) -> tuple[int, str]:
+    """The exit status and the sentence on the error channel."""
+    command = [sys.executable, "-m", "infra.emulated", action]
+    done = subprocess.run(command, cwd=ROOT, env=dict(settings), capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr
+
+
 def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         (tmp_path / "started").write_text(f"PID={other.pid}\n")
@@ -61,7 +68,20 @@ def test_interrupted_it_leaves_no_cloud(deployed: Served, tmp_path: Path, ending
     starting.send_signal(ending)
     assert starting.wait(timeout=30) == 1
     assert not cloud.answers(f"http://127.0.0.1:{port}")
-    assert not (tmp_path / "started").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["env", "cloud.env", "cloud/table", "started"])
+def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("NAME=of another program\n")
+    place = tmp_path / Path(name).parts[0]
+    told = f"{place} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….\n"
+    for action, said in {"stop": (0, ""), "check": (1, told), "start": (1, told)}.items():
+        assert said_by(action, environment(tmp_path, free_port())) == said
+        assert file.read_text() == "NAME=of another program\n"
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from infra import endings
 ROOT = Path(__file__).parent.parent
 MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
 HOST = "127.0.0.1"
+_OWN = "EMBEDDED_CLOUD_URL"
 
 
 class Trouble(Exception):
@@ -45,6 +46,11 @@ class Cloud:
         self._port = port
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Those to speak to it, marked as those of a cloud of our own."""
+        return {**settings(self.url), _OWN: self.url}
 
     @property
     def log(self) -> Path:
@@ -124,6 +130,12 @@ def answers(url: str) -> bool:
             return True
     except (URLError, OSError):
         return False
+
+
+def forget_own() -> None:
+    """Have the environment of a shell that has read the settings of one of our own clouds name no cloud."""
+    if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(_OWN, None):
+        os.environ.pop("AWS_ENDPOINT_URL", None)
 
 
 def named() -> str | None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def main(action: str) -> None:
     """Check, start or stop; one sentence and exit status 1 when something stands in the way."""
     os.umask(0o077)
     endings.interrupt()
+    cloud.forget_own()
     try:
         {"check": check, "start": start, "stop": stop}[action]()
     except Trouble as trouble:
@@ -56,7 +58,7 @@ def start() -> None:
         if named is None:
             embedded.start()
             terminal.write(STARTED, {"PID": str(embedded.pid)})
-        _deploy(named or embedded.url)
+        _deploy(cloud.settings(named) if named else embedded.settings)
     except KeyboardInterrupt:
         embedded.stop()
         _forget()
@@ -106,14 +108,14 @@ def _is_cloud(pid: str) -> bool:
     return str(MINISTACK) in command and not state.startswith("Z")
 
 
-def _deploy(url: str) -> None:
-    settings = {**cloud.settings(url), "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
+def _deploy(cloud_settings: Mapping[str, str]) -> None:
+    settings = {**cloud_settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
     os.environ.update(settings)
     os.environ.pop("AWS_PROFILE", None)
     package = ROOT / "build" / STAGE
     stacks.make_bucket(BUCKET)
     api = deploy.deploy(package, NAME, BUCKET, {})["RestAPIId"]
-    base_url = f"{url}/restapis/{api}/{STAGE}/_user_request_"
+    base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
     deploy.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
     token = operations.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)

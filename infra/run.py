@@ -22,13 +22,14 @@ def main() -> None:
     """Serve until Ctrl-C or the terminal's end; one sentence and exit status 1 when something stands in the way."""
     endings.interrupt()
     os.umask(0o077)
+    cloud.forget_own()
     embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
     try:
         port = terminal.port("PORT", 8000)
         cloud.check_port(port, setting="PORT")
         if cloud.named() is None:
             embedded.start()
-            os.environ.update(cloud.settings(embedded.url))
+            os.environ.update(embedded.settings)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
             os.environ.update(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
         _deploy(embedded)
@@ -51,8 +52,7 @@ def _deploy(embedded: Cloud) -> None:
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
     stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name})
     if embedded.is_started:
-        settings = {**cloud.settings(embedded.url), "TABLE_NAME": name, "KEY_ID": key}
-        terminal.write_exports(CLOUD_ENV_FILE, settings)
+        terminal.write_exports(CLOUD_ENV_FILE, {**embedded.settings, "TABLE_NAME": name, "KEY_ID": key})
 
 
 def _serve(port: int, embedded: Cloud) -> None:

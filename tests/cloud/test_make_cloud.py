@@ -23,6 +23,12 @@ def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes
     return subprocess.Popen([sys.executable, "-m", "infra.emulated", action], cwd=ROOT, env=dict(settings))
 
 
+def sourced(file: Path) -> dict[str, str]:
+    """The environment of a shell that has read this file."""
+    told = subprocess.run(["sh", "-c", f". {file} && env -0"], env={}, capture_output=True, text=True, check=True)
+    return dict(variable.split("=", 1) for variable in told.stdout.split("\0") if variable)
+
+
 def said_by(action: str, settings: Mapping[str, str]) -> tuple[int, str]:
     """The exit status and the sentence on the error channel."""
     command = [sys.executable, "-m", "infra.emulated", action]
@@ -96,11 +102,14 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) ->
 
 
 def test_it_starts_anew_each_time_and_ends_with_nothing_left(deployed: Served, tmp_path: Path) -> None:
-    settings = {**environment(tmp_path, free_port()), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}
+    port = free_port()
+    settings = {**environment(tmp_path, port), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}
     settings["COLUMNS"] = "40"  # which ps heeds: the cloud is known by its whole command
     for _ in range(2):
         assert emulated("start", settings).wait(timeout=60) == 0
         assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
+        assert cloud.answers(f"http://127.0.0.1:{port}")
+        settings |= sourced(tmp_path / "cloud.env")  # of a cloud that the next start ends
     assert emulated("stop", settings).wait(timeout=30) == 0
     assert list(tmp_path.iterdir()) == []
 

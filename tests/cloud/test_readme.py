@@ -12,7 +12,7 @@ from tests.conftest import ROOT, Served, free_port
 # The first two serve until Ctrl-C: test_make_run.py runs them. The others are run for the tests in cloud/.
 SERVING = [
     "make run",
-    ". .local/cloud.env\n.venv/bin/chalice local --stage local --port 8001 --no-autoreload",
+    "(. .local/cloud.env && exec .venv/bin/chalice local --stage local --port 8001 --no-autoreload)",
     "make cloud",
     "make package STAGE=prod ARCH=arm64",
 ]
@@ -63,7 +63,7 @@ def test_the_main_job_works_on_the_deployed_package(deployed: Served, tmp_path: 
 
 def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) -> None:
     pasted = [block for block in blocks() if block not in SERVING]
-    done = run("\n".join(pasted), project(tmp_path, served))
+    done = run("\n".join([*pasted, 'echo "The cloud: ${AWS_ENDPOINT_URL-none}"']), project(tmp_path, served))
     assert done.returncode == 0, done.stdout + done.stderr
     assert_logged_in(done.stdout)
     assert '"subject_common_name": "app.example.com"' in done.stdout
@@ -72,6 +72,7 @@ def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) ->
     assert '"error_code":"unauthenticated"' in done.stdout
     assert "True\n400 must be at least 100\n" in done.stdout
     assert "BotUser(id='bot_" in done.stdout
+    assert done.stdout.endswith("\nThe cloud: none\n")  # what the shell starts next has a cloud of its own
 
 
 def test_the_blocks_that_serve_are_still_in_the_readme() -> None:

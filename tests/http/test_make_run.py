@@ -203,7 +203,7 @@ def test_what_was_created_outlives_ctrl_c_until_it_is_reset(tmp_path: Path) -> N
         assert STOPPED in run.log.read_text()
         assert processes_with(f"LOCAL_DIR={run.local}") == []
 
-    with make_run(chosen) as run:
+    with running(["sh", "-c", '. "$LOCAL_DIR/cloud.env" && exec make run'], chosen) as run:  # of the cloud that ended
         assert run.token == token
         assert f"API key   {token}\n" in run.log.read_text()
         assert run.client().get(f"{AUTHORITIES}/{authority['id']}").json == authority

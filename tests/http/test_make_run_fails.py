@@ -89,10 +89,13 @@ def test_a_place_for_the_state_that_is_none_is_named(tmp_path: Path) -> None:
     assert err == f"{place / 'cloud'} cannot be used (Not a directory): choose another place with LOCAL_DIR=….\n"
 
 
-def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    said = run({**settings(tmp_path / "local"), "AWS_ENDPOINT_URL": url})
-    assert said == (1, "", f"The cloud at {url} cannot be used (EndpointConnectionError).\n")
+@pytest.mark.parametrize("setting", ["AWS_ENDPOINT_URL=http://127.0.0.1:{port}", "LOCALSTACK_HOST=127.0.0.1:{port}"])
+def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path, setting: str) -> None:
+    port, own = free_port(), f"http://127.0.0.1:{free_port()}"
+    name, _, value = setting.format(port=port).partition("=")
+    sourced = {"AWS_ENDPOINT_URL": own, "EMBEDDED_CLOUD_URL": own}  # an earlier make run's, which name no other cloud
+    said = run({**settings(tmp_path / "local"), **sourced, name: value})
+    assert said == (1, "", f"The cloud at http://127.0.0.1:{port} cannot be used (EndpointConnectionError).\n")
 
 
 def test_a_machine_without_python_is_told_what_is_needed(tmp_path: Path) -> None:

@@ -100,9 +100,7 @@ def _rewrite(archive: Path, folder: Path) -> None:
     """Compile the package, since Lambda's disk is read-only, and write it again without what differs by chance."""
     with zipfile.ZipFile(archive) as made:
         made.extractall(folder)
-    compiler = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
-    # The order of a set in compiled code follows from the seed.
-    subprocess.run([sys.executable, *compiler], check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
+    _compile(folder)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), _NEVER_CHANGED)
@@ -110,6 +108,20 @@ def _rewrite(archive: Path, folder: Path) -> None:
             entry.compress_type = zipfile.ZIP_DEFLATED
             packed.writestr(entry, file.read_bytes())
     shutil.rmtree(folder)
+
+
+def _compile(folder: Path) -> None:
+    """Put compiled code beside every module, whatever is set for Python here. Raises Trouble."""
+    compiler = ["-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PYTHONHASHSEED"] = "0"  # the order of a set in compiled code follows from it
+    subprocess.run([sys.executable, *compiler], check=False, env=environment)
+    ending = f".{sys.implementation.cache_tag}.pyc"
+    modules = sorted(folder.rglob("*.py"))
+    left = [module for module in modules if not (module.parent / "__pycache__" / f"{module.stem}{ending}").exists()]
+    if left:
+        names = ", ".join(str(module.relative_to(folder)) for module in left)
+        raise Trouble(f"These modules could not be compiled: {names}.")
 
 
 def _complete(out: Path) -> None:

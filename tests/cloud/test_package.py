@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,10 +17,19 @@ VERSION = f"cpython-{sys.version_info[0]}{sys.version_info[1]}"
 OTHER = "arm64" if platform.machine() == "x86_64" else "x86_64"
 
 
-def make(out: Path, *options: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def make(out: Path, *options: str, folder: Path = ROOT, **settings: str) -> subprocess.CompletedProcess[str]:
     """What `make package` runs, with a place of its own."""
     command = [sys.executable, "-m", "infra.package", "dev", "--out", str(out), *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    environment = {**os.environ, **settings}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
+
+
+def project(folder: Path, *, without: str) -> Path:
+    """The project's folder, in which something is another's to make."""
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith(".git") and entry.name not in (without, "build"):
+            (folder / entry.name).symlink_to(entry)
+    return folder
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -47,8 +57,9 @@ def unpacked(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_two_runs_make_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    made = make(tmp_path / "again")
+def test_two_runs_make_the_same_bytes_whatever_is_set_for_python(built: Path, tmp_path: Path) -> None:
+    pythons = {"PYTHONPYCACHEPREFIX": str(tmp_path / "pyc"), "PYTHONOPTIMIZE": "1", "PYTHONNODEBUGRANGES": "1"}
+    made = make(tmp_path / "again", **pythons)
     assert made.returncode == 0, made.stderr
     assert digests(tmp_path / "again") == digests(built)
     assert "  cryptography\n" in made.stdout
@@ -98,11 +109,19 @@ print(pydantic.__file__)
 
 
 def test_a_dependency_that_is_not_to_be_had_ends_it(tmp_path: Path) -> None:
-    for entry in ROOT.iterdir():
-        if not entry.name.startswith(".git") and entry.name not in ("requirements.txt", "build"):
-            (tmp_path / entry.name).symlink_to(entry)
-    (tmp_path / "requirements.txt").write_text("tunnel-edge-does-not-exist==1.0\n")
-    done = make(tmp_path / "out", folder=tmp_path)
+    folder = project(tmp_path, without="requirements.txt")
+    (folder / "requirements.txt").write_text("tunnel-edge-does-not-exist==1.0\n")
+    done = make(tmp_path / "out", folder=folder)
     assert done.returncode == 1
     assert "Chalice could not package the app" in done.stderr
     assert not (tmp_path / "out" / "sam.json").exists()
+
+
+def test_a_module_that_cannot_be_compiled_ends_it(tmp_path: Path) -> None:
+    folder = project(tmp_path, without="requirements.txt")
+    (folder / "requirements.txt").touch()
+    (folder / "chalicelib").unlink()
+    shutil.copytree(ROOT / "chalicelib", folder / "chalicelib", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "chalicelib" / "broken.py").write_text("def\n")
+    done = make(tmp_path / "out", folder=folder)
+    assert (done.returncode, done.stderr) == (1, "These modules could not be compiled: chalicelib/broken.py.\n")

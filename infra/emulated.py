@@ -103,9 +103,13 @@ def _end(pid: str) -> None:
 
 def _is_cloud(pid: str) -> bool:
     question = ["ps", "-ww", "-o", "stat=,command=", "-p", pid]  # else it cuts the command at the terminal's width
-    told = subprocess.run(question, capture_output=True, text=True, check=False).stdout
-    state, _, command = told.strip().partition(" ")
-    return str(MINISTACK) in command and not state.startswith("Z")
+    locale = {**os.environ, "LC_ALL": "C.UTF-8"}  # else it prints no letter that the locale does not have
+    try:
+        told = subprocess.run(question, env=locale, capture_output=True, check=False).stdout
+    except FileNotFoundError:
+        raise Trouble("Install 'ps': only it knows whether the cloud goes on.") from None
+    state, _, command = told.strip().partition(b" ")
+    return os.fsencode(MINISTACK) in command and not state.startswith(b"Z")
 
 
 def _deploy(cloud_settings: Mapping[str, str]) -> None:

@@ -1,6 +1,7 @@
 """How the emulated cloud is started and ended: it leaves nothing behind, and touches nothing that is not its own."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,10 +30,10 @@ def sourced(file: Path) -> dict[str, str]:
     return dict(variable.split("=", 1) for variable in told.stdout.split("\0") if variable)
 
 
-def said_by(action: str, settings: Mapping[str, str]) -> tuple[int, str]:
+def said_by(action: str, settings: Mapping[str, str], folder: Path = ROOT) -> tuple[int, str]:
     """The exit status and the sentence on the error channel."""
     command = [sys.executable, "-m", "infra.emulated", action]
-    done = subprocess.run(command, cwd=ROOT, env=dict(settings), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=folder, env=dict(settings), capture_output=True, text=True, timeout=60)
     return done.returncode, done.stderr
 
 
@@ -62,6 +63,27 @@ def test_a_cloud_that_ends_just_before_it_is_told_to_is_no_trouble(tmp_path: Pat
     stopping = emulated("stop", {**settings, "PATH": f"{ps.parent}:{settings['PATH']}"})
     assert stopping.wait(timeout=20) == 0
     assert not ps.exists()
+
+
+def test_the_cloud_of_a_checkout_with_any_name_is_ended_in_any_locale(tmp_path: Path) -> None:
+    checkout = tmp_path / "Bücher"
+    programs = checkout / ".venv-cloud" / "bin"
+    programs.mkdir(parents=True)
+    (checkout / "infra").symlink_to(ROOT / "infra")
+    (checkout / "chalicelib").symlink_to(ROOT / "chalicelib")
+    shutil.copy(str(shutil.which("sleep")), programs / "ministack")
+    settings = {**environment(tmp_path, free_port()), "LC_ALL": "C"}
+    with subprocess.Popen([programs / "ministack", "60"]) as going_on:
+        (tmp_path / "started").write_text(f"PID={going_on.pid}\n")
+        without_ps = said_by("stop", {**settings, "PATH": str(checkout)}, checkout)
+        kept = (tmp_path / "started").exists()
+        with_ps = said_by("stop", settings, checkout)
+        going_on.poll()
+        going_on.kill()
+    assert without_ps == (1, "Install 'ps': only it knows whether the cloud goes on.\n")
+    assert kept
+    assert with_ps == (0, "")
+    assert going_on.returncode == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

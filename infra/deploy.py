@@ -22,8 +22,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")
     asked = parser.parse_intermixed_args(arguments)
     try:
-        if not (asked.package / "sam.json").exists():
+        if not all((asked.package / file).exists() for file in ("sam.json", "deployment.zip")):
             raise Trouble(f"There is no package in {asked.package}: make it with 'make package'.")
+        if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", asked.bucket):
+            raise Trouble(f"{asked.bucket!r} is not the name of a bucket.")
         parameters = dict(map(_parameter, asked.parameters))
         said = deploy(asked.package, asked.name, asked.bucket, parameters, role=asked.role)
     except Trouble as trouble:
@@ -37,8 +39,8 @@ def deploy(
     package: Path, name: str, bucket: str, parameters: Mapping[str, str], *, role: str | None = None
 ) -> dict[str, str]:
     """Both stacks, <name>-data and <name>-api; their outputs. Raises Trouble, aws.AwsError."""
+    key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)  # first: it changes nothing if it fails
     data = stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name}, role=role)
-    key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)
     template = json.loads((package / "sam.json").read_text())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":

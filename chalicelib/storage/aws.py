@@ -66,7 +66,7 @@ class Unavailable(AwsError):
 
 
 class Misconfigured(AwsError):
-    """No credentials, no region, no such table or key, or no right to use it."""
+    """No credentials, no region, no such profile, table or key, or no right to use it."""
 
 
 def client(service: str) -> Any:
@@ -139,7 +139,7 @@ def reaching() -> Iterator[None]:
         yield
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
         raise Unavailable(type(error).__name__) from None
-    except (exceptions.NoCredentialsError, exceptions.NoRegionError) as error:
+    except exceptions.BotoCoreError as error:
         raise Misconfigured(type(error).__name__) from None
     except ClientError as error:
         if error.response["Error"]["Code"] in _MISCONFIGURED:

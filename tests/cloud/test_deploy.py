@@ -25,8 +25,8 @@ UNSUPPORTED = {"Metrics": [{"Id": "all", "Expression": "1"}]}  # which the emula
 SUPPORTED = {"MetricName": "m", "Namespace": "n", "Period": 60, "Statistic": "Sum", "Threshold": 1}
 
 
-def run(url: str, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **cloud.settings(url)}
+def run(url: str, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **cloud.settings(url), **more}
     return subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
     )
@@ -67,21 +67,41 @@ def test_what_is_not_named_stays_and_what_is_printed_is_in_use(deploy: Deploy, d
     [
         (("nowhere", *BUCKET), "There is no package in nowhere: make it with 'make package'.\n"),
         ((PACKAGE, *BUCKET, "LogLevel"), "'LogLevel' is not of the form NAME=VALUE.\n"),
-        ((PACKAGE, "--bucket", "not-there"), "The cloud refused: An error occurred (NoSuchBucket)"),
+        ((PACKAGE, "--bucket", ""), "'' is not the name of a bucket.\n"),
+        (
+            (PACKAGE, "--bucket", "not-there", "--name", "not-begun"),
+            "The cloud refused: An error occurred (NoSuchBucket)",
+        ),
         ((PACKAGE, *BUCKET, "LogLevel=LOUD"), "The cloud refused: An error occurred (ValidationError)"),
     ],
-    ids=["package", "form", "bucket", "value"],
+    ids=["package", "form", "name", "bucket", "value"],
 )
-def test_what_stands_in_the_way_is_told_in_a_sentence(deploy: Deploy, arguments: list[str], sentence: str) -> None:
+def test_what_stands_in_the_way_is_told_in_a_sentence(
+    deploy: Deploy, deployed: Served, arguments: list[str], sentence: str
+) -> None:
     done = deploy(*arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(sentence)
     assert done.stderr.count("\n") == 1
+    stacks = boto3.client("cloudformation", endpoint_url=deployed.cloud_url).describe_stacks()["Stacks"]
+    assert "not-begun-data" not in [stack["StackName"] for stack in stacks]
 
 
 def test_a_cloud_that_is_not_there_is_told_in_a_sentence() -> None:
     done = run(f"http://127.0.0.1:{free_port()}", "-m", "infra.deploy", PACKAGE, *BUCKET)
     assert (done.returncode, done.stderr) == (1, "The cloud cannot be used (EndpointConnectionError).\n")
+
+
+def test_a_profile_that_is_not_there_is_told_in_a_sentence() -> None:
+    done = run("", "-m", "infra.deploy", PACKAGE, *BUCKET, AWS_PROFILE="nobody")
+    assert (done.returncode, done.stderr) == (1, "The cloud cannot be used (ProfileNotFound).\n")
+
+
+@pytest.mark.parametrize("file", ["sam.json", "deployment.zip"])
+def test_half_a_package_is_none(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text("{}")
+    done = run("", "-m", "infra.deploy", str(tmp_path), *BUCKET)
+    assert (done.returncode, done.stderr) == (1, f"There is no package in {tmp_path}: make it with 'make package'.\n")
 
 
 def test_a_stack_that_fails_says_why_and_can_be_deployed_again(deployed: Served, tmp_path: Path) -> None:

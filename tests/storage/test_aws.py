@@ -10,6 +10,8 @@ from botocore.exceptions import (
     EndpointConnectionError,
     NoCredentialsError,
     NoRegionError,
+    ParamValidationError,
+    ProfileNotFound,
     ReadTimeoutError,
 )
 
@@ -79,6 +81,8 @@ def test_a_service_out_of_reach_is_unavailable(error: Exception) -> None:
         answered("NotFoundException"),
         NoCredentialsError(),
         NoRegionError(),
+        ProfileNotFound(profile="what was sent"),
+        ParamValidationError(report="what was sent"),
     ],
 )
 def test_a_service_that_is_used_wrongly_is_misconfigured(error: Exception) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
@@ -20,6 +21,8 @@ ROOT = Path(__file__).parent.parent
 MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
 HOST = "127.0.0.1"
 _OWN = "EMBEDDED_CLOUD_URL"
+_OF_ANY_CLOUD = ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_CA_BUNDLE")
+_NO_FILES = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 class Trouble(Exception):
@@ -97,7 +100,7 @@ class Cloud:
 
     def _environment(self) -> dict[str, str]:
         return {
-            **{name: value for name, value in os.environ.items() if name != "AWS_PROFILE"},  # of another cloud
+            **past_other_clouds(),
             "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self._port),
             "PERSIST_STATE": "1",
@@ -160,11 +163,26 @@ def settings(url: str) -> dict[str, str]:
     """The environment in which boto3 speaks to an emulated cloud."""
     return {
         **past_proxies(),
+        **_NO_FILES,
         "AWS_ENDPOINT_URL": url,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
     }
+
+
+def speak_to(settings: Mapping[str, str]) -> None:
+    """Have this process, and all that it starts, speak to an emulated cloud, and to that alone."""
+    environment = {**past_other_clouds(), **settings}
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment)
+
+
+def past_other_clouds() -> dict[str, str]:
+    """This process's environment without what may lead to another cloud: profiles, credentials, endpoints, files."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or name in _OF_ANY_CLOUD}
+    return {**ours, **_NO_FILES}
 
 
 def past_proxies() -> dict[str, str]:

@@ -114,8 +114,7 @@ def _is_cloud(pid: str) -> bool:
 
 def _deploy(cloud_settings: Mapping[str, str]) -> None:
     settings = {**cloud_settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
-    os.environ.update(settings)
-    os.environ.pop("AWS_PROFILE", None)
+    cloud.speak_to(settings)
     package = ROOT / "build" / STAGE
     stacks.make_bucket(BUCKET)
     api = deploy.deploy(package, NAME, BUCKET, {})["RestAPIId"]

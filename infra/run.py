@@ -29,9 +29,9 @@ def main() -> None:
         cloud.check_port(port, setting="PORT")
         if cloud.named() is None:
             embedded.start()
-            os.environ.update(embedded.settings)
+            cloud.speak_to(embedded.settings)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
-            os.environ.update(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
+            cloud.speak_to(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
         _deploy(embedded)
         _serve(port, embedded)
     except Trouble as trouble:

@@ -50,7 +50,7 @@ hypothesis_settings.load_profile("tests")
 @pytest.fixture(scope="session", autouse=True)
 def store() -> Iterator[None]:
     """The table and the key, from the template that deploys them, in this process."""
-    with mock_aws():
+    with mock_aws(config={"core": {"mock_credentials": False}}):  # the emulated clouds know those from above
         stacks.deploy(stacks.DATA.read_text(), "tunnel-edge-data", {"Name": "tunnel-edge"})
         yield
 

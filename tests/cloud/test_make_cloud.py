@@ -126,6 +126,8 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) ->
 def test_it_starts_anew_each_time_and_ends_with_nothing_left(deployed: Served, tmp_path: Path) -> None:
     port = free_port()
     settings = {**environment(tmp_path, port), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}
+    settings |= {"AWS_DEFAULT_PROFILE": "nobody", "AWS_CONFIG_FILE": str(ROOT / "README.md")}  # of another cloud, too
+    settings |= {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
     settings["COLUMNS"] = "40"  # which ps heeds: the cloud is known by its whole command
     for _ in range(2):
         assert emulated("start", settings).wait(timeout=60) == 0

@@ -23,6 +23,7 @@ DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
 ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DEPLOYED / "started"
 STATE = DEPLOYED / "cloud"
 PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
+PARAMETERS = {"VERSION_HEADERS": "VersionHeaders", "STRICT_REFERENCES": "StrictReferences", "LOG_LEVEL": "LogLevel"}
 
 
 def main(action: str) -> None:
@@ -117,7 +118,8 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     cloud.speak_to(settings)
     package = ROOT / "build" / STAGE
     stacks.make_bucket(BUCKET)
-    api = deploy.deploy(package, NAME, BUCKET, {})["RestAPIId"]
+    chosen = {parameter: os.environ[name] for name, parameter in PARAMETERS.items() if os.environ.get(name)}
+    api = deploy.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
     deploy.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
     token = operations.create_account("cloud", "admin")[2]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import boto3
 import pytest
 
 from infra import cloud
@@ -128,12 +129,17 @@ def test_it_starts_anew_each_time_and_ends_with_nothing_left(deployed: Served, t
     settings = {**environment(tmp_path, port), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}
     settings |= {"AWS_DEFAULT_PROFILE": "nobody", "AWS_CONFIG_FILE": str(ROOT / "README.md")}  # of another cloud, too
     settings |= {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
+    settings |= {"VERSION_HEADERS": "Vendor-Version", "STRICT_REFERENCES": "true", "LOG_LEVEL": "ERROR"}
     settings["COLUMNS"] = "40"  # which ps heeds: the cloud is known by its whole command
     for _ in range(2):
         assert emulated("start", settings).wait(timeout=60) == 0
         assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
         assert cloud.answers(f"http://127.0.0.1:{port}")
         settings |= sourced(tmp_path / "cloud.env")  # of a cloud that the next start ends
+    described = boto3.client("cloudformation", "eu-west-1", endpoint_url=f"http://127.0.0.1:{port}").describe_stacks
+    (api,) = described(StackName="tunnel-edge-api")["Stacks"]
+    given = {(parameter["ParameterKey"], parameter["ParameterValue"]) for parameter in api["Parameters"]}
+    assert {("VersionHeaders", "Vendor-Version"), ("StrictReferences", "true"), ("LogLevel", "ERROR")} <= given
     assert emulated("stop", settings).wait(timeout=30) == 0
     assert list(tmp_path.iterdir()) == []
 

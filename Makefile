@@ -96,13 +96,17 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
 
-# Packages are for the Python of .venv: another one that is asked for by name needs another .venv.
+# Packages are for the Python of .venv, and the embedded cloud runs them with that of .venv-cloud.
+version = $(or $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null),none)
+VERSIONS := $(foreach made,$(wildcard .venv/bin/python .venv-cloud/bin/python),$(call version,$(made)))
 ifneq ($(origin PYTHON),file)
-ifneq ($(wildcard .venv/bin/python),)
-ifneq ($(shell $(PYTHON) -c 'import sys; print(sys.version_info[:2])'),$(shell .venv/bin/python -c 'import sys; print(sys.version_info[:2])'))
-$(error .venv is of another Python than $(PYTHON): remove .venv first)
+ifeq ($(call version,$(PYTHON)),none)
+$(error PYTHON=$(PYTHON) cannot be run: install it, or name another Python with PYTHON=…)
 endif
+VERSIONS += $(call version,$(PYTHON))
 endif
+ifneq ($(word 2,$(sort $(VERSIONS))),)
+$(error .venv and .venv-cloud are not of one Python, the one that PYTHON names: remove both first)
 endif
 
 infra/openapi/lint/node_modules/.bin/redocly: infra/openapi/lint/package-lock.json

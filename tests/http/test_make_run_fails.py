@@ -108,3 +108,37 @@ def test_a_machine_without_python_is_told_what_is_needed(tmp_path: Path) -> None
     )
     sentence = "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…"
     assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", sentence)
+
+
+DIFFERENT = ".venv and .venv-cloud are not of one Python, the one that PYTHON names: remove both first"
+
+
+@pytest.mark.parametrize(
+    ("asked", "made", "sentence"),
+    [
+        ("new", {".venv": "3.11", ".venv-cloud": "3.11"}, DIFFERENT),
+        ("new", {".venv-cloud": "3.11"}, DIFFERENT),
+        ("", {".venv": "3.12", ".venv-cloud": "3.11"}, DIFFERENT),
+        (
+            "./missing",
+            {".venv": "3.12"},
+            "PYTHON=./missing cannot be run: install it, or name another Python with PYTHON=…",
+        ),
+    ],
+    ids=["both", "cloud", "unnamed", "missing"],
+)
+def test_virtual_environments_of_another_python_are_named(
+    tmp_path: Path, asked: str, made: dict[str, str], sentence: str
+) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for folder, version in {**made, "new": "3.12"}.items():
+        python = tmp_path / folder / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f"#!/bin/sh\necho {version}\n")
+        python.chmod(0o700)
+    chosen = {"PYTHON": asked.replace("new", "new/bin/python")} if asked else {}
+    done = subprocess.run(
+        ["make", "help"], cwd=tmp_path, env=environment(chosen), capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"*** {sentence}.  Stop.\n")

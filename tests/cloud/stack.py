@@ -9,6 +9,7 @@ from samtranslator.yaml_helper import yaml_parse
 from tests.conftest import ROOT
 
 HERE = "${AWS::Region}:${AWS::AccountId}"
+STACK_NAME = {"Ref": "AWS::StackName"}
 KEPT = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
 
 
@@ -56,3 +57,8 @@ def _actions(statement: Mapping[str, Any], service: str) -> Iterator[str]:
     for action in [named] if isinstance(named, str) else named:
         if action.startswith(f"{service}:"):
             yield action
+
+
+def conditional(condition: str, parameter: str) -> dict[str, Any]:
+    """The parameter where the condition holds, else nothing."""
+    return {"Fn::If": [condition, {"Ref": parameter}, {"Ref": "AWS::NoValue"}]}

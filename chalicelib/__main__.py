@@ -58,7 +58,7 @@ def _parser() -> ArgumentParser:
     revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
     revoked.add_argument("later", metavar="TABLE", help="the name of the later table")
     repeat = _command(revocations, "repeat", "revoke what such a list names, of this table", _repeat)
-    repeat.add_argument("list", type=FileType(encoding="utf-8"), metavar="FILE", help="the list")
+    repeat.add_argument("list", type=FileType(encoding="utf-8", errors="replace"), metavar="FILE", help="the list")
 
     _command(groups, "routes", "list the routes of the API", _routes)
     return parser

@@ -89,6 +89,8 @@ def revoked_by(later: str) -> dict[tuple[str, str], Item]:
     API keys, SSH credentials, active bots: after a restore, what was revoked since. Raises Refused when the later
     table cannot tell.
     """
+    if later == dynamodb.table_name():
+        raise Refused(f"{later} is this table itself: TABLE_NAME names the one that was restored.")
     known, admitted = list_accounts(), _admitted()
     try:
         with dynamodb.in_table(later):

@@ -127,6 +127,8 @@ def test_what_was_revoked_since_the_time_of_a_restored_table_is_listed_and_revok
 def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
     admin: Client, tables: Tables, capsys: Output
 ) -> None:
+    itself = "tunnel-edge is this table itself: TABLE_NAME names the one that was restored."
+    assert refused("revocations", "list", "tunnel-edge") == itself
     assert refused("revocations", "list", LATER) == f"The table {LATER} cannot be read (ResourceNotFoundException)."
     tables.restore()  # to before there was anything
     assert said(capsys, "revocations", "list", LATER) == []

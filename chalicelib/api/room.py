@@ -22,16 +22,20 @@ def taken(entry: Mapping[str, Any]) -> int:
     return len(json.dumps(json.dumps(entry, default=_opened)))
 
 
-def check(scope: str, id: str, asked: Mapping[str, Any]) -> None:
+def check(scope: str, id: str, asked: Mapping[str, Any], *, is_new: bool = False) -> None:
     """Refuse fields and modules of a route, with which its edge could not show all that are in the scope with it.
 
-    One query, unless they are light. Raises Conflict, aws.Unavailable.
+    One query, unless they are light. What comes at the same moment is not seen: deleting and making lighter always
+    work. Raises Conflict, aws.Unavailable.
     """
     if taken(asked) < _LIGHT:
         return
     routes = {route.id: {**route.body, **route.parts} for route in table.newest(scope)}
+    if not (is_new or id in routes):  # then no edge shows it
+        return
+    before = sum(map(taken, routes.values()))
     routes[id] = {**routes.get(id, {}), **asked}
-    if sum(map(taken, routes.values())) > _ROUTES:
+    if sum(map(taken, routes.values())) > max(_ROUTES, before):
         raise Conflict(f"The edge's routes would have more than {_ROUTES} characters together: it could not show them.")
 
 

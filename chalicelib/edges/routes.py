@@ -64,7 +64,7 @@ class _Routes(ModularResource):
         edge_id = call.path["edge_id"]
         if len(self._edge(call).pointed_by) >= MOST:
             raise Conflict(f"The edge has {MOST} routes already, which is the most.")
-        room.check(self.scope(call), id, fields.values(call.body))
+        room.check(self.scope(call), id, fields.values(call.body), is_new=True)
         new = super().new(call, id)
         edge = Pointer("", call.caller.scope(_EDGES), edge_id, "edge_id")
         return replace(new, body={**new.body, "edge_id": edge_id}, points=(*new.points, edge))

@@ -66,7 +66,7 @@ class Unavailable(AwsError):
 
 
 class Misconfigured(AwsError):
-    """No credentials, no region, no such profile, table or key, or no right to use it."""
+    """No credentials, no region, no such profile, table or key, no right to use it, or asked in a wrong form."""
 
 
 def client(service: str) -> Any:
@@ -137,9 +137,9 @@ def reaching() -> Iterator[None]:
         raise Unavailable("OutOfTime")
     try:
         yield
-    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
+    except (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError) as error:
         raise Unavailable(type(error).__name__) from None
-    except exceptions.BotoCoreError as error:
+    except exceptions.BotoCoreError as error:  # whose sentence may hold what was sent
         raise Misconfigured(type(error).__name__) from None
     except ClientError as error:
         if error.response["Error"]["Code"] in _MISCONFIGURED:

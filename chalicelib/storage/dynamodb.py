@@ -46,7 +46,7 @@ class ConditionFailed(Exception):
 def putting(record: Mapping[str, Any], condition: Condition | None = None) -> Part:
     """Writing a whole record."""
     expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
-    return {"Put": {"TableName": _table_name(), "Item": marshal.attributes(record), **expressed}}
+    return {"Put": {"TableName": table_name(), "Item": marshal.attributes(record), **expressed}}
 
 
 def setting(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition = ANYTHING) -> Part:
@@ -140,7 +140,7 @@ def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -
     `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
     """
     query: dict[str, Any] = {
-        "TableName": _table_name(),
+        "TableName": table_name(),
         "ConsistentRead": True,
         "ScanIndexForward": False,
         **_expressed(values, **expressions),
@@ -195,10 +195,10 @@ def _expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
 
 
 def _at(scope: str, id: str) -> dict[str, Any]:
-    return {"TableName": _table_name(), "Key": marshal.attributes({"scope": scope, "id": id})}
+    return {"TableName": table_name(), "Key": marshal.attributes({"scope": scope, "id": id})}
 
 
-def _table_name() -> str:
+def table_name() -> str:
     return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
 
 

@@ -2,10 +2,12 @@
 
 import json
 
+from chalicelib import ids
 from tests.conftest import Served
 from tests.refusals import assert_refused
 
 TOO_MUCH = "The edge's routes would have more than 5000000 characters together: it could not show them."
+NO_ROUTE = "This account has nothing of that id under /edges/https/{edge_id}/routes."
 EMAILS = [f"{number:03}{chr(0x1F600) * 61}@example.io" for number in range(900)]
 SECRET = "\0" * 1024
 OAUTH = {"provider": {"google": {"email_addresses": EMAILS, "client_id": SECRET, "client_secret": SECRET}}}
@@ -29,6 +31,9 @@ def test_an_edge_has_no_more_routes_than_it_can_show(served: Served) -> None:
     shown = client.get(edge)
     assert [route["oauth"] is None for route in shown.json["routes"]] == [False] * 6 + [True]
     assert 4_500_000 < len(json.dumps(shown.text)) < 6 * 1024 * 1024
+    nobody = f"{path}/{ids.new('edghtsrt')}"
+    assert_refused(client.patch(nobody, heavy), 404, "not_found", NO_ROUTE)
+    assert client.put(f"{nobody}/oauth", raw(**OAUTH)).status == 200  # of a route that the edge does not show
     assert client.put(f"{path}/{routes[0]}/oauth", raw(**OAUTH)).status == 200  # in the place of what is there
     assert client.delete(f"{path}/{routes[0]}/oauth").status == 204
     assert client.post(path, heavy).status == 201

@@ -8,6 +8,7 @@ from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    IncompleteReadError,
     NoCredentialsError,
     NoRegionError,
     ParamValidationError,
@@ -63,6 +64,7 @@ def test_a_service_that_fails_is_unavailable(status: int) -> None:
         EndpointConnectionError(endpoint_url="http://secret.example"),
         ConnectTimeoutError(endpoint_url="http://secret.example"),
         ReadTimeoutError(endpoint_url="http://secret.example"),
+        IncompleteReadError(actual_bytes=1, expected_bytes=2),
     ],
 )
 def test_a_service_out_of_reach_is_unavailable(error: Exception) -> None:

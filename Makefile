@@ -97,6 +97,7 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
 
 # Packages are for the Python of .venv, and the embedded cloud runs them with that of .venv-cloud.
+ifneq ($(filter-out help reset cloud-stop,$(or $(MAKECMDGOALS),help)),)
 version = $(or $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null),none)
 VERSIONS := $(foreach made,$(wildcard .venv/bin/python .venv-cloud/bin/python),$(call version,$(made)))
 ifneq ($(origin PYTHON),file)
@@ -106,7 +107,8 @@ endif
 VERSIONS += $(call version,$(PYTHON))
 endif
 ifneq ($(word 2,$(sort $(VERSIONS))),)
-$(error .venv and .venv-cloud are not of one Python, the one that PYTHON names: remove both first)
+$(error .venv and .venv-cloud are not of one Python, the one that PYTHON names: make cloud-stop, then remove both)
+endif
 endif
 
 infra/openapi/lint/node_modules/.bin/redocly: infra/openapi/lint/package-lock.json
@@ -123,9 +125,8 @@ $(DOCS): chalicelib/openapi.json infra/viewer.json infra/docs.py | .venv/run
 	@echo "Making .venv with $(PYTHON) …"
 	@$(PYTHON) -m venv .venv
 
-.venv-cloud/bin/python:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
-	@$(PYTHON) -m venv .venv-cloud
+.venv-cloud/bin/python: | .venv/bin/python
+	@$(BIN)/python -m venv .venv-cloud
 
 .venv/run: requirements-run.txt .venv/bin/python
 	@echo "Installing what the API needs …"

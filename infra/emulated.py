@@ -22,6 +22,7 @@ NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
 ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DEPLOYED / "started"
 STATE = DEPLOYED / "cloud"
+PID = "EMULATED_CLOUD_PID"  # the one line of that file: proof that what is beside it is our own
 PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
 PARAMETERS = {"VERSION_HEADERS": "VersionHeaders", "STRICT_REFERENCES": "StrictReferences", "LOG_LEVEL": "LogLevel"}
 
@@ -55,10 +56,10 @@ def start() -> None:
     named = cloud.named()
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", 4566), AUTH="true", PERSIST_STATE="0")
     try:
-        terminal.write(STARTED, {"PID": ""})  # before anything else: what is beside it from now on is our own
+        terminal.write(STARTED, {PID: ""})  # before anything else: what is beside it from now on is our own
         if named is None:
             embedded.start()
-            terminal.write(STARTED, {"PID": str(embedded.pid)})
+            terminal.write(STARTED, {PID: str(embedded.pid)})
         _deploy(cloud.settings(named) if named else embedded.settings)
     except KeyboardInterrupt:
         embedded.stop()
@@ -71,16 +72,26 @@ def start() -> None:
 
 def stop() -> None:
     """End the cloud that an earlier start left going on, if it still is, and forget what it held."""
-    if (pid := terminal.read(STARTED).get("PID")) is not None:  # else nothing here was left by a start
-        _end(pid)
+    if (pid := _left()) is not None:
+        if pid:
+            _end(pid)
         _forget()
+
+
+def _left() -> str | None:
+    """The number of the process that a start left, "" for none that is ours, or None where no start left anything."""
+    try:
+        mark = terminal.read(STARTED)
+    except (OSError, ValueError):
+        return None
+    return mark[PID] if mark.keys() == {PID} else None
 
 
 def _make_room() -> None:
     """End what an earlier start left. Raises Trouble when there is anything else where a start writes."""
     stop()
     for place in PLACES:
-        if place.exists():
+        if os.path.lexists(place):
             raise Trouble(f"{place} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
 
 

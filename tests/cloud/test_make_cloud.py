@@ -1,7 +1,6 @@
 """How the emulated cloud is started and ended: it leaves nothing behind, and touches nothing that is not its own."""
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -40,7 +39,7 @@ def said_by(action: str, settings: Mapping[str, str], folder: Path = ROOT) -> tu
 
 def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
-        (tmp_path / "started").write_text(f"PID={other.pid}\n")
+        (tmp_path / "started").write_text(f"EMULATED_CLOUD_PID={other.pid}\n")
         stopping = emulated("stop", environment(tmp_path, free_port()))
         assert stopping.wait(timeout=20) == 0
         assert other.poll() is None
@@ -49,13 +48,13 @@ def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path
 
 
 def test_a_cloud_that_is_gone_already_is_no_trouble(tmp_path: Path) -> None:
-    (tmp_path / "started").write_text("PID=999999999\n")
+    (tmp_path / "started").write_text("EMULATED_CLOUD_PID=999999999\n")
     for _ in range(2):
         assert emulated("stop", environment(tmp_path, free_port())).wait(timeout=20) == 0
 
 
 def test_a_cloud_that_ends_just_before_it_is_told_to_is_no_trouble(tmp_path: Path) -> None:
-    (tmp_path / "started").write_text("PID=999999999\n")
+    (tmp_path / "started").write_text("EMULATED_CLOUD_PID=999999999\n")
     ps = tmp_path / "bin" / "ps"  # says once that it goes on, which is not so any more
     ps.parent.mkdir()
     ps.write_text(f'#!/bin/sh\necho "S {cloud.MINISTACK}"\nrm "$0"\n')
@@ -72,10 +71,11 @@ def test_the_cloud_of_a_checkout_with_any_name_is_ended_in_any_locale(tmp_path: 
     programs.mkdir(parents=True)
     (checkout / "infra").symlink_to(ROOT / "infra")
     (checkout / "chalicelib").symlink_to(ROOT / "chalicelib")
-    shutil.copy(str(shutil.which("sleep")), programs / "ministack")
+    (programs / "ministack").write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+    (programs / "ministack").chmod(0o700)
     settings = {**environment(tmp_path, free_port()), "LC_ALL": "C"}
-    with subprocess.Popen([programs / "ministack", "60"]) as going_on:
-        (tmp_path / "started").write_text(f"PID={going_on.pid}\n")
+    with subprocess.Popen([programs / "ministack"]) as going_on:
+        (tmp_path / "started").write_text(f"EMULATED_CLOUD_PID={going_on.pid}\n")
         without_ps = said_by("stop", {**settings, "PATH": str(checkout)}, checkout)
         kept = (tmp_path / "started").exists()
         with_ps = said_by("stop", settings, checkout)
@@ -100,16 +100,26 @@ def test_interrupted_it_leaves_no_cloud(deployed: Served, tmp_path: Path, ending
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["env", "cloud.env", "cloud/table", "started"])
-def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("env", "NAME=another program's\n"),
+        ("cloud.env", ""),
+        ("cloud/table", ""),
+        ("started", "PID=1\nNAME=daemon\n"),
+        ("started", "it's another program's"),
+        ("started/now", ""),
+    ],
+)
+def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("NAME=of another program\n")
+    file.write_text(text)
     place = tmp_path / Path(name).parts[0]
     told = f"{place} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….\n"
     for action, said in {"stop": (0, ""), "check": (1, told), "start": (1, told)}.items():
         assert said_by(action, environment(tmp_path, free_port())) == said
-        assert file.read_text() == "NAME=of another program\n"
+        assert file.read_text() == text
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 

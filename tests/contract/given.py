@@ -27,10 +27,10 @@ def ask(url: str, key: str) -> Deployment:
         document = answer.json()
         named, header = document["servers"][0]["url"], document["components"]["parameters"]["Version"]["name"]
     except (LookupError, TypeError, ValueError):
-        pytest.exit(f"The API is not at {url}: its document, /openapi.json, is not there.", 1)
+        pytest.exit(f"{url}/openapi.json answers {answer.status_code} and is no document of this API.", 1)
     answer = _get(f"{url}/api_keys?limit=1", {"Authorization": f"Bearer {key}", header: caller.VERSIONS[0]})
     if answer.status_code != 200:
-        pytest.exit(f"The API at {url} does not let the API key in: {answer.json()['msg']}", 1)
+        pytest.exit(f"The API at {url} does not let the API key in: {answer.status_code} {answer.text[:500]}", 1)
     return Deployment(_base_url(url, named), header)
 
 

@@ -110,7 +110,7 @@ def test_a_machine_without_python_is_told_what_is_needed(tmp_path: Path) -> None
     assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", sentence)
 
 
-DIFFERENT = ".venv and .venv-cloud are not of one Python, the one that PYTHON names: remove both first"
+DIFFERENT = ".venv and .venv-cloud are not of one Python, the one that PYTHON names: make cloud-stop, then remove both"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,22 @@ def test_virtual_environments_of_another_python_are_named(
         python.chmod(0o700)
     chosen = {"PYTHON": asked.replace("new", "new/bin/python")} if asked else {}
     done = subprocess.run(
-        ["make", "help"], cwd=tmp_path, env=environment(chosen), capture_output=True, text=True, timeout=30
+        ["make", "-n", "cloud"], cwd=tmp_path, env=environment(chosen), capture_output=True, text=True, timeout=30
     )
     assert done.returncode == 2
     assert done.stderr.endswith(f"*** {sentence}.  Stop.\n")
+    for target in ("help", "reset", "cloud-stop"):  # which need neither
+        asked_for = ["make", "-n", target]
+        assert subprocess.run(asked_for, cwd=tmp_path, env=environment(chosen), capture_output=True).returncode == 0
+
+
+def test_the_embedded_cloud_has_the_python_of_the_service(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\ntest "$1" = -c && echo 3.99 || echo "3.99 $@"\n')  # not the machine's
+    python.chmod(0o700)
+    made = subprocess.run(
+        ["make", ".venv-cloud/bin/python"], cwd=tmp_path, env=environment({}), capture_output=True, text=True
+    )
+    assert (made.returncode, made.stdout) == (0, "3.99 -m venv .venv-cloud\n")

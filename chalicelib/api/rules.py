@@ -92,10 +92,6 @@ class Bounds:
     """Limits of the type that stands directly before them, by the names that pydantic has; it says them itself."""
 
     limits: Mapping[str, int]
-    says: Words = field(default_factory=dict)
-
-    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> Words:
-        return words.both(handler(core), self.says)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         return {**handler(source), **self.limits}
@@ -128,7 +124,7 @@ unless_nothing = Unchanged((None, {}))
 
 def between(least: int, most: int) -> Bounds:
     """An integer in these bounds, both included."""
-    return Bounds({"ge": least, "le": most}, {"format": "int64"})
+    return Bounds({"ge": least, "le": most})
 
 
 def entries(least: int, most: int) -> Bounds:

@@ -10,7 +10,6 @@ from chalicelib.api.caller import Caller
 from chalicelib.api.fields import Described, Shown
 from chalicelib.api.resource import EditableResource, New, seal_context
 from chalicelib.api.rules import Before, Beside, if_zero
-from chalicelib.api.words import Says
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
 
@@ -30,9 +29,6 @@ def _only_with(type: crypto.keys.KeyType) -> Beside:
     return Beside(check)
 
 
-_KeySize = Annotated[Literal[2048, 4096], Says({"format": "int64"})]
-
-
 class Create(Described):
     private_key_type: Annotated[crypto.keys.KeyType, if_zero("ed25519")] = "ed25519"
     """Type of the private key."""
@@ -40,7 +36,7 @@ class Create(Described):
     elliptic_curve: Annotated[crypto.keys.Curve | None, if_zero(None), _only_with("ecdsa")] = None
     """Used for ECDSA, and only then; default nistp256."""
 
-    key_size: Annotated[_KeySize | None, if_zero(None), Before(_integer), _only_with("rsa")] = None
+    key_size: Annotated[Literal[2048, 4096] | None, if_zero(None), Before(_integer), _only_with("rsa")] = None
     """RSA only; default 4096."""
 
 

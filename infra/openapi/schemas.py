@@ -22,13 +22,19 @@ Use = tuple[type[Shape], Any]  # a shape and its mode
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's own, without titles, without defaults in what is shown, and with maps that clients understand."""
+    """Pydantic's own: no titles, no defaults in what is shown, maps and integers as clients understand them."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
     def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
         return super().get_default_value(schema) if self.mode == "validation" else NoDefault
+
+    def int_schema(self, schema: core_schema.IntSchema) -> Words:
+        return _long(super().int_schema(schema))
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> Words:
+        return _long(super().literal_schema(schema))
 
     def dict_schema(self, schema: core_schema.DictSchema) -> Words:
         words: Words = super().dict_schema(schema)
@@ -79,6 +85,11 @@ def with_id(words: Words, id: Words) -> Words:
     """The same, where the id is of a known form."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
+
+
+def _long(words: Words) -> Words:
+    """The same, where integers are long: some generators take them for short otherwise."""
+    return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
 def _about(property: Words, made: Mapping[str, Words]) -> str:

@@ -91,14 +91,15 @@ def revoked_by(later: str) -> dict[tuple[str, str], Item]:
     """
     if later == dynamodb.table_name():
         raise Refused(f"{later} is this table itself: TABLE_NAME names the one that was restored.")
-    known, admitted = list_accounts(), _admitted()
+    known = _account_ids()
+    admitted = _admitted(known)
     try:
         with dynamodb.in_table(later):
-            gone = {account.id for account in known} - {account.id for account in list_accounts()}
-            kept = _admitted()
+            still = _account_ids()
+            kept = _admitted(still)
     except AwsError as error:
         raise Refused(f"The table {later} cannot be read ({error.code}).") from None
-    if gone:
+    if gone := {*known} - {*still}:
         raise Refused(f"The table {later} is no later state of this one: it lacks the account {min(gone)}.")
     return {place: item for place, item in admitted.items() if place not in kept}
 
@@ -120,12 +121,16 @@ def revoke(account_id: str, id: str) -> bool:
     return table.delete(scope, id)
 
 
-def _admitted() -> dict[tuple[str, str], Item]:
+def _account_ids() -> list[str]:
+    return [account.id for account in list_accounts()]
+
+
+def _admitted(account_ids: list[str]) -> dict[tuple[str, str], Item]:
     found = {
-        (account.id, item.id): item
-        for account in list_accounts()
+        (account_id, item.id): item
+        for account_id in account_ids
         for kind in _REVOCABLE.values()
-        for item in table.newest(accounts.scope(account.id, kind.path))
+        for item in table.newest(accounts.scope(account_id, kind.path))
     }
     return {place: item for place, item in found.items() if item.body.get("active", True)}
 

@@ -1,4 +1,4 @@
-"""The JSON object in a request's body, read more strictly than Python's own reader does."""
+"""JSON of bodies: a request's is read more strictly than Python's own reader does."""
 
 import json
 from collections.abc import Mapping
@@ -38,6 +38,11 @@ def read_object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise MalformedJson("This must be a JSON object.")
     return found
+
+
+def text(value: Any) -> str:
+    """What is sent of a response's body."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 
 from chalicelib import ids
-from chalicelib.api import errors, log, room
+from chalicelib.api import body, errors, log
 from chalicelib.api.errors import Refusal
 from chalicelib.storage import aws, bonds, pointers
 from chalicelib.storage.bonds import TooMany
@@ -109,23 +109,23 @@ def _refusal(error: BaseException) -> Refusal:
 
 def refused(refusal: Refusal, operation_id: str) -> Response:
     """A refusal in its one body."""
-    body = {
+    told = {
         "error_code": refusal.code,
         "status_code": refusal.status,
         "msg": refusal.message,
         "details": {**refusal.details, "operation_id": operation_id},
     }
-    response = Response(room.text(body), status_code=refusal.status)
+    response = Response(body.text(told), status_code=refusal.status)
     response.headers.update({"Content-Type": "application/json", **refusal.headers})
     return response
 
 
-def _text(body: Any) -> str:
+def _text(answer: Any) -> str:
     """What is sent: nothing for None, a text as it is, everything else as JSON."""
-    match body:
+    match answer:
         case None:
             return ""
         case str():
-            return body
+            return answer
         case _:
-            return room.text(body)
+            return body.text(answer)

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from chalicelib import ids
-from chalicelib.api import room
+from chalicelib.api import body, room
 from chalicelib.api.fields import Shape, Uri
 from chalicelib.api.rules import Check
 
@@ -79,8 +79,8 @@ def text(items: str, entries: list[dict[str, Any]], uri: str, page: Page, *, has
     """
     following = urlencode({"before_id": entries[-1]["id"], "limit": page.limit}) if has_more else ""
     next_page_uri = f"{uri}?{following}" if has_more else None
-    sent = room.text({items: entries, "uri": uri, "next_page_uri": next_page_uri})
-    if len(sent) < room.MOST // 2:
+    sent = body.text({items: entries, "uri": uri, "next_page_uri": next_page_uri})
+    if len(sent) < room.MOST // 2:  # of each character at most two are counted
         return sent
     fitting = max(1, sum(size < room.MOST for size in accumulate(map(room.taken, entries))))
     return text(items, entries[:fitting], uri, page, has_more=True) if fitting < len(entries) else sent

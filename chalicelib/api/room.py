@@ -12,11 +12,6 @@ _ROUTES = 5_000_000  # of the routes of an edge: the edge, ids, addresses and wh
 _LIGHT = 2_000  # of what is sure to fit: a hundred routes with five fields and modules of that size
 
 
-def text(body: Any) -> str:
-    """What is sent of a body; Lambda counts at most two characters for each of it."""
-    return json.dumps(body, allow_nan=False, separators=(",", ":"))
-
-
 def taken(entry: Mapping[str, Any]) -> int:
     """Characters of an entry there."""
     return len(json.dumps(json.dumps(entry, default=_opened)))
@@ -33,9 +28,9 @@ def check(scope: str, id: str, asked: Mapping[str, Any], *, is_new: bool = False
     routes = {route.id: {**route.body, **route.parts} for route in table.newest(scope)}
     if not (is_new or id in routes):  # then no edge shows it
         return
-    before = sum(map(taken, routes.values()))
-    routes[id] = {**routes.get(id, {}), **asked}
-    if sum(map(taken, routes.values())) > max(_ROUTES, before):
+    sizes = {route: taken(shown) for route, shown in routes.items()}
+    after = {**sizes, id: taken({**routes.get(id, {}), **asked})}
+    if sum(after.values()) > max(_ROUTES, sum(sizes.values())):
         raise Conflict(f"The edge's routes would have more than {_ROUTES} characters together: it could not show them.")
 
 

@@ -11,7 +11,7 @@ _HOST = rf"(?:\*\.)?{DOMAIN}"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # 1 to 65535
 
 
-def _named(hostport: str) -> str:
+def _short_enough(hostport: str) -> str:
     if len(hostport.rpartition(":")[0]) > MAX_DOMAIN:
         raise ValueError(f"must have a host of at most {MAX_DOMAIN} characters")
     return hostport.lower()
@@ -36,12 +36,12 @@ _Hostport = Annotated[
         f"{_HOST}:(?:{_PORT})",
         "must be of the form host:port with a port from 1 to 65535, for example app.example.com:443",
     ),
-    Check(_named, {"maxLength": MAX_DOMAIN + len(":65535")}),
+    Check(_short_enough, {"maxLength": MAX_DOMAIN + len(":65535")}),
 ]
 _On443 = Annotated[
     str,
     form(f"{_HOST}:443", "must be of the form host:443, for example app.example.com:443"),
-    Check(_named, {"maxLength": MAX_DOMAIN + len(":443")}),
+    Check(_short_enough, {"maxLength": MAX_DOMAIN + len(":443")}),
 ]
 _Bounded = (entries(0, 20), Check(_distinct, {"uniqueItems": True}), if_null([]))
 

@@ -49,13 +49,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.keep and asked.figures:
         parser.error("only a result of all figures is kept")
-    names = asked.figures or FIGURES
-    sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
-    logging.disable(logging.INFO)  # of the requests that fill the stores
     try:
-        _check_tools()
-        with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
-            measured = [_measured(name, setting) for name in names]
+        measured = _all_measured(asked.figures or FIGURES)
     except Trouble as trouble:
         sys.exit(str(trouble))
     except KeyboardInterrupt:
@@ -70,6 +65,15 @@ def main() -> None:
         _draw(points, _FOLDER)
         readme = _FOLDER / "README.md"
         readme.write_text(_LAST.sub(lambda _: f"\n{told}\n\n", readme.read_text()))
+
+
+def _all_measured(names: Sequence[str]) -> list[Result]:
+    """What the figures come to, on engines of their own. Raises Trouble."""
+    _check_tools()
+    logging.disable(logging.INFO)  # of the requests that fill the stores
+    sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
+    with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
+        return [_measured(name, setting) for name in names]
 
 
 def _check_tools() -> None:

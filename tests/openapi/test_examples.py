@@ -25,8 +25,12 @@ each_change = pytest.mark.parametrize(
 )
 
 
+def media(side: Mapping[str, Any]) -> Any:
+    return side["content"]["application/json"]
+
+
 def example(side: Mapping[str, Any]) -> Any:
-    return side["content"]["application/json"]["example"]
+    return media(side)["example"]
 
 
 def example_id(path: str) -> str:
@@ -74,11 +78,17 @@ def test_the_api_answers_as_in_the_example(
     assert answer.json.keys() == expected.keys()
 
 
+def creation(path: str, known: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
+    """Where what has the path is created, and the request that does it."""
+    pattern = path.rpartition("/")[0]
+    home = pattern.format(edge_id=known[example_id("/edges/https/{edge_id}")])
+    return home, DOCUMENT["paths"][pattern]["post"]["requestBody"]
+
+
 @each_change
 def test_the_api_changes_as_in_the_example(admin: Client, known: dict[str, str], path: str) -> None:
-    pattern, operation = path.rpartition("/")[0], DOCUMENT["paths"][path]["patch"]
-    home = pattern.format(edge_id=known[example_id("/edges/https/{edge_id}")])
-    before = admin.create(home, here(example(DOCUMENT["paths"][pattern]["post"]["requestBody"]), known))
+    operation, (home, create) = DOCUMENT["paths"][path]["patch"], creation(path, known)
+    before = admin.create(home, here(example(create), known))
     answer = admin.patch(f"{home}/{before['id']}", here(example(operation["requestBody"]), known))
     expected = here(example(operation["responses"]["200"]), known)
     assert (answer.status, lasting(answer.json)) == (200, lasting(expected))
@@ -87,20 +97,14 @@ def test_the_api_changes_as_in_the_example(admin: Client, known: dict[str, str],
 
 @each_change
 def test_null_in_a_change_means_what_the_document_says(admin: Client, known: dict[str, str], path: str) -> None:
-    pattern = path.rpartition("/")[0]
-    home = pattern.format(edge_id=known[example_id("/edges/https/{edge_id}")])
-    create = DOCUMENT["paths"][pattern]["post"]["requestBody"]
-    whole, required = here(example(create), known), found(schema(create)).get("required", [])
+    home, create = creation(path, known)
+    whole, required = here(example(create), known), found(media(create)["schema"]).get("required", [])
     plain = admin.create(home, {name: value for name, value in whole.items() if name in required})
     assert admin.delete(f"{home}/{plain['id']}").status == 204
     before = admin.create(home, whole)
-    update = schema(DOCUMENT["paths"][path]["patch"]["requestBody"])
+    update = media(DOCUMENT["paths"][path]["patch"]["requestBody"])["schema"]
     for name, told in found(update)["properties"].items():
         if conformity.schema(f"{update['$ref']}/properties/{name}").is_valid(None):
             after = admin.patch(f"{home}/{before['id']}", {name: None})
             expected = before if "leaves it as it is" in told["description"] else plain
             assert (after.status, after.json[name]) == (200, expected[name]), name
-
-
-def schema(side: Mapping[str, Any]) -> Any:
-    return side["content"]["application/json"]["schema"]

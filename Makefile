@@ -24,23 +24,23 @@ help: ## List the targets.
 
 run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
 	@$(MAKE) -s --no-print-directory $(DOCS) || echo "GET /docs stays empty: the rest works." >&2
-	@exec $(BIN)/python -m infra.run
+	@exec $(BIN)/python -m infra.local.run
 
 reset: ## Forget what was created with make run.
 	@if cd "$${LOCAL_DIR:-.local}" 2>/dev/null; then rm -rf cloud cloud.env env; fi
 
 package: .venv/dev $(DOCS) ## Make build/$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
-	@$(BIN)/python -m infra.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
-	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/data.yaml infra/pipeline.yaml
+	@$(BIN)/python -m infra.deploy.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
+	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/deploy/data.yaml infra/deploy/pipeline.yaml
 
 cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud that goes on in the background.
-	@$(BIN)/python -m infra.emulated check
+	@$(BIN)/python -m infra.local.emulated check
 	@$(MAKE) --no-print-directory package STAGE=dev ARCH=
-	@$(BIN)/python -m infra.emulated start
+	@$(BIN)/python -m infra.local.emulated start
 
 cloud-stop: ## End the emulated cloud.
-	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.emulated stop; fi
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local.emulated stop; fi
 
 contract: export CONTRACT_URL = $(URL)
 contract: export CONTRACT_KEY = $(API_KEY)
@@ -50,11 +50,11 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
 openapi: .venv/dev ## Write the OpenAPI document of what the code offers: chalicelib/openapi.json.
-	@$(BIN)/python -m infra.openapi
+	@$(BIN)/python -m infra.build.openapi
 
-lint-openapi: infra/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI document, with a linter from the npm registry.
+lint-openapi: infra/build/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI document, with a linter from the npm registry.
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $< lint \
-		--config infra/openapi/lint/redocly.yaml chalicelib/openapi.json
+		--config infra/build/openapi/lint/redocly.yaml chalicelib/openapi.json
 
 test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests.
 	$(BIN)/python -m pytest -n auto
@@ -64,7 +64,7 @@ fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its d
 
 client: .venv/dev ## Generate a Python client from the OpenAPI document into build/client, or into CLIENT.
 	@mkdir -p $(CLIENT)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json --config infra/openapi/client.yaml \
+	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json --config infra/build/openapi/client.yaml \
 		--meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
 
 bench: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
@@ -84,14 +84,14 @@ check: .venv/dev ## Format and lint check, types, import rules.
 docs: $(DOCS) ## Make the page that GET /docs sends.
 
 screenshot: .venv/dev $(DOCS) ## Take the README's picture of that page.
-	@$(BIN)/python -m infra.screenshot
+	@$(BIN)/python -m infra.build.screenshot
 
 format: .venv/dev ## Format the code.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
-	for name in requirements requirements-run requirements-dev requirements-bench infra/requirements-cloud \
+	for name in requirements requirements-run requirements-dev requirements-bench infra/local/requirements-cloud \
 		.github/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
@@ -111,14 +111,14 @@ $(error .venv and .venv-cloud are not of one Python, the one that PYTHON names: 
 endif
 endif
 
-infra/openapi/lint/node_modules/.bin/redocly: infra/openapi/lint/package-lock.json
+infra/build/openapi/lint/node_modules/.bin/redocly: infra/build/openapi/lint/package-lock.json
 	@command -v npm >/dev/null || { echo "Node.js with npm is needed for the linter: install it" >&2; exit 1; }
-	@npm --prefix infra/openapi/lint ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@npm --prefix infra/build/openapi/lint ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(DOCS): chalicelib/openapi.json infra/viewer.json infra/docs.py | .venv/run
+$(DOCS): chalicelib/openapi.json infra/build/viewer.json infra/build/docs.py | .venv/run
 	@echo "Making the page of GET /docs …"
-	@$(BIN)/python -m infra.docs
+	@$(BIN)/python -m infra.build.docs
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
@@ -149,7 +149,7 @@ bench/node_modules/ready: bench/package-lock.json
 	@cd bench && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
-.venv-cloud/ready: infra/requirements-cloud.txt .venv-cloud/bin/python
+.venv-cloud/ready: infra/local/requirements-cloud.txt .venv-cloud/bin/python
 	@echo "Installing the embedded cloud …"
-	@.venv-cloud/bin/python $(INSTALL) -r infra/requirements-cloud.txt
+	@.venv-cloud/bin/python $(INSTALL) -r infra/local/requirements-cloud.txt
 	@touch $@

@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from bench import engines, fresh, results
 from bench.engines import Setting
 from bench.results import Point, Result
-from infra import endings
-from infra.cloud import ROOT, Trouble
+from infra import ROOT, CommandError
+from infra.local import signals
 
 FIGURES = (
     "cold_start",
@@ -42,7 +42,7 @@ _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DO
 
 def main() -> None:
     """Measure the figures that are named, or all; exit status 1 and a sentence when one failed or none could begin."""
-    endings.interrupt()
+    signals.interrupt()
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
     parser.add_argument("--keep", action="store_true", help="write the last result down in bench/")
@@ -51,8 +51,8 @@ def main() -> None:
         parser.error("only a result of all figures is kept")
     try:
         measured = _all_measured(asked.figures or FIGURES)
-    except Trouble as trouble:
-        sys.exit(str(trouble))
+    except CommandError as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Stopped: nothing of it is kept.")
     told = f"{results.table([row for result in measured for row in result.rows])}\n\n{_machine()}"
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _all_measured(names: Sequence[str]) -> list[Result]:
-    """What the figures come to, on engines of their own. Raises Trouble."""
+    """What the figures come to, on engines of their own. Raises CommandError."""
     _check_tools()
     logging.disable(logging.INFO)  # of the requests that fill the stores
     sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
@@ -77,10 +77,10 @@ def _all_measured(names: Sequence[str]) -> list[Result]:
 
 
 def _check_tools() -> None:
-    """Raise Trouble when a program is not there that a figure would miss only after minutes."""
+    """Raise CommandError when a program is not there that a figure would miss only after minutes."""
     for program, install in (("node", "Node.js 20 or newer, with npm"), ("ssh-keygen", "OpenSSH's client")):
         if not shutil.which(program):
-            raise Trouble(f"{program} is needed for the benchmarks: install {install}.")
+            raise CommandError(f"{program} is needed for the benchmarks: install {install}.")
 
 
 def _measured(name: str, setting: Setting) -> Result:

@@ -20,8 +20,10 @@ from samtranslator.yaml_helper import yaml_parse
 from bench import requests
 from chalicelib import ids, operations
 from chalicelib.authorizer import authorize
-from infra import cloud, endings, stacks
-from infra.cloud import HOST, ROOT, Cloud
+from infra import ROOT
+from infra.deploy import stacks
+from infra.local import cloud, signals
+from infra.local.cloud import HOST, Cloud
 
 TABLE = "tunnel-edge"
 SIZES = (1_000, 100_000, 1_000_000)
@@ -103,7 +105,7 @@ def _fill(folder: Path, size: int, token: str, processes: list[subprocess.Popen[
 def _start_node(processes: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:
     """A Node.js process, which is one of those that end with the engines."""
     environment = {**os.environ, "NODE_PATH": str(NODE_MODULES)}
-    with endings.put_off():
+    with signals.defer():
         node = subprocess.Popen(
             ["node", *arguments],
             env=environment,

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from bench.engines import Setting
 from bench.results import Result
-from infra import endings
+from infra.local import signals
 
 
 def measured(name: str, setting: Setting) -> Result | BaseException:
@@ -23,7 +23,7 @@ def measured(name: str, setting: Setting) -> Result | BaseException:
 
 
 def _begin() -> None:
-    endings.interrupt()  # a figure that is ended ends what it has started
+    signals.interrupt()  # a figure that is ended ends what it has started
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

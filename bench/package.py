@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from infra.cloud import ROOT, Trouble
+from infra import ROOT, CommandError
 
 _RUNTIME = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
 _ARCHIVE = ROOT / "build" / "dev" / "deployment.zip"
@@ -18,7 +18,7 @@ _ARCHIVE = ROOT / "build" / "dev" / "deployment.zip"
 def unpacked() -> Iterator[list[str]]:
     """How to begin the command of a process that finds the package and the runtime only; `-c` and code follow."""
     if not _ARCHIVE.exists():
-        raise Trouble("There is no package to measure: make one with 'make package STAGE=dev'.")
+        raise CommandError("There is no package to measure: make one with 'make package STAGE=dev'.")
     with TemporaryDirectory() as folder:
         package, runtime = Path(folder, "package"), Path(folder, "runtime")
         with zipfile.ZipFile(_ARCHIVE) as archive:
@@ -34,7 +34,7 @@ def _link(name: str, runtime: Path) -> None:
     """Put an installed package there; its compiled code comes with it."""
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None:
-        raise Trouble(f"{name}, which Lambda's runtime has, is not installed.")
+        raise CommandError(f"{name}, which Lambda's runtime has, is not installed.")
     origin = Path(found.origin)
     installed = origin.parent if origin.name == "__init__.py" else origin
     (runtime / installed.name).symlink_to(installed)

@@ -17,8 +17,8 @@ import psutil
 
 from bench import cold_authorizer, cold_start, engines, load, package, requests, servers, signing
 from bench.engines import Setting
-from infra import endings
-from infra.cloud import ROOT, Trouble
+from infra import ROOT, CommandError
+from infra.local import signals
 
 _REQUESTS, _SECONDS, _LINES = 200, 5, 9
 _CLIENT = "chalicelib.storage.aws"
@@ -26,13 +26,13 @@ _IMPORT = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \| +(\S+)")
 
 
 def main() -> None:
-    endings.interrupt()
+    signals.interrupt()
     logging.disable(logging.INFO)
     try:
         with TemporaryDirectory() as folder, engines.started(Path(folder), ()) as setting:
             _all(setting)
-    except Trouble as trouble:
-        sys.exit(str(trouble))
+    except CommandError as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Stopped.")
 

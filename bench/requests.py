@@ -8,7 +8,7 @@ from chalice.local import LambdaEventConverter
 
 from app import app
 from chalicelib.api import caller
-from infra.local_server import Matcher
+from infra.local.local_server import Matcher
 
 _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import engines
-from infra import endings
-from infra.cloud import HOST, ROOT
+from infra import ROOT
+from infra.local import signals
+from infra.local.cloud import HOST
 
 
 @contextmanager
@@ -18,7 +19,8 @@ def ours() -> Iterator[str]:
     """What `make run` starts, on the engine that the environment names; its address."""
     with TemporaryDirectory() as local:
         port = engines.free_port()
-        with _process([sys.executable, "-m", "infra.run"], port, LOCAL_DIR=str(Path(local)), PORT=str(port)) as url:
+        command = [sys.executable, "-m", "infra.local.run"]
+        with _process(command, port, LOCAL_DIR=str(Path(local)), PORT=str(port)) as url:
             yield url
 
 
@@ -33,7 +35,7 @@ def stock() -> Iterator[str]:
 
 @contextmanager
 def _process(command: Sequence[str], port: int, **settings: str) -> Iterator[str]:
-    with endings.put_off():
+    with signals.defer():
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, **settings}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

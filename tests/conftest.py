@@ -24,7 +24,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib import operations
 from chalicelib.api.resource import seal_context
-from infra import cloud, stacks, terminal
+from infra.deploy import stacks
+from infra.local import cloud, terminal
 from tests import secrecy
 from tests.doors import RECORD, Client, Http, InProcess
 
@@ -183,7 +184,7 @@ def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served
     environment = {**os.environ, "LOCAL_DIR": str(local), "PORT": str(port), "CLOUD_PORT": str(cloud_port), **settings}
     with open(log, "ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "infra.run"], cwd=ROOT, env=environment, stdout=output, stderr=output
+            [sys.executable, "-m", "infra.local.run"], cwd=ROOT, env=environment, stdout=output, stderr=output
         )
     base_url = f"http://127.0.0.1:{port}"
     await_answer(base_url, process, log)

@@ -15,7 +15,7 @@ from chalice.config import Config
 
 from app import app
 from chalicelib.api import caller
-from infra.local_server import Gateway
+from infra.local.local_server import Gateway
 from tests import conformity
 
 VERSION = {"Service-Version": caller.VERSIONS[0]}

@@ -9,7 +9,7 @@ from chalice.local import LambdaEventConverter
 from app import app
 from chalicelib import ids
 from chalicelib.api.caller import Caller
-from infra.local_server import Matcher
+from infra.local.local_server import Matcher
 from tests.doors import Answer, Client
 
 OPERATION_ID = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"

@@ -15,7 +15,7 @@ KEPT = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
 
 def data() -> dict[str, Any]:
     """The stateful stack's resources, with their intrinsic functions in full."""
-    resources: dict[str, Any] = yaml_parse((ROOT / "infra" / "data.yaml").read_text())["Resources"]
+    resources: dict[str, Any] = yaml_parse((ROOT / "infra" / "deploy" / "data.yaml").read_text())["Resources"]
     return resources
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from infra import cloud
+from infra.local import cloud
 from tests.conftest import ROOT, Served, free_port
 
 Deploy = Callable[..., subprocess.CompletedProcess[str]]
@@ -111,11 +111,12 @@ def test_a_stack_that_fails_says_why_and_can_be_deployed_again(deployed: Served,
         file.write_text(json.dumps({"Resources": {"TheAlarm": alarm}}))
         script = f"""
 from pathlib import Path
-from infra import cloud, stacks
+from infra import CommandError
+from infra.deploy import stacks
 try:
     print(stacks.deploy(Path({str(file)!r}).read_text(), {name!r}, {{}}))
-except cloud.Trouble as trouble:
-    print(trouble)
+except CommandError as error:
+    print(error)
 """
         return run(deployed.cloud_url, "-c", script)
 

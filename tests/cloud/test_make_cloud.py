@@ -12,7 +12,7 @@ from pathlib import Path
 import boto3
 import pytest
 
-from infra import cloud
+from infra.local import cloud
 from tests.conftest import ROOT, Served, free_port
 
 
@@ -21,7 +21,7 @@ def environment(folder: Path, port: int) -> dict[str, str]:
 
 
 def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "infra.emulated", action], cwd=ROOT, env=dict(settings))
+    return subprocess.Popen([sys.executable, "-m", "infra.local.emulated", action], cwd=ROOT, env=dict(settings))
 
 
 def sourced(file: Path) -> dict[str, str]:
@@ -32,7 +32,7 @@ def sourced(file: Path) -> dict[str, str]:
 
 def said_by(action: str, settings: Mapping[str, str], folder: Path = ROOT) -> tuple[int, str]:
     """The exit status and the sentence on the error channel."""
-    command = [sys.executable, "-m", "infra.emulated", action]
+    command = [sys.executable, "-m", "infra.local.emulated", action]
     done = subprocess.run(command, cwd=folder, env=dict(settings), capture_output=True, text=True, timeout=60)
     return done.returncode, done.stderr
 
@@ -160,7 +160,7 @@ def test_a_stage_that_would_lead_out_of_the_folder_is_refused_and_nothing_is_del
             (tmp_path / entry.name).symlink_to(entry)
     (tmp_path / "precious").touch()
     for stage in ("..", "local", "../precious"):
-        command = [sys.executable, "-m", "infra.package", stage]
+        command = [sys.executable, "-m", "infra.deploy.package", stage]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         told = f"{stage} is no stage of .chalice/config.json to deploy: choose one of dev, prod.\n"
         assert (done.returncode, done.stderr) == (1, told)

@@ -19,7 +19,7 @@ OTHER = "arm64" if platform.machine() == "x86_64" else "x86_64"
 
 def make(out: Path, *options: str, folder: Path = ROOT, **settings: str) -> subprocess.CompletedProcess[str]:
     """What `make package` runs, with a place of its own."""
-    command = [sys.executable, "-m", "infra.package", "dev", "--out", str(out), *options]
+    command = [sys.executable, "-m", "infra.deploy.package", "dev", "--out", str(out), *options]
     environment = {**os.environ, **settings}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
 

@@ -12,7 +12,7 @@ from tests.cloud import stack
 from tests.cloud.stack import HERE, KEPT, allow, arn, document
 from tests.conftest import ROOT
 
-TEMPLATE: dict[str, Any] = yaml_parse((ROOT / "infra" / "pipeline.yaml").read_text())
+TEMPLATE: dict[str, Any] = yaml_parse((ROOT / "infra" / "deploy" / "pipeline.yaml").read_text())
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 NAME = "tunnel-edge-${Environment}"
 PACKAGES = {"Fn::Sub": "${Bucket.Arn}/*"}

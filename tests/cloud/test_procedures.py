@@ -93,12 +93,12 @@ def test_the_outputs_that_are_asked_for_are_there(calls: Calls) -> None:
         stack = call[call.index("--stack-name") + 1]
         (output,) = re.findall("OutputKey=='(.*?)'", call[call.index("--query") + 1])
         (file,) = [file for part, file in templates.items() if part in stack.split("-")]
-        there = yaml_parse((ROOT / "infra" / file).read_text())["Outputs"].keys()
+        there = yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Outputs"].keys()
         assert output in there | BY_CHALICE, stack
 
 
 def test_what_is_deployed_has_the_parameters_that_are_given(calls: Calls) -> None:
-    known = yaml_parse((ROOT / "infra" / "api.yaml").read_text())["Parameters"].keys()
+    known = yaml_parse((ROOT / "infra" / "deploy" / "api.yaml").read_text())["Parameters"].keys()
     for call in named(calls, "python", "-m", "infra.deploy"):
         assert {word.partition("=")[0] for word in call if re.match(r"\w+=", word)} <= known
 
@@ -116,7 +116,7 @@ def test_what_the_pipeline_reads_is_set_in_its_environment(calls: Calls) -> None
 
 
 def test_what_an_import_is_told_of_the_data_stack_lacks_only_its_outputs(calls: Calls) -> None:
-    whole = yaml_parse((ROOT / "infra" / "data.yaml").read_text())
+    whole = yaml_parse((ROOT / "infra" / "deploy" / "data.yaml").read_text())
     for call in named(calls, "aws", "cloudformation", "create-change-set"):
         told = yaml_parse(options(call)["template-body"])
         assert {**told, "Outputs": whole["Outputs"]} == whole

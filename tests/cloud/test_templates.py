@@ -6,7 +6,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from infra import gateway_responses
+from infra.deploy import gateway_responses
 from tests.cloud import stack
 from tests.cloud.stack import HERE, KEPT, allow, arn, conditional, document
 from tests.samples import OPEN

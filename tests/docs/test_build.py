@@ -47,7 +47,7 @@ def publish(project: Path, archive: bytes) -> None:
 
 def build(project: Path, registry: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NPM_CONFIG_REGISTRY": registry}
-    command = [sys.executable, "-m", "infra.docs"]
+    command = [sys.executable, "-m", "infra.build.docs"]
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=30)
 
 
@@ -64,7 +64,7 @@ def test_the_same_page_is_made_each_time_and_fetched_once(project: Path, registr
 def test_a_viewer_of_another_digest_is_refused(project: Path, registry: str) -> None:
     publish(project, VIEWER.read_bytes() + b"\0")
     done = build(project, registry)
-    told = f"redoc 2.5.4 as {registry} has it is not what infra/viewer.json names: its digest differs.\n"
+    told = f"redoc 2.5.4 as {registry} has it is not what infra/build/viewer.json names: its digest differs.\n"
     assert (done.returncode, done.stderr) == (1, told)
     assert not (project / "build").exists()
 

@@ -9,7 +9,7 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from infra import browser
+from infra.build import browser
 from tests.conftest import ROOT, Served
 
 PATIENCE = 10  # seconds

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.api.caller import Caller
-from infra import cloud
+from infra.local import cloud
 from tests import gateway
 from tests.conftest import ROOT, Served
 

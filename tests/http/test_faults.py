@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from infra.cloud import Cloud
+from infra.local.cloud import Cloud
 from tests.conftest import Served, free_port, serve
 from tests.doors import Answer, Client
 from tests.http.proxy import Fault, Proxy

@@ -248,7 +248,7 @@ def test_reset_forgets_the_state_in_the_usual_place_and_can_be_repeated(tmp_path
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
-    with running([sys.executable, "-m", "infra.run"], settings(tmp_path / "local")) as run:
+    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
         assert len(processes_with(f"LOCAL_DIR={run.local}")) == 2
         run.process.send_signal(ending)
         assert run.process.wait(timeout=30) == 0
@@ -257,7 +257,7 @@ def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: sig
 
 
 def test_an_impatient_second_ctrl_c_loses_nothing(tmp_path: Path) -> None:
-    with running([sys.executable, "-m", "infra.run"], settings(tmp_path / "local")) as run:
+    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
         while run.process.poll() is None:
             os.killpg(run.process.pid, signal.SIGINT)
             Event().wait(0.01)
@@ -267,7 +267,7 @@ def test_an_impatient_second_ctrl_c_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> None:
-    with running([sys.executable, "-m", "infra.run"], settings(tmp_path / "local")) as run:
+    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
         cloud = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text()
         os.kill(int(cloud), signal.SIGKILL)
         assert run.process.wait(timeout=30) == 1

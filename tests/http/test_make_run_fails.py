@@ -17,7 +17,7 @@ from tests.http.test_make_run import environment, settings
 def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
     """The exit status and what was said on both channels."""
     done = subprocess.run(
-        command or (sys.executable, "-m", "infra.run"),
+        command or (sys.executable, "-m", "infra.local.run"),
         cwd=ROOT,
         env=environment(chosen),
         capture_output=True,

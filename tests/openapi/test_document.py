@@ -11,7 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from chalicelib import edges, modules, offers, reference, resources
 from chalicelib.__main__ import main
 from chalicelib.api import errors, words
-from infra.openapi import document, refusals
+from infra.build.openapi import document, refusals
 from tests import conformity
 from tests.conformity import DOCUMENT, found
 from tests.doors import Client

@@ -18,7 +18,7 @@ from chalicelib import acl, ids, operations
 from chalicelib.crypto import keys, public_keys
 from chalicelib.resources import ssh_credentials
 from chalicelib.storage import aws
-from infra import cloud
+from infra.local import cloud
 from tests.conftest import ROOT, Served
 from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused

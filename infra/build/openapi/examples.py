@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.api.endpoints import Endpoint
-from infra.openapi.names import Operation
+from infra.build.openapi.names import Operation
 
 BASE_URL = "https://api.example.com"
 _ID = "2TfXCSmBHSvnQdwvT1fBtQ1mFEY"

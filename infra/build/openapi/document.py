@@ -7,9 +7,9 @@ from typing import Any
 from chalicelib.api import caller
 from chalicelib.api.endpoints import Offer
 from chalicelib.api.resource import Resource
-from infra.openapi import operations, refusals, schemas
-from infra.openapi.names import Operation
-from infra.openapi.schemas import Use
+from infra.build.openapi import operations, refusals, schemas
+from infra.build.openapi.names import Operation
+from infra.build.openapi.schemas import Use
 
 Words = dict[str, Any]
 

@@ -15,11 +15,11 @@ from http.client import HTTPException
 from typing import Any
 from urllib.request import urlopen
 
-from infra.cloud import ROOT, Trouble
+from infra import ROOT, CommandError
 
 PAGE = ROOT / "chalicelib" / "docs.html"
 _DOCUMENT = ROOT / "chalicelib" / "openapi.json"
-_VIEWER = ROOT / "infra" / "viewer.json"
+_VIEWER = ROOT / "infra" / "build" / "viewer.json"
 _KEPT = ROOT / "build" / "viewer.tgz"
 _REGISTRY = "https://registry.npmjs.org"
 _LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"  # the one thing that the viewer would ask another host for
@@ -59,8 +59,8 @@ def main() -> None:
     """Make the page; one sentence and exit status 1 when it cannot be done."""
     try:
         archive = _viewer(json.loads(_VIEWER.read_text(encoding="utf-8")))
-    except Trouble as trouble:
-        sys.exit(str(trouble))
+    except CommandError as error:
+        sys.exit(str(error))
     PAGE.write_text(page(archive, json.loads(_DOCUMENT.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
@@ -86,14 +86,15 @@ def _inline(script: str) -> str:
 
 
 def _viewer(wanted: dict[str, str]) -> bytes:
-    """The viewer's archive: the one that was kept, or else the registry's. Raises Trouble if it is another."""
+    """The viewer's archive: the one that was kept, or else the registry's. Raises CommandError if it is another."""
     if _KEPT.exists() and _integrity(_KEPT.read_bytes()) == wanted["integrity"]:
         return _KEPT.read_bytes()
     name, version = wanted["package"], wanted["version"]
     registry = (os.environ.get("NPM_CONFIG_REGISTRY") or _REGISTRY).rstrip("/")
     archive = _fetch(f"{registry}/{name}/-/{name}-{version}.tgz")
     if _integrity(archive) != wanted["integrity"]:
-        raise Trouble(f"{name} {version} as {registry} has it is not what infra/viewer.json names: its digest differs.")
+        told = f"{name} {version} as {registry} has it is not what infra/build/viewer.json names"
+        raise CommandError(f"{told}: its digest differs.")
     _KEPT.parent.mkdir(exist_ok=True)
     _KEPT.write_bytes(archive)
     return archive
@@ -104,7 +105,7 @@ def _fetch(url: str) -> bytes:
         with urlopen(url, timeout=30) as answer:
             content: bytes = answer.read()
     except (HTTPException, OSError, ValueError) as error:
-        raise Trouble(f"{url} cannot be fetched ({error}): the reference's viewer comes from there.") from None
+        raise CommandError(f"{url} cannot be fetched ({error}): the reference's viewer comes from there.") from None
     return content
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.remote.command import Command
 
-from infra.cloud import HOST, Trouble
+from infra import CommandError
+from infra.local.cloud import HOST
 
 _BROWSERS = ("google-chrome", "chromium")  # where there are both, the driver is the first one's
 _FLAGS = (
@@ -29,10 +30,10 @@ _FLAGS = (
 
 @contextmanager
 def opened() -> Iterator[Chrome]:
-    """A browser that was never used before. Raises Trouble where none is installed."""
+    """A browser that was never used before. Raises CommandError where none is installed."""
     browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
     if not (browser and driver):
-        raise Trouble("Chromium and its driver are needed: install chromium and chromium-driver.")
+        raise CommandError("Chromium and its driver are needed: install chromium and chromium-driver.")
     with TemporaryDirectory() as profile:
         options = ChromeOptions()
         options.binary_location = browser

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from chalicelib import operations
 from chalicelib.storage.aws import AwsError
-from infra import cloud, deploy, endings, stacks, terminal
-from infra.cloud import MINISTACK, ROOT, Cloud, Trouble
+from infra import ROOT, CommandError
+from infra.deploy import service, stacks
+from infra.local import cloud, signals, terminal
+from infra.local.cloud import MINISTACK, Cloud
 
 NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
@@ -30,12 +32,12 @@ PARAMETERS = {"VERSION_HEADERS": "VersionHeaders", "STRICT_REFERENCES": "StrictR
 def main(action: str) -> None:
     """Check, start or stop; one sentence and exit status 1 when something stands in the way."""
     os.umask(0o077)
-    endings.interrupt()
+    signals.interrupt()
     cloud.forget_own()
     try:
         {"check": check, "start": start, "stop": stop}[action]()
-    except Trouble as trouble:
-        sys.exit(str(trouble))
+    except CommandError as error:
+        sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The cloud at {os.environ['AWS_ENDPOINT_URL']} cannot be used ({error.code}).")
     except KeyboardInterrupt:
@@ -88,11 +90,11 @@ def _left() -> str | None:
 
 
 def _make_room() -> None:
-    """End what an earlier start left. Raises Trouble when there is anything else where a start writes."""
+    """End what an earlier start left. Raises CommandError when there is anything else where a start writes."""
     stop()
     for place in PLACES:
         if os.path.lexists(place):
-            raise Trouble(f"{place} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
+            raise CommandError(f"{place} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
 
 
 def _forget() -> None:
@@ -109,7 +111,7 @@ def _end(pid: str) -> None:
     deadline = time.monotonic() + 30
     while _is_cloud(pid):
         if time.monotonic() > deadline:
-            raise Trouble(f"The cloud, process {pid}, does not end.")
+            raise CommandError(f"The cloud, process {pid}, does not end.")
         time.sleep(0.1)
 
 
@@ -119,7 +121,7 @@ def _is_cloud(pid: str) -> bool:
     try:
         told = subprocess.run(question, env=locale, capture_output=True, check=False).stdout
     except FileNotFoundError:
-        raise Trouble("Install 'ps': only it knows whether the cloud goes on.") from None
+        raise CommandError("Install 'ps': only it knows whether the cloud goes on.") from None
     state, _, command = told.strip().partition(b" ")
     return os.fsencode(MINISTACK) in command and not state.startswith(b"Z")
 
@@ -130,9 +132,9 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     package = ROOT / "build" / STAGE
     stacks.make_bucket(BUCKET)
     chosen = {parameter: os.environ[name] for name, parameter in PARAMETERS.items() if os.environ.get(name)}
-    api = deploy.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
+    api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
-    deploy.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
+    service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
     token = operations.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})

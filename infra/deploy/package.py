@@ -17,8 +17,8 @@ from typing import Any
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
-from infra import gateway_responses
-from infra.cloud import ROOT, Trouble
+from infra import ROOT, CommandError
+from infra.deploy import gateway_responses
 
 ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 12 * 1024 * 1024
@@ -36,15 +36,15 @@ def main() -> None:
     asked = parser.parse_args()
     try:
         out = package(asked.stage, asked.arch, asked.out or ROOT / "build" / asked.stage)
-    except Trouble as trouble:
-        sys.exit(str(trouble))
+    except CommandError as error:
+        sys.exit(str(error))
     print(_content(out / "deployment.zip"))
 
 
 def package(stage: str, arch: str, out: Path) -> Path:
-    """Make deployment.zip, sam.json and what SAM makes of it, translated.json; where they are. Raises Trouble."""
+    """Make deployment.zip, sam.json and what SAM makes of it, translated.json; where they are. Raises CommandError."""
     if sys.version_info[:2] not in _PYTHONS:
-        raise Trouble("Lambda packages are made with Python 3.11, 3.12 or 3.13: choose one with PYTHON=….")
+        raise CommandError("Lambda packages are made with Python 3.11, 3.12 or 3.13: choose one with PYTHON=….")
     config = _config(stage)
     shutil.rmtree(out, ignore_errors=True)
     sources = out / "sources"
@@ -57,7 +57,7 @@ def package(stage: str, arch: str, out: Path) -> Path:
     _rewrite(out / "deployment.zip", out / "package")
     _complete(out)
     if (size := (out / "deployment.zip").stat().st_size) > MAX_BYTES:
-        raise Trouble(f"The package has {size:,} bytes, more than the {MAX_BYTES:,} that were planned for.")
+        raise CommandError(f"The package has {size:,} bytes, more than the {MAX_BYTES:,} that were planned for.")
     return out
 
 
@@ -66,11 +66,12 @@ def _machine() -> str:
 
 
 def _config(stage: str) -> dict[str, Any]:
-    """Chalice's, which must have the stage, with policies for its functions. Raises Trouble."""
+    """Chalice's, which must have the stage, with policies for its functions. Raises CommandError."""
     config: dict[str, Any] = json.loads((ROOT / ".chalice" / "config.json").read_text())
     deployable = [name for name, settings in config["stages"].items() if "lambda_functions" in settings]
     if stage not in deployable:
-        raise Trouble(f"{stage} is no stage of .chalice/config.json to deploy: choose one of {', '.join(deployable)}.")
+        choice = ", ".join(deployable)
+        raise CommandError(f"{stage} is no stage of .chalice/config.json to deploy: choose one of {choice}.")
     return config
 
 
@@ -85,7 +86,7 @@ def _copy_sources(config: dict[str, Any], sources: Path) -> None:
 
 def _run_chalice(stage: str, sources: Path, out: Path) -> None:
     chalice = Path(sys.executable).with_name("chalice")
-    merged = ROOT / "infra" / "api.yaml"
+    merged = ROOT / "infra" / "deploy" / "api.yaml"
     environment = {"AWS_DEFAULT_REGION": "us-east-1", **os.environ}  # which Chalice asks for and does not use
     done = subprocess.run(
         [chalice, "package", "--stage", stage, "--merge-template", merged, out.absolute()],
@@ -93,7 +94,7 @@ def _run_chalice(stage: str, sources: Path, out: Path) -> None:
     )  # fmt: skip
     said = done.stdout + done.stderr
     if done.returncode or "Could not install" in said:  # for which Chalice exits with 0
-        raise Trouble(f"Chalice could not package the app:\n{said}")
+        raise CommandError(f"Chalice could not package the app:\n{said}")
 
 
 def _rewrite(archive: Path, folder: Path) -> None:
@@ -111,7 +112,7 @@ def _rewrite(archive: Path, folder: Path) -> None:
 
 
 def _compile(folder: Path) -> None:
-    """Put compiled code beside every module, whatever is set for Python here. Raises Trouble."""
+    """Put compiled code beside every module, whatever is set for Python here. Raises CommandError."""
     compiler = ["-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment["PYTHONHASHSEED"] = "0"  # the order of a set in compiled code follows from it
@@ -121,7 +122,7 @@ def _compile(folder: Path) -> None:
     left = [module for module in modules if not (module.parent / "__pycache__" / f"{module.stem}{ending}").exists()]
     if left:
         names = ", ".join(str(module.relative_to(folder)) for module in left)
-        raise Trouble(f"These modules could not be compiled: {names}.")
+        raise CommandError(f"These modules could not be compiled: {names}.")
 
 
 def _complete(out: Path) -> None:

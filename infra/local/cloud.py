@@ -15,9 +15,9 @@ from urllib.request import ProxyHandler, build_opener
 
 from localstack_client.config import get_service_endpoint
 
-from infra import endings
+from infra import ROOT, CommandError
+from infra.local import signals
 
-ROOT = Path(__file__).parent.parent
 MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
 HOST = "127.0.0.1"
 _OWN = "EMBEDDED_CLOUD_URL"
@@ -25,18 +25,15 @@ _OF_ANY_CLOUD = ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_CA_BUNDLE")
 _NO_FILES = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
-class Trouble(Exception):
-    """What stands in the way, in one sentence for the person at the terminal."""
-
-
 def check_port(port: int, *, setting: str) -> None:
-    """Raise Trouble when something listens on the port; `setting` names the variable that chooses another."""
+    """Raise CommandError when something listens on the port; `setting` names the variable that chooses another."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            raise Trouble(f"Port {port} cannot be used ({error.strerror}): choose another with {setting}=….") from None
+            told = f"Port {port} cannot be used ({error.strerror}): choose another with {setting}=…."
+            raise CommandError(told) from None
 
 
 class Cloud:
@@ -68,11 +65,11 @@ class Cloud:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start it with the state that was saved, and wait until it answers. Raises Trouble."""
+        """Start it with the state that was saved, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")
         _check_state(self._state)
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(self.log, "wb") as log, endings.put_off():
+        with open(self.log, "wb") as log, signals.defer():
             self._process = subprocess.Popen(
                 [MINISTACK],
                 env=self._environment(),
@@ -90,12 +87,12 @@ class Cloud:
     def stop(self) -> None:
         """Let it save its state and end."""
         if self._process:
-            with endings.put_off():
+            with signals.defer():
                 self._process.terminate()
             self._process.wait()
 
     def _has_ended(self) -> bool:
-        with endings.put_off():
+        with signals.defer():
             return self._process is not None and self._process.poll() is not None
 
     def _environment(self) -> dict[str, str]:
@@ -123,7 +120,7 @@ class Cloud:
                 return
             time.sleep(0.05)
         self.stop()
-        raise Trouble(f"The embedded cloud did not start; its last words are in {self.log}.")
+        raise CommandError(f"The embedded cloud did not start; its last words are in {self.log}.")
 
 
 def answers(url: str) -> bool:
@@ -154,7 +151,7 @@ def _check_state(state: Path) -> None:
         try:
             json.loads(file.read_text())
         except (ValueError, OSError) as error:
-            raise Trouble(
+            raise CommandError(
                 f"The saved state in {file} cannot be read ({error}): mend it, or forget all of it with 'make reset'."
             ) from None
 

@@ -4,9 +4,9 @@ import sys
 
 from selenium.webdriver.support.wait import WebDriverWait
 
-from infra import browser
-from infra.cloud import ROOT, Trouble
-from infra.docs import PAGE
+from infra import ROOT, CommandError
+from infra.build import browser
+from infra.build.docs import PAGE
 
 PICTURE = ROOT / "docs" / "reference.png"
 _SHOWN = "tag/SSH-user-certificates/operation/create_ssh_user_certificate"  # the operation that the picture begins with
@@ -20,8 +20,8 @@ def main() -> None:
             chrome.get(f"{PAGE.as_uri()}#{_SHOWN}")
             WebDriverWait(chrome, _PATIENCE).until(browser.operations)
             chrome.save_screenshot(str(PICTURE))
-    except Trouble as trouble:
-        sys.exit(str(trouble))
+    except CommandError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ import boto3
 from botocore.exceptions import ClientError, WaiterError
 
 from chalicelib.storage import aws
-from infra import cloud
-from infra.cloud import ROOT, Trouble
+from infra import ROOT, CommandError
+from infra.local import cloud
 
-DATA = ROOT / "infra" / "data.yaml"
+DATA = ROOT / "infra" / "deploy" / "data.yaml"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # roles; the translation of the SAM template
 _WHOLE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
 _PATIENCE = {"Delay": 2, "MaxAttempts": 600}
@@ -30,8 +30,8 @@ def deploy(
 ) -> dict[str, str]:
     """Create or change a stack; its outputs. Parameters that are `kept` and not given have the value of before.
 
-    Without a bucket the template has at most 51,200 bytes. `role` is what CloudFormation works with. Raises Trouble
-    when it fails, aws.AwsError.
+    Without a bucket the template has at most 51,200 bytes. `role` is what CloudFormation works with.
+    Raises CommandError when it fails, aws.AwsError.
     """
     with _asking():
         client = _client("cloudformation")
@@ -49,13 +49,13 @@ def deploy(
 
 
 def outputs(stack: str) -> dict[str, str]:
-    """What a stack says of itself. Raises Trouble when there is none that is whole, aws.AwsError."""
+    """What a stack says of itself. Raises CommandError when there is none that is whole, aws.AwsError."""
     with _asking():
         description = _description(_client("cloudformation"), stack)
     if description is None:
-        raise Trouble(f"There is no stack {stack}.")
+        raise CommandError(f"There is no stack {stack}.")
     if description["StackStatus"] not in _WHOLE:
-        raise Trouble(f"The stack {stack} is in the state {description['StackStatus']}.")
+        raise CommandError(f"The stack {stack} is in the state {description['StackStatus']}.")
     return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
 
 
@@ -96,7 +96,7 @@ def _asking() -> Iterator[None]:
         with aws.reaching():
             yield
     except ClientError as error:
-        raise Trouble(f"The cloud refused: {error}") from None
+        raise CommandError(f"The cloud refused: {error}") from None
 
 
 def _description(client: Any, stack: str) -> Mapping[str, Any] | None:
@@ -127,7 +127,7 @@ def _update(client: Any, asked: Mapping[str, Any]) -> bool:
 
 
 def _wait(client: Any, event: str, stack_id: str, request: Mapping[str, str]) -> None:
-    """Wait for the end of a request. Raises Trouble, with the reasons of this request alone, when it is not good."""
+    """Wait for the end of a request. Raises CommandError with its reasons, and those of no other, when it failed."""
     try:
         client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_PATIENCE)
     except WaiterError as error:
@@ -138,4 +138,4 @@ def _wait(client: Any, event: str, stack_id: str, request: Mapping[str, str]) ->
             for event in reversed([event for page in pages for event in page["StackEvents"]])
             if event.get("ClientRequestToken", token) == token and event["ResourceStatus"].endswith("_FAILED")
         ]
-        raise Trouble("\n  ".join([f"The stack {stack_id} failed.", *(reasons or [str(error)])])) from None
+        raise CommandError("\n  ".join([f"The stack {stack_id} failed.", *(reasons or [str(error)])])) from None

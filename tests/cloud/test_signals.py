@@ -13,8 +13,8 @@ MOMENTS = {"_execute_child": "popen._child_created", "_internal_poll": "popen._w
 START = """
 import signal, subprocess, sys
 from pathlib import Path
-from infra import endings
-from infra.cloud import Cloud
+from infra.local import signals
+from infra.local.cloud import Cloud
 
 def watch(frame, event, _):
     popen = frame.f_locals.get("self")
@@ -27,7 +27,7 @@ def watch(frame, event, _):
         signal.raise_signal(signal.SIGINT)
     return watch
 
-endings.interrupt()
+signals.interrupt()
 embedded = Cloud(Path({state!r}), {port})
 sys.settrace(watch)
 try:

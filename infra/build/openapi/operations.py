@@ -5,8 +5,8 @@ from typing import Any
 
 from chalicelib.api import caller, models
 from chalicelib.api.fields import Shape
-from infra.openapi import examples, names, refusals, schemas
-from infra.openapi.names import Operation
+from infra.build.openapi import examples, names, refusals, schemas
+from infra.build.openapi.names import Operation
 
 Words = dict[str, Any]
 

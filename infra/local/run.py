@@ -10,8 +10,10 @@ from chalicelib import operations
 from chalicelib.api import accounts, caller
 from chalicelib.api.errors import Refusal
 from chalicelib.storage.aws import AwsError
-from infra import cloud, endings, local_server, stacks, terminal
-from infra.cloud import HOST, ROOT, Cloud, Trouble
+from infra import ROOT, CommandError
+from infra.deploy import stacks
+from infra.local import cloud, local_server, signals, terminal
+from infra.local.cloud import HOST, Cloud
 
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
@@ -20,7 +22,7 @@ CLOUD_ENV_FILE = LOCAL / "cloud.env"
 
 def main() -> None:
     """Serve until Ctrl-C or the terminal's end; one sentence and exit status 1 when something stands in the way."""
-    endings.interrupt()
+    signals.interrupt()
     os.umask(0o077)
     cloud.forget_own()
     embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
@@ -34,8 +36,8 @@ def main() -> None:
             cloud.speak_to(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
         _deploy(embedded)
         _serve(port, embedded)
-    except Trouble as trouble:
-        sys.exit(str(trouble))
+    except CommandError as error:
+        sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code}).")
     except OSError as error:
@@ -63,7 +65,7 @@ def _serve(port: int, embedded: Cloud) -> None:
     print(terminal.welcome(base_url, token, ENV_FILE), flush=True)
     threading.Thread(target=_watch, args=(embedded, server), daemon=True).start()
     server.serve_forever()
-    raise Trouble(f"The embedded cloud ended by itself; its last words are in {embedded.log}.")
+    raise CommandError(f"The embedded cloud ended by itself; its last words are in {embedded.log}.")
 
 
 def _watch(embedded: Cloud, server: local_server.Server) -> None:

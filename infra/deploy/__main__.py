@@ -1,0 +1,44 @@
+"""`python -m infra.deploy`: a package that was made, into the cloud that the environment names."""
+
+import re
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+
+from chalicelib.storage.aws import AwsError
+from infra import CommandError
+from infra.deploy import service
+
+
+def main(arguments: list[str]) -> None:
+    """Deploy and print what the stacks say of themselves; one sentence and exit status 1 when it cannot be done."""
+    parser = ArgumentParser(prog="python -m infra.deploy", description=__doc__)
+    parser.add_argument("package", type=Path, help="the folder that make package made, for example build/prod")
+    parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="parameters of infra/deploy/api.yaml")
+    parser.add_argument("--name", default="tunnel-edge", help="what the stacks and the table are called")
+    parser.add_argument("--bucket", required=True, help="where the package is uploaded")
+    parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")
+    asked = parser.parse_intermixed_args(arguments)
+    try:
+        if not all((asked.package / file).exists() for file in ("sam.json", "deployment.zip")):
+            raise CommandError(f"There is no package in {asked.package}: make it with 'make package'.")
+        if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", asked.bucket):
+            raise CommandError(f"{asked.bucket!r} is not the name of a bucket.")
+        parameters = dict(map(_parameter, asked.parameters))
+        said = service.deploy(asked.package, asked.name, asked.bucket, parameters, role=asked.role)
+    except CommandError as error:
+        sys.exit(str(error))
+    except AwsError as error:
+        sys.exit(f"The cloud cannot be used ({error.code}).")
+    print("\n".join(f"{name}={value}" for name, value in said.items()))
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and re.fullmatch("[A-Za-z0-9]+", name)):
+        raise CommandError(f"{text!r} is not of the form NAME=VALUE.")
+    return name, value
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -84,7 +84,7 @@ def recorded_logs(store: None) -> Iterator[None]:
     assert [line for line in secrecy.logged(RECORD) if "PRIVATE KEY" in line] == []
 
 
-# What shares what is slow to start, or a port that the README names, runs in one process.
+# Those that share what is slow to start run in one process.
 TOGETHER = {
     "cloud": "deployed",
     "contract": "deployed",

@@ -1,16 +1,16 @@
 """Every "SPEC n.m" leads to a number of the specification; every link and path in the documents leads to a file."""
 
+import os
 import re
-import subprocess
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from tests.conftest import ROOT
 
-FILES = [PurePosixPath(name) for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split()]
-PAGES = [file for file in FILES if file.suffix == ".md"]
-# Made by a command, so not in the repository.
+# What commands make, and the repository does not have.
 GENERATED = (".local", ".venv", ".venv-cloud", "build", "chalicelib/docs.html", "node_modules")
+CACHES = {".git", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__"}
 SUFFIXES = (".in", ".json", ".md", ".png", ".py", ".svg", ".toml", ".txt", ".yaml", ".yml")
 
 _NUMBER = r"[1-9](?:\.[0-9]+)*"
@@ -21,12 +21,23 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"\.?[\w-]+(?:[./][\w.-]+)*/?")
 
 
+def files() -> Iterator[PurePosixPath]:
+    """Yield the repository's files; git is not asked, since a download has none."""
+    for folder, below, names in os.walk(ROOT):
+        below[:] = [name for name in below if name not in CACHES.union(GENERATED)]
+        yield from (PurePosixPath(folder, name).relative_to(ROOT) for name in names)
+
+
 def text(file: PurePosixPath) -> str:
     """Return a file's text, or "" for a picture."""
     try:
         return (ROOT / file).read_text()
     except UnicodeDecodeError:
         return ""
+
+
+FILES = list(files())
+PAGES = [file for file in FILES if file.suffix == ".md"]
 
 
 def sections() -> set[str]:
@@ -76,7 +87,7 @@ FOLDERS = {path.name for path in TREE if path not in FILES}
 def looks_like_a_path(code: str) -> bool:
     if not _PATH.fullmatch(code) or code.startswith(GENERATED):
         return False
-    return ("/" in code and code.split("/")[0] in FOLDERS) or code.endswith(SUFFIXES)
+    return ("/" in code and code.split("/")[0] in FOLDERS) or PurePosixPath(code).suffix in SUFFIXES
 
 
 def test_every_number_of_the_specification_that_is_named_exists() -> None:

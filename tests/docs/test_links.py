@@ -17,7 +17,7 @@ _NUMBER = r"[1-9](?:\.[0-9]+)*"
 _REFERENCE = re.compile(rf"SPEC ({_NUMBER}(?:(?:, | and |–){_NUMBER})*)")
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_CODE = re.compile(r"`([^`\n]+)`")
+_CODE = re.compile(r"`([^`]+)`")
 _PATH = re.compile(r"\.?[\w-]+(?:[./][\w.-]+)*/?")
 
 

@@ -1,14 +1,14 @@
-"""The API as one Chalice app: the middleware around every request, then all that is offered."""
+"""The API as one Chalice app: the middleware around every request, then all routes."""
 
 from chalice.app import Blueprint, Chalice
 
-from chalicelib import authorizer, offers
-from chalicelib.api import endpoints, middleware
+from chalicelib import authorizer, routes
+from chalicelib.http import endpoints, middleware
 
 app = Chalice(app_name="tunnel-edge", configure_logs=False)
 
 middleware.wrap(app)
-endpoints.serve(app, offers.ALL)
+endpoints.serve(app, routes.ALL)
 
 # A blueprint of its own, so that the function's handler is the module that does not import the app.
 _gateway = Blueprint("chalicelib.authorizer")

@@ -7,7 +7,7 @@ from typing import Any
 from chalice.local import LambdaEventConverter
 
 from app import app
-from chalicelib.api import caller
+from chalicelib.http import auth
 from infra.local.local_server import Matcher
 
 _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
@@ -17,7 +17,7 @@ def headers(token: str) -> dict[str, str]:
     """What a client sends with every request."""
     return {
         "Authorization": f"Bearer {token}",
-        "Service-Version": caller.VERSIONS[0],
+        "Service-Version": auth.VERSIONS[0],
         "Content-Type": "application/json",
     }
 

@@ -8,21 +8,20 @@ from argparse import ArgumentParser, FileType, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib import offers, operations
-from chalicelib.api import accounts
-from chalicelib.operations import Refused
-from chalicelib.resources import tunnels
+from chalicelib import operations, routes
+from chalicelib.model import accounts, tunnels
+from chalicelib.operations import CommandError
 from chalicelib.storage.aws import AwsError
 
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
 
-def main(arguments: list[str]) -> None:
+def main(words: list[str]) -> None:
     """Do what the arguments say; one sentence and exit status 1 when it cannot be done."""
-    asked = _parser().parse_args(arguments)
+    arguments = _parser().parse_args(words)
     try:
-        asked.act(asked)
-    except Refused as error:
+        arguments.act(arguments)
+    except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The store cannot be used ({error.code}): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.")
@@ -74,54 +73,54 @@ def _command(group: Subparsers, name: str, about: str, act: Callable[[Namespace]
     return command
 
 
-def _create(asked: Namespace) -> None:
-    account, user, token = operations.create_account(asked.name, asked.admin)
+def _create(arguments: Namespace) -> None:
+    account, user, token = operations.create_account(arguments.name, arguments.admin)
     print(f"account {account.id}\nadmin {user.id}\ntoken {token}")
 
 
-def _list(asked: Namespace) -> None:
+def _list(arguments: Namespace) -> None:
     for account in operations.list_accounts():
         print(f"{account.id} {account.body['name']}")
         for owner in accounts.owners(account.id):
             print(f"  {owner.id} {owner.body['name']}{' (admin)' if owner.body['admin'] else ''}")
 
 
-def _add(asked: Namespace) -> None:
-    print(operations.add_owner(asked.account, asked.prefix, asked.name, admin=asked.admin).id)
+def _add(arguments: Namespace) -> None:
+    print(operations.add_owner(arguments.account, arguments.prefix, arguments.name, admin=arguments.admin).id)
 
 
-def _issue(asked: Namespace) -> None:
-    key, token = operations.issue_key(asked.account, asked.owner, asked.description)
+def _issue(arguments: Namespace) -> None:
+    key, token = operations.issue_key(arguments.account, arguments.owner, arguments.description)
     print(f"key {key.id}\ntoken {token}")
 
 
-def _demo(asked: Namespace) -> None:
+def _demo(arguments: Namespace) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    id = operations.open_demo_tunnel(asked.account)
+    tunnel = operations.open_demo_tunnel(arguments.account)
     try:
-        print(f"tunnel {id} is online until Ctrl-C", flush=True)
-        while tunnels.renew_lease(asked.account, id, lease=operations.DEMO_LEASE):
+        print(f"tunnel {tunnel} is online until Ctrl-C", flush=True)
+        while tunnels.renew_lease(arguments.account, tunnel, lease=operations.DEMO_LEASE):
             time.sleep(operations.DEMO_LEASE / 3)
     except KeyboardInterrupt:
-        tunnels.close_tunnel(asked.account, id)
+        tunnels.close_tunnel(arguments.account, tunnel)
 
 
-def _list_revoked(asked: Namespace) -> None:
-    for (account, id), item in operations.revoked_by(asked.later).items():
+def _list_revoked(arguments: Namespace) -> None:
+    for (account, id), item in operations.revoked_by(arguments.later).items():
         said = [item.body["name"]] if "name" in item.body else [item.body["owner_id"], item.body["description"]]
         print(account, id, *map(json.dumps, said))
 
 
-def _repeat(asked: Namespace) -> None:
-    with asked.list as lines:
+def _repeat(arguments: Namespace) -> None:
+    with arguments.list as lines:
         named = [operations.revocable(line) for line in lines if line.strip()]
     for account, id in named:
         print(id, "is revoked" if operations.revoke(account, id) else "is not there", flush=True)
 
 
-def _routes(asked: Namespace) -> None:
-    for offer in offers.ALL:
-        for endpoint in offer.endpoints():
+def _routes(arguments: Namespace) -> None:
+    for served in routes.ALL:
+        for endpoint in served.endpoints():
             print(f"{endpoint.method:6} {endpoint.path}")
 
 

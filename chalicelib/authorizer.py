@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.api import caller, log
-from chalicelib.api.caller import Caller
-from chalicelib.api.errors import Unauthenticated, UnsupportedVersion
+from chalicelib.http import auth, log
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Unauthenticated, UnsupportedVersion
 from chalicelib.storage.aws import AwsError
 
 log.start()
@@ -18,12 +18,12 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     other error is a 5xx there.
     """
     try:
-        who = caller.authenticate(event.get("headers") or {})
-    except Unauthenticated as refusal:
-        _log(event, refusal.code)
+        who = auth.authenticate(event.get("headers") or {})
+    except Unauthenticated as error:
+        _log(event, error.code)
         raise Exception("Unauthorized") from None  # the one word that API Gateway answers with a 401
-    except UnsupportedVersion as refusal:
-        _log(event, refusal.code)
+    except UnsupportedVersion as error:
+        _log(event, error.code)
         return _policy("Deny", "unsupported-version", {})
     except AwsError as error:
         _log(event, "unavailable", error=error)

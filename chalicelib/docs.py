@@ -6,9 +6,9 @@ It is open to everyone, as the document that it shows.
 from functools import cache
 from pathlib import Path
 
-from chalicelib.api.endpoints import Call, Endpoint
-from chalicelib.api.errors import NotFound
-from chalicelib.api.page import Page
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import NotFound
+from chalicelib.http.static import Static
 
 _PAGE = Path(__file__).with_name("docs.html")
 
@@ -27,12 +27,12 @@ _HEADERS = {
 
 
 @cache
-def _page() -> Page:
-    return Page(_PAGE.read_text(encoding="utf-8"), _HEADERS)
+def _page() -> Static:
+    return Static(_PAGE.read_text(encoding="utf-8"), _HEADERS)
 
 
-def show(_call: Call) -> Page:
-    """The page. Raises NotFound where the build made none."""
+def show(_call: Call) -> Static:
+    """Return the page. Raises NotFound where the build made none."""
     try:
         return _page()
     except FileNotFoundError:

@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema_rs
 from jsonschema_rs import Draft202012Validator
 
-from chalicelib import clock, reference
-from chalicelib.api.words import MAX_BYTES
+from chalicelib import clock, openapi
+from chalicelib.schema.json_schema import MAX_BYTES
 
-DOCUMENT: Mapping[str, Any] = json.loads(reference.DOCUMENT.read_text())
+DOCUMENT: Mapping[str, Any] = json.loads(openapi.FILE.read_text())
 PAGE = "/docs"  # is for people, and shows the document: it does not stand in it
 _PATHS = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in DOCUMENT["paths"]]
 

@@ -23,7 +23,7 @@ from moto.backends import get_backend
 from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib import operations
-from chalicelib.api.resource import seal_context
+from chalicelib.storage import vault
 from infra.deploy import stacks
 from infra.local import cloud, terminal
 from tests import secrecy
@@ -62,7 +62,7 @@ def emptied(store: None) -> Iterator[None]:
     yield
     items = get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
     for record in [item.to_json()["Attributes"] for scope in items.values() for item in scope.values()]:
-        context = seal_context(record["scope"]["S"].partition("#")[0], record["id"]["S"])
+        context = vault.context(record["scope"]["S"].partition("#")[0], record["id"]["S"])
         RECORD.sealed += [(secret["B"], context) for secret in record.get("sealed", {"M": {}})["M"].values()]
     items.clear()
 

@@ -14,11 +14,11 @@ from chalice.app import Chalice
 from chalice.config import Config
 
 from app import app
-from chalicelib.api import caller
+from chalicelib.http import auth
 from infra.local.local_server import Gateway
 from tests import conformity
 
-VERSION = {"Service-Version": caller.VERSIONS[0]}
+VERSION = {"Service-Version": auth.VERSIONS[0]}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from chalice.local import LambdaEventConverter
 
 from app import app
 from chalicelib import ids
-from chalicelib.api.caller import Caller
+from chalicelib.http.auth import Caller
 from infra.local.local_server import Matcher
 from tests.doors import Answer, Client
 

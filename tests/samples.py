@@ -7,26 +7,30 @@ from typing import Any
 import pytest
 
 from chalicelib import edges, ids, resources
-from chalicelib.api.endpoints import Endpoint
-from chalicelib.api.resource import EditableResource, Resource
 from chalicelib.crypto import keys
-from chalicelib.resources import tunnels
-from chalicelib.resources.tunnels import AgentTunnel
+from chalicelib.http.endpoints import Endpoint
+from chalicelib.http.resource import EditableResource, Resource
+from chalicelib.model import tunnels
+from chalicelib.model.kinds import Kind
+from chalicelib.model.tunnels import AgentTunnel
+from chalicelib.schema.shapes import Shape
 from tests import openssl
 from tests.doors import Client
 
 CA = ("basicConstraints=critical,CA:TRUE",)
 KINDS = (*resources.ALL, *edges.ALL)
-EDITABLE_KINDS = tuple(kind for kind in KINDS if isinstance(kind, EditableResource))
+EDITABLE_KINDS = tuple(resource for resource in KINDS if isinstance(resource, EditableResource))
 
 OPEN = {"/docs", "/openapi.json"}  # the paths that ask for no token
 FOR_ADMINS = {"/bot_users"}
 
-each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
+each_kind = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
 each_kind_for_everyone = pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind.path not in FOR_ADMINS], ids=lambda kind: kind.path
+    "resource",
+    [resource for resource in KINDS if resource.kind.path not in FOR_ADMINS],
+    ids=lambda resource: resource.kind.path,
 )
-each_editable_kind = pytest.mark.parametrize("kind", EDITABLE_KINDS, ids=lambda kind: kind.path)
+each_editable_kind = pytest.mark.parametrize("resource", EDITABLE_KINDS, ids=lambda resource: resource.kind.path)
 
 
 def public_key() -> str:
@@ -85,17 +89,27 @@ PATHS: dict[str, Callable[[Client], str]] = {
 }
 
 
+def request_of(resource: Resource, method: str) -> type[Shape]:
+    """The shape of the bodies that a method of the resource takes, inline modules included."""
+    return next(it.body for it in resource.endpoints() if it.method == method and it.body)
+
+
 @dataclass(frozen=True)
 class Collection:
     """A client's resources of one kind, and the path of their list."""
 
     client: Client
-    kind: Any  # a Resource; for most tests an EditableResource
+    resource: Any  # a Resource; for most tests an EditableResource
     path: str
 
+    @property
+    def kind(self) -> Kind:
+        return self.resource.kind
+
     @staticmethod
-    def of(client: Client, kind: Resource) -> "Collection":
-        return Collection(client, kind, PATHS[kind.path](client) if "{" in kind.path else kind.path)
+    def of(client: Client, resource: Resource) -> "Collection":
+        path = resource.kind.path
+        return Collection(client, resource, PATHS[path](client) if "{" in path else path)
 
     def body(self, **fields: Any) -> dict[str, Any]:
         """A valid creation body, with these fields."""
@@ -103,7 +117,7 @@ class Collection:
 
     def one(self, **fields: Any) -> Any:
         """A fresh resource, as it is read: without its token, if it is an API key."""
-        if not isinstance(self.kind, EditableResource):
+        if not isinstance(self.resource, EditableResource):
             return self.read(BEGUN[self.kind.path](self.client))
         created = self.client.create(self.path, self.body(**fields))
         return {**created, "token": None} if "token" in created else created
@@ -118,11 +132,14 @@ class Collection:
         """The list, which must be one page."""
         answer = self.client.get(self.path).json
         assert answer["next_page_uri"] is None
-        return list(answer[self.kind.items])
+        return list(answer[self.kind.array])
 
     def address(self, endpoint: Endpoint, id: str) -> str:
         """Where an endpoint of the kind is, for the resource of that id if it is about one."""
         return endpoint.path.replace(self.kind.one, f"{self.path}/{id}").replace(self.kind.path, self.path)
 
+    def request(self, method: str) -> type[Shape]:
+        return request_of(self.resource, method)
+
     def endpoints_of_one(self) -> list[Endpoint]:
-        return [endpoint for endpoint in self.kind.endpoints() if endpoint.path.startswith(self.kind.one)]
+        return [endpoint for endpoint in self.resource.endpoints() if endpoint.path.startswith(self.kind.one)]

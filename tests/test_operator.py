@@ -11,7 +11,7 @@ import pytest
 from app import app
 from chalicelib import ids
 from chalicelib.__main__ import main
-from chalicelib.api.middleware import ANY_METHOD
+from chalicelib.http.middleware import ANY_METHOD
 from chalicelib.storage import aws
 from tests.conftest import ROOT, free_port
 from tests.doors import RECORD, Client, InProcess

@@ -8,7 +8,7 @@ import boto3
 import pytest
 
 from chalicelib import crypto, ids
-from chalicelib.resources import ssh_credentials
+from chalicelib.model import ssh_credentials
 from tests import samples
 from tests.doors import Client
 from tests.test_operator import Output, refused, said

@@ -1,14 +1,6 @@
 """Edges and routes: what modules attach to. One file each; their modules are those whose path says so."""
 
-from chalicelib.api.resource import Resource
-from chalicelib.edges.https import HTTPS_EDGES
-from chalicelib.edges.routes import ROUTES
-from chalicelib.edges.tcp import TCP_EDGES
-from chalicelib.edges.tls import TLS_EDGES
+from chalicelib.edges import https, routes, tcp, tls
+from chalicelib.http.resource import Resource
 
-ALL: tuple[Resource, ...] = (
-    HTTPS_EDGES,
-    ROUTES,
-    TLS_EDGES,
-    TCP_EDGES,
-)
+ALL: tuple[Resource, ...] = (https.RESOURCE, routes.RESOURCE, tls.RESOURCE, tcp.RESOURCE)

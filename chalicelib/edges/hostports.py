@@ -1,11 +1,11 @@
 """Hostports: where an edge listens, as host:port. No other edge in the service may have one meanwhile."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import DOMAIN, MAX_DOMAIN
-from chalicelib.api.rules import Check, entries, form, if_null
-from chalicelib.storage.claims import Claim
+from chalicelib.http.resource import Unique
+from chalicelib.model import edges
+from chalicelib.schema.fields import DOMAIN, MAX_DOMAIN
+from chalicelib.schema.rules import After, entries, form, if_null
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # 1 to 65535
@@ -23,12 +23,7 @@ def _distinct(hostports: list[str]) -> list[str]:
     return hostports
 
 
-def claims(body: dict[str, Any], _call: Call) -> tuple[Claim, ...]:
-    """An edge's claims to its hostports."""
-    return tuple(
-        Claim("hostports", hostport, place=f"hostports.{place}") for place, hostport in enumerate(body["hostports"])
-    )
-
+UNIQUE = Unique(("hostports",), edges.hostport_keys)
 
 _Hostport = Annotated[
     str,
@@ -36,14 +31,14 @@ _Hostport = Annotated[
         f"{_HOST}:(?:{_PORT})",
         "must be of the form host:port with a port from 1 to 65535, for example app.example.com:443",
     ),
-    Check(_short_enough, {"maxLength": MAX_DOMAIN + len(":65535")}),
+    After(_short_enough, {"maxLength": MAX_DOMAIN + len(":65535")}),
 ]
 _On443 = Annotated[
     str,
     form(f"{_HOST}:443", "must be of the form host:443, for example app.example.com:443"),
-    Check(_short_enough, {"maxLength": MAX_DOMAIN + len(":443")}),
+    After(_short_enough, {"maxLength": MAX_DOMAIN + len(":443")}),
 ]
-_Bounded = (entries(0, 20), Check(_distinct, {"uniqueItems": True}), if_null([]))
+_Bounded = (entries(0, 20), After(_distinct, {"uniqueItems": True}), if_null([]))
 
 Hostports = Annotated[list[_Hostport], *_Bounded]
 HostportsOn443 = Annotated[list[_On443], *_Bounded]

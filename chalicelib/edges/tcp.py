@@ -1,11 +1,13 @@
 """TCP edges: what answers TCP connections to their hostports, on any port."""
 
 from chalicelib import modules
-from chalicelib.api.errors import Conflict
-from chalicelib.api.fields import Described, Shown
-from chalicelib.api.modular import ModularResource, make, showing_modules, with_modules
 from chalicelib.edges import hostports
 from chalicelib.edges.hostports import Hostports
+from chalicelib.http import inline_modules
+from chalicelib.http.errors import Conflict
+from chalicelib.http.resource import EditableResource
+from chalicelib.model import kinds
+from chalicelib.schema.fields import Described, Shown
 
 
 class Edge(Described):
@@ -17,18 +19,14 @@ class TCPEdge(Edge, Shown):
     """Answers TCP connections to its hostports, on any port."""
 
 
-_MODULES = modules.at("/edges/tcp/{id}")
-_SHAPE = with_modules(Edge, _MODULES)
+_MODULES = modules.of(kinds.TCP_EDGES)
 
-TCP_EDGES = ModularResource(
-    prefix="edgtcp",
-    path="/edges/tcp",
-    items="tcp_edges",
-    create=_SHAPE,
-    change=_SHAPE,
-    shows=showing_modules(TCPEdge, _MODULES),
-    make=make,
-    refuses={"POST": (Conflict,), "PATCH": (Conflict,)},
+RESOURCE = EditableResource(
+    kind=kinds.TCP_EDGES,
+    create=Edge,
+    change=Edge,
+    response=inline_modules.shown(TCPEdge, _MODULES),
+    errors={"POST": (Conflict,), "PATCH": (Conflict,)},
     modules=_MODULES,
-    claims=hostports.claims,
+    unique=hostports.UNIQUE,
 )

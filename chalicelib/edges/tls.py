@@ -1,11 +1,13 @@
 """TLS edges: what answers TLS connections to their hostports, on port 443."""
 
 from chalicelib import modules
-from chalicelib.api.errors import Conflict, UnknownReference
-from chalicelib.api.fields import Described, Shown
-from chalicelib.api.modular import ModularResource, make, showing_modules, with_modules
 from chalicelib.edges import hostports
 from chalicelib.edges.hostports import HostportsOn443
+from chalicelib.http import inline_modules
+from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.resource import EditableResource
+from chalicelib.model import kinds
+from chalicelib.schema.fields import Described, Shown
 
 
 class Edge(Described):
@@ -17,18 +19,14 @@ class TLSEdge(Edge, Shown):
     """Answers TLS connections to its hostports, on port 443."""
 
 
-_MODULES = modules.at("/edges/tls/{id}")
-_SHAPE = with_modules(Edge, _MODULES)
+_MODULES = modules.of(kinds.TLS_EDGES)
 
-TLS_EDGES = ModularResource(
-    prefix="edgtls",
-    path="/edges/tls",
-    items="tls_edges",
-    create=_SHAPE,
-    change=_SHAPE,
-    shows=showing_modules(TLSEdge, _MODULES),
-    make=make,
-    refuses={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
+RESOURCE = EditableResource(
+    kind=kinds.TLS_EDGES,
+    create=Edge,
+    change=Edge,
+    response=inline_modules.shown(TLSEdge, _MODULES),
+    errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
-    claims=hostports.claims,
+    unique=hostports.UNIQUE,
 )

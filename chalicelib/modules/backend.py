@@ -1,14 +1,16 @@
 """The backend of TLS edges (SPEC 2.9): what answers the traffic."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from chalicelib.api import links
-from chalicelib.api.endpoints import Call
-from chalicelib.api.errors import Conflict, UnknownReference
-from chalicelib.api.fields import BackendId, Ref
-from chalicelib.api.module import Enabled, Module
-from chalicelib.api.references import References
-from chalicelib.api.rules import if_empty
+from chalicelib.http import links
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model import modules
+from chalicelib.model.references import References
+from chalicelib.schema.fields import BackendId, Ref
+from chalicelib.schema.rules import if_empty
 from chalicelib.storage.items import Item
 
 
@@ -26,20 +28,23 @@ class Shown(Enabled):
     """Backend that backs the endpoint, null without one."""
 
 
-def _points(kept: dict[str, Any]) -> References:
-    return {"backend_id": [kept["backend_id"]] if kept["backend_id"] else []}
+def _references(record: Mapping[str, Any]) -> References:
+    return {"backend_id": [record["backend_id"]] if record["backend_id"] else []}
 
 
-def _show(kept: dict[str, Any], _item: Item, call: Call) -> dict[str, Any]:
-    id = kept["backend_id"]
-    return {"enabled": kept["enabled"], "backend": links.ref(call.base_url, id) if id else None}
+def _response(module: modules.Backend, _holder: Item, call: Call) -> dict[str, Any]:
+    ref = links.ref(call.base_url, module.backend_id) if module.backend_id else None
+    return {"enabled": module.enabled, "backend": ref}
 
 
-BACKEND = Module(
-    path="/edges/tls/{id}/backend",
-    shape=Backend,
-    shows=Shown,
-    show=_show,
-    points=_points,
-    refuses=(UnknownReference, Conflict),
+MODULES = (
+    Module(
+        path="/edges/tls/{id}/backend",
+        shape=Backend,
+        stored=modules.Backend,
+        shows=Shown,
+        to_response=_response,
+        references=_references,
+        errors=(UnknownReference, Conflict),
+    ),
 )

@@ -1,14 +1,16 @@
 """Mutual TLS on TLS edges (SPEC 2.9): the authorities that vouch for the clients' certificates."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from chalicelib.api import links
-from chalicelib.api.endpoints import Call
-from chalicelib.api.errors import Conflict, UnknownReference
-from chalicelib.api.fields import Ref
-from chalicelib.api.module import Enabled, Module
-from chalicelib.api.references import References
-from chalicelib.api.rules import Check, entries, id_of
+from chalicelib.http import links
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model import modules
+from chalicelib.model.references import References
+from chalicelib.schema.fields import Ref
+from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.items import Item
 
 
@@ -22,7 +24,9 @@ class MutualTls(Enabled):
     """Lets only clients with a certificate of these authorities connect."""
 
     certificate_authority_ids: Annotated[
-        list[Annotated[str, id_of("ca")]], entries(1, 10), Check(_distinct, {"uniqueItems": True})
+        list[Annotated[str, id_of("certificate_authority_ids")]],
+        entries(1, 10),
+        After(_distinct, {"uniqueItems": True}),
     ]
     """Authorities used to validate the TLS client certificate of the connection initiator."""
 
@@ -34,20 +38,23 @@ class Shown(Enabled):
     """Authorities used to validate the TLS client certificate of the connection initiator."""
 
 
-def _points(kept: dict[str, Any]) -> References:
-    return {"certificate_authority_ids": kept["certificate_authority_ids"]}
+def _references(record: Mapping[str, Any]) -> References:
+    return {"certificate_authority_ids": record["certificate_authority_ids"]}
 
 
-def _show(kept: dict[str, Any], _item: Item, call: Call) -> dict[str, Any]:
-    refs = [links.ref(call.base_url, id) for id in kept["certificate_authority_ids"]]
-    return {"enabled": kept["enabled"], "certificate_authorities": refs}
+def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str, Any]:
+    refs = [links.ref(call.base_url, id) for id in module.certificate_authority_ids]
+    return {"enabled": module.enabled, "certificate_authorities": refs}
 
 
-MUTUAL_TLS = Module(
-    path="/edges/tls/{id}/mutual_tls",
-    shape=MutualTls,
-    shows=Shown,
-    show=_show,
-    points=_points,
-    refuses=(UnknownReference, Conflict),
+MODULES = (
+    Module(
+        path="/edges/tls/{id}/mutual_tls",
+        shape=MutualTls,
+        stored=modules.MutualTls,
+        shows=Shown,
+        to_response=_response,
+        references=_references,
+        errors=(UnknownReference, Conflict),
+    ),
 )

@@ -6,14 +6,12 @@ The client secret of an OAuth app is sealed like every secret, and opened only t
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from chalicelib.api import fields
-from chalicelib.api.caller import Caller
-from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import DOMAIN, Domain, Name, Shape, Text
-from chalicelib.api.module import Enabled, RouteModule
-from chalicelib.api.resource import seal_context
-from chalicelib.api.rules import Beside, Check, between, entries, form, if_empty, if_null, max_bytes
-from chalicelib.storage import vault
+from chalicelib.http.endpoints import Call
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model import modules
+from chalicelib.schema.fields import DOMAIN, Domain, Name, Text
+from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes
+from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
 _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
@@ -49,10 +47,10 @@ class OAuthProvider(Shape):
     If present, client_secret must be present too.
     """
 
-    client_secret: Annotated[Text, max_bytes(1024), Beside(_both_or_none)] = ""
+    client_secret: Annotated[Text, max_bytes(1024), WithData(_both_or_none)] = ""
     """OAuth app client secret; only together with client_id."""
 
-    scopes: Annotated[list[Name], entries(0, 100), if_null([]), Beside(_only_with_an_app)] = []
+    scopes: Annotated[list[Name], entries(0, 100), if_null([]), WithData(_only_with_an_app)] = []
     """Provider-specific OAuth scopes. Both client_id and client_secret are needed to set them."""
 
     email_addresses: Annotated[list[Email], entries(0, 1000), if_null([])] = []
@@ -109,7 +107,7 @@ def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
 class OAuth(Enabled):
     """Lets pass whom an identity provider knows."""
 
-    provider: Annotated[EndpointOAuthProvider, Check(_exactly_one)]
+    provider: Annotated[EndpointOAuthProvider, After(_exactly_one)]
     """Identity provider configuration: exactly one."""
 
     options_passthrough: Annotated[bool, if_null(False)] = False
@@ -131,23 +129,11 @@ class OAuth(Enabled):
     """
 
 
-def _keep(asked: OAuth, caller: Caller, holder: str) -> dict[str, Any]:
-    values = fields.values(asked)
-    for provider in filter(None, values["provider"].values()):
-        secret = provider["client_secret"].encode()
-        provider["client_secret"] = vault.seal(secret, seal_context(caller.account, holder)) if secret else b""
-    return values
+def _response(module: modules.OAuth, _holder: Item, _call: Call) -> dict[str, Any]:
+    providers = {name: provider and provider.values() for name, provider in module.provider.items()}
+    return {**vars(module), "provider": providers}
 
 
-def _show(kept: dict[str, Any], item: Item, call: Call) -> dict[str, Any]:
-    context = seal_context(call.caller.account, item.id)
-    shown = {name: provider and _opened(provider, context) for name, provider in kept["provider"].items()}
-    return {**kept, "provider": shown}
-
-
-def _opened(provider: dict[str, Any], context: dict[str, str]) -> dict[str, Any]:
-    sealed = provider["client_secret"]
-    return {**provider, "client_secret": vault.unseal(sealed, context, bytes.decode) if sealed else ""}
-
-
-OAUTH = RouteModule(path="/edges/https/{edge_id}/routes/{id}/oauth", shape=OAuth, keep=_keep, show=_show)
+MODULES = (
+    Module(path="/edges/https/{edge_id}/routes/{id}/oauth", shape=OAuth, stored=modules.OAuth, to_response=_response),
+)

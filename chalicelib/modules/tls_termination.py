@@ -1,18 +1,15 @@
 """TLS termination on HTTPS edges (SPEC 2.9). Where TLS ends is the edge's own; the module says which versions."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from chalicelib.api.caller import Caller
-from chalicelib.api.endpoints import Call
-from chalicelib.api.errors import InvalidRequest
-from chalicelib.api.module import Enabled, Module
-from chalicelib.api.rules import if_empty
-from chalicelib.storage import table
+from chalicelib.http.endpoints import Call
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model import modules
+from chalicelib.model.modules import EDGE, UPSTREAM, Place
+from chalicelib.schema.rules import if_empty
 from chalicelib.storage.items import Item
 
-Place = Literal["edge", "upstream"]
 Version = Literal["1.0", "1.1", "1.2", "1.3"]
-EDGE: Final = "edge"  # where TLS ends on an edge that does not say
 
 
 class TlsTermination(Enabled):
@@ -38,35 +35,33 @@ class Shown(Enabled):
     """Minimum TLS version for termination; null: a safe default, or TLS ends upstream."""
 
 
-def check(asked: TlsTermination, terminate_at: str, *, at: str = "") -> None:
-    """Refuse what does not go with where the edge terminates TLS; `at` is the path of the module in the body."""
-    faults = {}
-    if asked.terminate_at not in (None, terminate_at):
-        faults[f"{at}terminate_at"] = f"is the edge's own, {terminate_at}: change it there"
-    if terminate_at == "upstream" and asked.min_version:
-        faults[f"{at}min_version"] = "must be null where TLS is terminated upstream"
-    if faults:
-        raise InvalidRequest.of(faults)
+def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
+    """Return what does not go with where the edge terminates TLS, for a request or for what is stored."""
+    terminate_at = edge.body.get("terminate_at", EDGE)
+    stored = edge.modules.get("tls_termination") or {}
+    min_version = request.min_version if request else stored.get("min_version")
+    wrong = {}
+    if request and request.terminate_at not in (None, terminate_at):
+        wrong["terminate_at"] = f"is the edge's own, {terminate_at}: change it there"
+    if terminate_at == UPSTREAM and min_version:
+        wrong["min_version"] = "must be null where TLS is terminated upstream"
+    return wrong
 
 
-def _keep(asked: TlsTermination, _caller: Caller, _holder: str) -> dict[str, Any]:
-    return {"enabled": asked.enabled, "min_version": asked.min_version}
+def _response(module: modules.TlsTermination, edge: Item, _call: Call) -> dict[str, Any]:
+    terminate_at = edge.body.get("terminate_at", EDGE)
+    min_version = module.min_version if terminate_at == EDGE else None
+    return {"enabled": module.enabled, "terminate_at": terminate_at, "min_version": min_version}
 
 
-def _show(kept: dict[str, Any], item: Item, _call: Call) -> dict[str, Any]:
-    terminate_at = item.body.get("terminate_at", EDGE)
-    min_version = kept["min_version"] if terminate_at == EDGE else None
-    return {"enabled": kept["enabled"], "terminate_at": terminate_at, "min_version": min_version}
-
-
-class _TlsTermination(Module):
-    def put(self, call: Call) -> dict[str, Any]:
-        """As any other, after a look at the edge."""
-        edge = table.read(self.scope(call), call.id)
-        check(call.body, edge.body["terminate_at"] if edge else EDGE)
-        return super().put(call)
-
-
-TLS_TERMINATION = _TlsTermination(
-    path="/edges/https/{edge_id}/tls_termination", shape=TlsTermination, shows=Shown, keep=_keep, show=_show
+MODULES = (
+    Module(
+        path="/edges/https/{edge_id}/tls_termination",
+        shape=TlsTermination,
+        stored=modules.TlsTermination,
+        shows=Shown,
+        to_response=_response,
+        conflicts=_conflicts,
+        checked_with=("terminate_at",),
+    ),
 )

@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from chalicelib.api import body, fields
-from chalicelib.api.errors import MalformedJson
-from chalicelib.api.fields import Shape
-from chalicelib.api.module import Enabled, Module
-from chalicelib.api.rules import Check, max_bytes, not_empty
+from chalicelib.http import body
+from chalicelib.http.errors import MalformedJson
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model import modules
+from chalicelib.schema.rules import After, max_bytes, not_empty
+from chalicelib.schema.shapes import Shape
 
 
 class Action(Shape):
@@ -31,11 +32,9 @@ def _policy(text: str) -> str:
         document = body.read_object(text)
     except MalformedJson as error:
         raise ValueError(f"must be a JSON document: {error.message.rstrip('.')}") from None
-    _, faults = fields.check(Policy, document)
-    if faults:
-        raise ValueError(
-            "must be a policy: " + "; ".join(f"{place} {rule}" for place, rule in list(faults.items())[:10])
-        )
+    _, wrong = body.read(Policy, document, {})
+    if wrong:
+        raise ValueError("must be a policy: " + "; ".join(f"{path} {rule}" for path, rule in list(wrong.items())[:10]))
     return text
 
 
@@ -45,7 +44,7 @@ class TrafficPolicy(Enabled):
     value: Annotated[
         str,
         max_bytes(128 * 1024),
-        Check(_policy, {"contentMediaType": "application/json", "format": "traffic-policy"}),
+        After(_policy, {"contentMediaType": "application/json", "format": "traffic-policy"}),
     ]
     """A serialized JSON document, kept as it was sent: an object with arrays of rules, `inbound` and `outbound`.
 
@@ -54,4 +53,4 @@ class TrafficPolicy(Enabled):
     """
 
 
-TRAFFIC_POLICY = Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy)
+MODULES = (Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy, stored=modules.TrafficPolicy),)

@@ -3,8 +3,9 @@
 from functools import cache
 from typing import Annotated, Any
 
-from chalicelib.api.module import Enabled, RouteModule
-from chalicelib.api.rules import Before, Check, entries, if_null, max_bytes
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model import modules
+from chalicelib.schema.rules import After, Before, entries, if_null, max_bytes
 
 _MOST_BYTES = 4096  # of one list: the worst patterns of that size take a second to compile
 
@@ -41,7 +42,7 @@ def _bounded(patterns: Any) -> Any:
     return patterns
 
 
-Pattern = Annotated[str, max_bytes(512), Check(_compiles, {"format": "re2"})]
+Pattern = Annotated[str, max_bytes(512), After(_compiles, {"format": "re2"})]
 Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(_bounded)]
 
 
@@ -55,4 +56,10 @@ class UserAgentFilter(Enabled):
     """Regular expressions (RE2) matched against the User-Agent; at most 4 KiB together."""
 
 
-USER_AGENT_FILTER = RouteModule(path="/edges/https/{edge_id}/routes/{id}/user_agent_filter", shape=UserAgentFilter)
+MODULES = (
+    Module(
+        path="/edges/https/{edge_id}/routes/{id}/user_agent_filter",
+        shape=UserAgentFilter,
+        stored=modules.UserAgentFilter,
+    ),
+)

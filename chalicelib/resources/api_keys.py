@@ -1,11 +1,10 @@
 """API keys: bearer tokens for this API (SPEC 2.2). The token is shown once; only its digest is stored."""
 
-from chalicelib.api import caller as callers
-from chalicelib.api import references
-from chalicelib.api.caller import Caller
-from chalicelib.api.errors import Conflict, Forbidden, UnknownReference
-from chalicelib.api.fields import Described, OwnerId, Shown
-from chalicelib.api.resource import EditableResource, New
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import api_keys, kinds, references
+from chalicelib.schema.fields import Described, OwnerId, Shown
 
 
 class Create(Described):
@@ -20,28 +19,26 @@ class APIKey(Create, Shown):
     """Bearer token for the Authorization header. Present only in the response to creation, null in every other."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
-    owner = caller.owner(asked.owner_id)
-    token, digest = callers.new_token(id)
+def make(caller: Caller, id: str, request: Create) -> New:
+    owner = caller.owner(request.owner_id)
+    token, digest = api_keys.new_token(id)
     return New(
         body={
-            "description": asked.description,
-            "metadata": asked.metadata,
+            "description": request.description,
+            "metadata": request.metadata,
             "token": None,
             "owner_id": owner.id,
         },
         once={"token": token},
-        claims=(callers.token_claim(id, digest, caller.account, owner),),
+        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner),),
     )
 
 
-API_KEYS = EditableResource(
-    prefix="ak",
-    path="/api_keys",
-    items="keys",
+RESOURCE = EditableResource(
+    kind=kinds.API_KEYS,
     create=Create,
-    shows=APIKey,
+    response=APIKey,
     make=make,
-    points=references.owner,
-    refuses={"POST": (Forbidden, UnknownReference, Conflict)},
+    references=references.to_owner,
+    errors={"POST": (Forbidden, UnknownReference, Conflict)},
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from chalicelib import clock, crypto
-from chalicelib.api.caller import Caller
-from chalicelib.api.errors import Conflict
-from chalicelib.api.fields import Described, Shown, Timestamp
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import Read
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import kinds
+from chalicelib.schema.fields import Described, Shown, Timestamp
+from chalicelib.schema.rules import Plain
 
 
 def _authority(value: Any) -> crypto.authorities.Authority:
@@ -19,7 +20,7 @@ def _authority(value: Any) -> crypto.authorities.Authority:
 
 
 class Create(Described):
-    ca_pem: Annotated[crypto.authorities.Authority, Read(_authority, {"format": "ca-certificate"})]
+    ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"format": "ca-certificate"})]
     """PEM of exactly one CA certificate of at most 16 KiB, expired or not; text around it is dropped."""
 
 
@@ -42,13 +43,13 @@ class CertificateAuthority(Create, Shown):
     """Extended set of the same; unknown ones as dotted identifiers."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
-    facts = asked.ca_pem.facts
+def make(caller: Caller, id: str, request: Create) -> New:
+    facts = request.ca_pem.facts
     return New(
         body={
-            "description": asked.description,
-            "metadata": asked.metadata,
-            "ca_pem": asked.ca_pem.pem,
+            "description": request.description,
+            "metadata": request.metadata,
+            "ca_pem": request.ca_pem.pem,
             "subject_common_name": facts.subject.common_name,
             "not_before": clock.rfc3339(facts.not_before),
             "not_after": clock.rfc3339(facts.not_after),
@@ -58,12 +59,10 @@ def make(caller: Caller, id: str, asked: Create) -> New:
     )
 
 
-CERTIFICATE_AUTHORITIES = EditableResource(
-    prefix="ca",
-    path="/certificate_authorities",
-    items="certificate_authorities",
+RESOURCE = EditableResource(
+    kind=kinds.CERTIFICATE_AUTHORITIES,
     create=Create,
-    shows=CertificateAuthority,
+    response=CertificateAuthority,
     make=make,
-    refuses={"DELETE": (Conflict,)},
+    errors={"DELETE": (Conflict,)},
 )

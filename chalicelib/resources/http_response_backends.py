@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-from chalicelib.api import fields
-from chalicelib.api.caller import Caller
-from chalicelib.api.errors import Conflict
-from chalicelib.api.fields import Described, Line, Shown, Text
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import Check, between, entries, form, if_null, if_zero, max_bytes
+from chalicelib.http.errors import Conflict
+from chalicelib.http.resource import EditableResource
+from chalicelib.model import kinds
+from chalicelib.schema.fields import Described, Line, Shown, Text
+from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
 _MAX_HEADER_BYTES = 16 * 1024
 
@@ -29,7 +28,7 @@ class Backend(Described):
     status_code: Annotated[int, between(100, 599), if_zero(200)] = 200
     """HTTP status of the response."""
 
-    headers: Annotated[dict[HeaderName, Line], entries(0, 50), Check(_as_one_head), if_null({})] = {}
+    headers: Annotated[dict[HeaderName, Line], entries(0, 50), After(_as_one_head), if_null({})] = {}
     """Headers of the response by their names; at most 16 KiB together."""
 
     body: Annotated[Text, max_bytes(64 * 1024)] = ""
@@ -40,17 +39,10 @@ class HTTPResponseBackend(Backend, Shown):
     """A backend that answers every request itself, always with the same response."""
 
 
-def make(caller: Caller, id: str, asked: Backend) -> New:
-    return New(fields.values(asked))
-
-
-HTTP_RESPONSE_BACKENDS = EditableResource(
-    prefix="bkdhr",
-    path="/backends/http_response",
-    items="backends",
+RESOURCE = EditableResource(
+    kind=kinds.HTTP_RESPONSE_BACKENDS,
     create=Backend,
     change=Backend,
-    shows=HTTPResponseBackend,
-    make=make,
-    refuses={"DELETE": (Conflict,)},
+    response=HTTPResponseBackend,
+    errors={"DELETE": (Conflict,)},
 )

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from chalicelib import crypto
-from chalicelib.api.caller import Caller
-from chalicelib.api.fields import Described, Shown
-from chalicelib.api.resource import EditableResource, New, seal_context
-from chalicelib.api.rules import Before, Beside, if_zero
-from chalicelib.storage import vault
-from chalicelib.storage.items import Item
+from chalicelib.http.auth import Caller
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import kinds
+from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.rules import Before, WithData, if_zero
 
 
 def _integer(value: Any) -> Any:
@@ -20,13 +19,13 @@ def _integer(value: Any) -> Any:
     return value
 
 
-def _only_with(type: crypto.keys.KeyType) -> Beside:
+def _only_with(kind: crypto.keys.KeyType) -> WithData:
     def check(value: Any, above: Mapping[str, Any]) -> Any:
-        if value is not None and above.get("private_key_type", type) != type:
-            raise ValueError(f"must be absent unless private_key_type is {type}")
+        if value is not None and above.get("private_key_type", kind) != kind:
+            raise ValueError(f"must be absent unless private_key_type is {kind}")
         return value
 
-    return Beside(check)
+    return WithData(check)
 
 
 class Create(Described):
@@ -50,41 +49,32 @@ class SSHCertificateAuthority(Described, Shown):
     """Type of the authority's private key."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
-    key = _generate(asked)
+def make(caller: Caller, id: str, request: Create) -> New:
+    key = _generate(request)
     return New(
         body={
-            "description": asked.description,
-            "metadata": asked.metadata,
+            "description": request.description,
+            "metadata": request.metadata,
             "public_key": crypto.keys.authorized_key(key.public_key()),
-            "key_type": asked.private_key_type,
+            "key_type": request.private_key_type,
         },
         sealed={"private_key": crypto.keys.to_der(key)},
     )
 
 
-def signing_key(caller: Caller, authority: Item) -> crypto.keys.PrivateKey:
-    """The authority's private key, for one signature: do not keep it. Raises aws.Unavailable."""
-    return vault.unseal(
-        authority.sealed["private_key"], seal_context(caller.account, authority.id), crypto.keys.from_der
-    )
-
-
-def _generate(asked: Create) -> crypto.keys.PrivateKey:
-    match asked.private_key_type:
+def _generate(request: Create) -> crypto.keys.PrivateKey:
+    match request.private_key_type:
         case "rsa":
-            return crypto.keys.generate_rsa(asked.key_size or 4096)
+            return crypto.keys.generate_rsa(request.key_size or 4096)
         case "ecdsa":
-            return crypto.keys.generate_ecdsa(asked.elliptic_curve or "nistp256")
+            return crypto.keys.generate_ecdsa(request.elliptic_curve or "nistp256")
         case "ed25519":
             return crypto.keys.generate_ed25519()
 
 
-SSH_CERTIFICATE_AUTHORITIES = EditableResource(
-    prefix="sshca",
-    path="/ssh_certificate_authorities",
-    items="ssh_certificate_authorities",
+RESOURCE = EditableResource(
+    kind=kinds.SSH_CERTIFICATE_AUTHORITIES,
     create=Create,
-    shows=SSHCertificateAuthority,
+    response=SSHCertificateAuthority,
     make=make,
 )

@@ -1,20 +1,15 @@
-"""SSH credentials (SPEC 2.3). The claim to a key repeats its rules, so that the SSH gateway asks once for both."""
+"""SSH credentials (SPEC 2.3). The unique key of a public key repeats the rules, so that the SSH gateway reads once."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from chalicelib import acl, crypto
-from chalicelib.api import accounts, fields, references
-from chalicelib.api.caller import Caller
-from chalicelib.api.endpoints import Call
-from chalicelib.api.errors import Conflict, Forbidden, UnknownReference
-from chalicelib.api.fields import Described, OwnerId, Shown
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import Check, entries, if_null, max_bytes
-from chalicelib.storage import claims, table
-from chalicelib.storage.claims import Claim
+from chalicelib import crypto
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import acl, kinds, references, ssh_credentials
+from chalicelib.schema.fields import Described, OwnerId, Shown
+from chalicelib.schema.rules import After, entries, if_null, max_bytes
 
-_CLAIMED = "public_key"
 _MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below what Lambda can answer
 
 
@@ -29,8 +24,8 @@ def _bounded(rules: list[str]) -> list[str]:
     return rules
 
 
-Rule = Annotated[str, Check(acl.check, {"pattern": "^(?:\\*|bind:.+)$", "format": "acl-rule"})]
-Acl = Annotated[list[Rule], entries(0, 1000), Check(_bounded), if_null([])]
+Rule = Annotated[str, After(acl.check, {"pattern": "^(?:\\*|bind:.+)$", "format": "acl-rule"})]
+Acl = Annotated[list[Rule], entries(0, 1000), After(_bounded), if_null([])]
 
 
 class Change(Described):
@@ -43,7 +38,7 @@ class Change(Described):
 
 
 class Create(Change):
-    public_key: Annotated[str, max_bytes(16 * 1024), Check(_public_key, {"format": "ssh-public-key"})]
+    public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"})]
     """Public key of the SSH key pair used to authenticate: PEM, or OpenSSH authorized_keys form. Kept verbatim.
 
     rsa of 2048 bits or more, ecdsa, ed25519, and their security-key forms. A key is unique in the whole service.
@@ -57,59 +52,24 @@ class SSHCredential(Create, Shown):
     """Starts new tunnels through the SSH gateway."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
-    owner = caller.owner(asked.owner_id)
-    facts = {"account": caller.account, "id": id, "owner_id": owner.id, "acl": asked.acl}
-    return New(
-        body={
-            "description": asked.description,
-            "metadata": asked.metadata,
-            "public_key": asked.public_key,
-            "acl": asked.acl,
-            "owner_id": owner.id,
-        },
-        claims=(Claim(_CLAIMED, crypto.public_keys.fingerprint(asked.public_key), facts),),
-    )
+def make(caller: Caller, id: str, request: Create) -> New:
+    body = {
+        "description": request.description,
+        "metadata": request.metadata,
+        "public_key": request.public_key,
+        "acl": request.acl,
+        "owner_id": caller.owner(request.owner_id).id,
+    }
+    return New(body, unique_keys=(ssh_credentials.unique_key(caller.account, id, body),))
 
 
-@dataclass(frozen=True)
-class Credential:
-    """What a gateway needs to know of the credential behind a key; `acl` is for acl.permits."""
-
-    account: str
-    id: str
-    owner_id: str
-    acl: list[str]
-
-
-def find_by_fingerprint(fingerprint: str) -> Credential | None:
-    """The credential, of any account, with the key of a fingerprint (public_keys.fingerprint_of), or None.
-
-    None also where it belongs to a bot that is inactive or was deleted. One read, two for a bot's. Raises
-    aws.Unavailable.
-    """
-    facts = claims.read(_CLAIMED, fingerprint)
-    return Credential(**facts) if facts and accounts.is_active(facts["account"], facts["owner_id"]) else None
-
-
-class _SshCredentials(EditableResource):
-    def patch(self, call: Call) -> dict[str, Any]:
-        """As any other, but new rules go into the credential and into its claim at once."""
-        given = fields.given(call.body)
-        if "acl" not in given:
-            return super().patch(call)
-        scope, facts = call.caller.scope(self.path), {"acl": given["acl"]}
-        return self.shown(self.found(table.rewrite(scope, self.id_in(call), given, facts=facts)), call)
-
-
-SSH_CREDENTIALS = _SshCredentials(
-    prefix="sshcr",
-    path="/ssh_credentials",
-    items="ssh_credentials",
+RESOURCE = EditableResource(
+    kind=kinds.SSH_CREDENTIALS,
     create=Create,
     change=Change,
-    shows=SSHCredential,
+    response=SSHCredential,
     make=make,
-    points=references.owner,
-    refuses={"POST": (Forbidden, UnknownReference, Conflict)},
+    references=references.to_owner,
+    repeated=("acl",),
+    errors={"POST": (Forbidden, UnknownReference, Conflict)},
 )

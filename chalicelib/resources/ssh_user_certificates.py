@@ -10,15 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from chalicelib import clock, crypto, ids
-from chalicelib.api import fields
-from chalicelib.api.caller import Caller
-from chalicelib.api.errors import InvalidRequest, UnknownReference
-from chalicelib.api.fields import Described, Name, Shape, Shown, Time, Timestamp
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import Beside, Check, Read, entries, id_of, if_null, max_bytes
-from chalicelib.api.words import at_most_bytes
-from chalicelib.resources import ssh_certificate_authorities as authorities
-from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import InvalidRequest, UnknownReference
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import kinds, ssh_authorities
+from chalicelib.schema.fields import Described, Name, Shown, Time, Timestamp
+from chalicelib.schema.json_schema import at_most_bytes
+from chalicelib.schema.rules import After, Plain, WithData, entries, id_of, if_null, max_bytes
+from chalicelib.schema.shapes import Shape
 
 LIFETIME = timedelta(hours=24)
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
@@ -82,23 +81,23 @@ class CriticalOptions(Shape):
     model_config = {"alias_generator": lambda name: name.replace("_", "-")}
 
     force_command: Annotated[
-        str, Check(_command, {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}), max_bytes(16 * 1024)
+        str, After(_command, {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}), max_bytes(16 * 1024)
     ] = ""
     """The only command that the holder may run, whatever they ask for."""
 
-    source_address: Annotated[str, max_bytes(4096), Check(_networks, {"minLength": 1, "format": "networks"})] = ""
+    source_address: Annotated[str, max_bytes(4096), After(_networks, {"minLength": 1, "format": "networks"})] = ""
     """Comma-separated addresses and CIDR networks that the holder may sign in from."""
 
 
 class Create(Described):
     model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
 
-    ssh_certificate_authority_id: Annotated[str, id_of("sshca")]
+    ssh_certificate_authority_id: Annotated[str, id_of("ssh_certificate_authority_id")]
     """The SSH certificate authority that signs it."""
 
     public_key: Annotated[
         crypto.keys.AuthorizedKey,
-        Read(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"}),
+        Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"}),
     ]
     """Public key in OpenSSH Authorized Keys format that the certificate signs."""
 
@@ -111,7 +110,7 @@ class Create(Described):
     extensions: Annotated[
         dict[Name, Annotated[str, max_bytes(1024)]],
         entries(0, 32),
-        Check(_extensions),
+        After(_extensions),
         if_null(DEFAULT_EXTENSIONS),
     ] = DEFAULT_EXTENSIONS
     """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like).
@@ -121,10 +120,10 @@ class Create(Described):
     `permit-X11-forwarding`, `no-touch-required`.
     """
 
-    valid_after: Annotated[Time, Check(_not_before_1970)] = None
+    valid_after: Annotated[Time, After(_not_before_1970)] = None
     """Start of validity, RFC 3339, not before 1970; default: the current time."""
 
-    valid_until: Annotated[Time, Beside(_after_the_start)] = None
+    valid_until: Annotated[Time, WithData(_after_the_start)] = None
     """End of validity, RFC 3339, after its start; default: 24 hours after creation. OpenSSH calls it valid_before."""
 
 
@@ -159,33 +158,34 @@ class SSHUserCertificate(Described, Shown):
     """The signed certificate in OpenSSH Authorized Keys format."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
-    authority = SSH_CERTIFICATE_AUTHORITIES.referred(
-        caller, asked.ssh_certificate_authority_id, field="ssh_certificate_authority_id"
-    )
+def make(caller: Caller, id: str, request: Create) -> New:
+    authority = ssh_authorities.read(caller.account, request.ssh_certificate_authority_id)
+    if authority is None:
+        rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
+        raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
     certificate = crypto.ssh_certificates.UserCertificate(
         key_id=id,
         serial=secrets.randbelow(2**64 - 1) + 1,
-        public_key=asked.public_key.key,
-        principals=asked.principals,
-        valid_after=asked.valid_after or ids.created_at(id),
-        valid_until=asked.valid_until or ids.created_at(id) + LIFETIME,
-        critical_options=fields.given(asked.critical_options) if asked.critical_options else {},
-        extensions=asked.extensions,
+        public_key=request.public_key.key,
+        principals=request.principals,
+        valid_after=request.valid_after or ids.created_at(id),
+        valid_until=request.valid_until or ids.created_at(id) + LIFETIME,
+        critical_options=request.critical_options.fields_set() if request.critical_options else {},
+        extensions=request.extensions,
     )
     if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
-    line = crypto.ssh_certificates.sign(certificate, authorities.signing_key(caller, authority))
-    return New(_body(asked, certificate, line))
+    line = crypto.ssh_certificates.sign(certificate, ssh_authorities.signing_key(authority))
+    return New(_body(request, certificate, line))
 
 
-def _body(asked: Create, certificate: crypto.ssh_certificates.UserCertificate, line: str) -> dict[str, Any]:
+def _body(request: Create, certificate: crypto.ssh_certificates.UserCertificate, line: str) -> dict[str, Any]:
     return {
-        "description": asked.description,
-        "metadata": asked.metadata,
-        "public_key": asked.public_key.line,
+        "description": request.description,
+        "metadata": request.metadata,
+        "public_key": request.public_key.line,
         "key_type": crypto.keys.key_type(certificate.public_key),
-        "ssh_certificate_authority_id": asked.ssh_certificate_authority_id,
+        "ssh_certificate_authority_id": request.ssh_certificate_authority_id,
         "principals": list(certificate.principals),
         "critical_options": dict(certificate.critical_options),
         "extensions": dict(certificate.extensions),
@@ -195,12 +195,10 @@ def _body(asked: Create, certificate: crypto.ssh_certificates.UserCertificate, l
     }
 
 
-SSH_USER_CERTIFICATES = EditableResource(
-    prefix="sucrt",
-    path="/ssh_user_certificates",
-    items="ssh_user_certificates",
+RESOURCE = EditableResource(
+    kind=kinds.SSH_USER_CERTIFICATES,
     create=Create,
-    shows=SSHUserCertificate,
+    response=SSHUserCertificate,
     make=make,
-    refuses={"POST": (UnknownReference,)},
+    errors={"POST": (UnknownReference,)},
 )

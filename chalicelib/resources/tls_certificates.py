@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib import clock, crypto
-from chalicelib.api.caller import Caller
-from chalicelib.api.fields import Described, Shape, Shown, Timestamp
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import Beside, Read
+from chalicelib.http.auth import Caller
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import kinds
+from chalicelib.schema.fields import Described, Shown, Timestamp
+from chalicelib.schema.rules import Plain, WithData
+from chalicelib.schema.shapes import Shape
 
 
 def _pem(value: Any) -> str:
@@ -34,11 +36,11 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 
 class Create(Described):
-    certificate_pem: Annotated[crypto.chains.Chain, Read(_chain, {"format": "certificate-chain"})]
+    certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"format": "certificate-chain"})]
     """Chain of PEM-encoded certificates, leaf first, each signed by the next; at most 64 KiB of them."""
 
     private_key_pem: Annotated[
-        crypto.keys.PrivateKey, Read(_private_key, {"format": "private-key"}), Beside(_is_of_the_leaf)
+        crypto.keys.PrivateKey, Plain(_private_key, {"format": "private-key"}), WithData(_is_of_the_leaf)
     ]
     """Private key of the leaf, PEM; not part of any response."""
 
@@ -105,17 +107,17 @@ class TLSCertificate(Described, Shown):
     """From the leaf; empty when absent."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
+def make(caller: Caller, id: str, request: Create) -> New:
     return New(
         body={
-            "description": asked.description,
-            "metadata": asked.metadata,
-            "certificate_pem": asked.certificate_pem.pem,
+            "description": request.description,
+            "metadata": request.metadata,
+            "certificate_pem": request.certificate_pem.pem,
             "issued_at": None,  # set only for certificates that are issued automatically, which none is here
-            **_leaf(asked.certificate_pem.leaf),
-            **_subject(asked.certificate_pem.leaf.subject),
+            **_leaf(request.certificate_pem.leaf),
+            **_subject(request.certificate_pem.leaf.subject),
         },
-        sealed={"private_key": crypto.keys.to_der(asked.private_key_pem)},
+        sealed={"private_key": crypto.keys.to_der(request.private_key_pem)},
     )
 
 
@@ -143,11 +145,9 @@ def _subject(subject: crypto.x509.Name) -> dict[str, str]:
     }
 
 
-TLS_CERTIFICATES = EditableResource(
-    prefix="cert",
-    path="/tls_certificates",
-    items="tls_certificates",
+RESOURCE = EditableResource(
+    kind=kinds.TLS_CERTIFICATES,
     create=Create,
-    shows=TLSCertificate,
+    response=TLSCertificate,
     make=make,
 )

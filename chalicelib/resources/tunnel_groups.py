@@ -1,16 +1,15 @@
 """Tunnel groups: backends made of the online tunnels that carry all their labels. Without labels, of none."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from chalicelib.api import fields, links
-from chalicelib.api.caller import Caller
-from chalicelib.api.endpoints import Call
-from chalicelib.api.errors import Conflict
-from chalicelib.api.fields import Described, Line, Name, Ref, Shown
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import entries, if_null, max_bytes, unless_nothing
-from chalicelib.resources.tunnels import TUNNELS
-from chalicelib.storage import table
+from chalicelib.http import links
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict
+from chalicelib.http.resource import EditableResource, as_stored
+from chalicelib.model import backends, kinds
+from chalicelib.schema.fields import Described, Line, Name, Ref, Shown
+from chalicelib.schema.rules import entries, if_null, max_bytes, unless_nothing
 from chalicelib.storage.items import Item
 
 Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], entries(0, 50), if_null({})]
@@ -32,37 +31,19 @@ class TunnelGroupBackend(Create, Shown):
     """The online tunnels that carry all its labels."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
-    return New(fields.values(asked))
+def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    members = backends.members(call.caller.account, groups)
+    return [
+        {**group, "tunnels": [links.ref(call.base_url, id) for id in members[group["id"]]]}
+        for group in as_stored(groups, call)
+    ]
 
 
-class _TunnelGroups(EditableResource):
-    def shown(self, item: Item, call: Call) -> dict[str, Any]:
-        (group,) = self.all_shown([item], call)
-        return group
-
-    def all_shown(self, items: list[Item], call: Call) -> list[dict[str, Any]]:
-        """As any other, but the tunnels are read once for all groups, and only if one of them has labels."""
-        online = table.newest(call.caller.scope(TUNNELS.path)) if any(item.body["labels"] for item in items) else []
-        return [self._with_tunnels(item, online, call) for item in items]
-
-    def _with_tunnels(self, item: Item, online: list[Item], call: Call) -> dict[str, Any]:
-        tunnels = [links.ref(call.base_url, tunnel.id) for tunnel in online if _carries(tunnel, item.body["labels"])]
-        return {**super().shown(item, call), "tunnels": tunnels}
-
-
-def _carries(tunnel: Item, labels: dict[str, str]) -> bool:
-    """Whether a tunnel has all the labels, of which there must be one: tunnels of agents have none."""
-    return bool(labels) and labels.items() <= tunnel.body.get("labels", {}).items()
-
-
-TUNNEL_GROUPS = _TunnelGroups(
-    prefix="bkdtg",
-    path="/backends/tunnel_group",
-    items="backends",
+RESOURCE = EditableResource(
+    kind=kinds.TUNNEL_GROUPS,
     create=Create,
     change=Change,
-    shows=TunnelGroupBackend,
-    make=make,
-    refuses={"DELETE": (Conflict,)},
+    response=TunnelGroupBackend,
+    to_responses=_responses,
+    errors={"DELETE": (Conflict,)},
 )

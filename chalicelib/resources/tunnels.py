@@ -1,22 +1,19 @@
-"""Tunnels that are online (SPEC 2.8): read over HTTP, written by tunnel servers through the functions here.
+"""Tunnels that are online (SPEC 2.8): read-only over HTTP, since tunnel servers write them."""
 
-A tunnel is online while its lease runs: one that its server does not renew is gone at once.
-"""
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
-
-from chalicelib import clock, ids
-from chalicelib.api import accounts, links
-from chalicelib.api.endpoints import Call
-from chalicelib.api.fields import Ref, Shape, Timestamp
-from chalicelib.api.resource import Resource
-from chalicelib.storage import table
+from chalicelib.http import links
+from chalicelib.http.endpoints import Call
+from chalicelib.http.resource import Resource
+from chalicelib.model import kinds, tunnels
+from chalicelib.model.tunnels import Proto
+from chalicelib.schema.fields import Ref, Timestamp
+from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
 _REFS = ("tunnel_session", "endpoint", "backends")
-Proto = Literal["http", "https", "tcp", "tls"]
 
 
 class Tunnel(Shape):
@@ -58,72 +55,18 @@ class Tunnel(Shape):
     """Tunnel group backend served by a backend tunnel, if any."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tunnel:
-    """What both kinds carry. Ids of other resources become Refs where they are shown.
-
-    `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent.
-    """
-
-    tunnel_session: str
-    region: str
-    forwards_to: str
-    metadata: str = ""
-    metadata_0: str = ""
+def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [_response(item, call) for item in found]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentTunnel(_Tunnel):
-    """A tunnel with an ephemeral endpoint of its own."""
-
-    endpoint: str
-    proto: Proto
-    public_url: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class BackendTunnel(_Tunnel):
-    """A tunnel that serves the tunnel group backends that match its labels; `backends` is the id of one, if any."""
-
-    labels: Mapping[str, str]
-    backends: str = ""
+def _response(item: Item, call: Call) -> dict[str, Any]:
+    """Return a tunnel as SPEC 2.8 has it: without an address, and without a Ref to a group that it does not serve."""
+    tunnel = tunnels.of(item)
+    stored = {name: value for name, value in asdict(tunnel).items() if name != "metadata_0"}
+    refs = {name: links.ref(call.base_url, stored[name]) for name in _REFS if stored.get(name)}
+    metadata = tunnel.metadata_0 if call.caller.version == "0" else tunnel.metadata
+    shown = {name: value for name, value in stored.items() if (name, value) != ("backends", "")}
+    return {"id": item.id, "started_at": item.body["started_at"], **shown, **refs, "metadata": metadata}
 
 
-def open_tunnel(account: str, tunnel: AgentTunnel | BackendTunnel, *, lease: int) -> str:
-    """Bring a tunnel online for `lease` seconds; its id. Raises aws.Unavailable."""
-    id = ids.new(TUNNELS.prefix)
-    body = {"started_at": clock.rfc3339(ids.created_at(id)), **asdict(tunnel)}
-    table.create(Item(_scope(account), id, body, expires=_end(lease)))
-    return id
-
-
-def renew_lease(account: str, id: str, *, lease: int) -> bool:
-    """Keep a tunnel online for `lease` seconds from now; False when it is not online any more. Raises aws.Unavailable.
-
-    A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
-    """
-    return table.renew(_scope(account), id, expires=_end(lease))
-
-
-def close_tunnel(account: str, id: str) -> bool:
-    """Take a tunnel offline; False when it was not online. Raises aws.Unavailable."""
-    return table.delete(_scope(account), id)
-
-
-def _scope(account: str) -> str:
-    return accounts.scope(account, TUNNELS.path)
-
-
-def _end(lease: int) -> int:
-    return int(clock.now().timestamp()) + lease
-
-
-def _show(entry: dict[str, Any], call: Call) -> dict[str, Any]:
-    older = entry.pop("metadata_0")
-    # A tunnel has no address in SPEC 2.8, and one that serves no tunnel group no Ref to it.
-    shown = {name: value for name, value in entry.items() if name != "uri" and (name, value) != ("backends", "")}
-    refs = {name: links.ref(call.base_url, shown[name]) for name in _REFS if shown.get(name)}
-    return {**shown, **refs, "metadata": older if call.caller.version == "0" else shown["metadata"]}
-
-
-TUNNELS = Resource(prefix="tn", path="/tunnels", items="tunnels", shows=Tunnel, show=_show)
+RESOURCE = Resource(kind=kinds.TUNNELS, response=Tunnel, to_responses=_responses)

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from chalicelib.api import fields
-from chalicelib.api.caller import Caller
-from chalicelib.api.errors import Conflict, UnknownReference
-from chalicelib.api.fields import BackendId, Described, Shown
-from chalicelib.api.references import References
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.api.rules import AtPath, between, entries, if_null, unless_nothing
+from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.resource import EditableResource
+from chalicelib.model import kinds
+from chalicelib.model.references import References
+from chalicelib.schema.fields import BackendId, Described, Shown
+from chalicelib.schema.rules import WithContext, between, entries, if_null, unless_nothing
 
 
 def _not_itself(children: dict[str, int], path: Mapping[str, str]) -> dict[str, int]:
@@ -19,7 +18,7 @@ def _not_itself(children: dict[str, int], path: Mapping[str, str]) -> dict[str, 
 
 
 Weight = Annotated[int, between(0, 10_000)]
-Children = Annotated[dict[BackendId, Weight], entries(0, 100), AtPath(_not_itself), if_null({})]
+Children = Annotated[dict[BackendId, Weight], entries(0, 100), WithContext(_not_itself), if_null({})]
 
 
 class Create(Described):
@@ -35,22 +34,15 @@ class WeightedBackend(Create, Shown):
     """Shares traffic between other backends by weight."""
 
 
-def make(caller: Caller, id: str, asked: Create) -> New:
-    return New(fields.values(asked))
-
-
-def _points(body: dict[str, Any]) -> References:
+def _references(body: Mapping[str, Any]) -> References:
     return {"backends": body["backends"]} if "backends" in body else {}
 
 
-WEIGHTED_BACKENDS = EditableResource(
-    prefix="bkdwd",
-    path="/backends/weighted",
-    items="backends",
+RESOURCE = EditableResource(
+    kind=kinds.WEIGHTED_BACKENDS,
     create=Create,
     change=Change,
-    shows=WeightedBackend,
-    make=make,
-    points=_points,
-    refuses={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    response=WeightedBackend,
+    references=_references,
+    errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict), "DELETE": (Conflict,)},
 )

@@ -54,7 +54,7 @@ _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 
 
 class AwsError(Exception):
-    """What AWS, or the way there, answered instead of doing its work: a code, never what was sent."""
+    """AWS, or the way there, failed: `code` names how, and never holds what was sent."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -66,11 +66,11 @@ class Unavailable(AwsError):
 
 
 class Misconfigured(AwsError):
-    """No credentials, no region, no such profile, table or key, no right to use it, or asked in a wrong form."""
+    """No credentials, no region, no such profile, table or key, no right to use it, or a request of a wrong form."""
 
 
 def client(service: str) -> Any:
-    """The process's one client of a service ("dynamodb", "kms").
+    """Return the process's one client of a service ("dynamodb", "kms").
 
     It speaks to AWS_ENDPOINT_URL when that is set, to the emulator that LOCALSTACK_HOST names when that is, and
     to the real cloud with neither.
@@ -97,7 +97,7 @@ def _connect(service: str) -> Any:
 
 @cache
 def _session() -> Session:
-    """What the clients share: what was read of AWS. Not one of boto3, which takes 40 ms more to import."""
+    """Return the session that the clients share. Not one of boto3, which takes 40 ms more to import."""
     return get_session()
 
 
@@ -121,8 +121,8 @@ def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: obj
 
 
 @contextmanager
-def in_time() -> Iterator[None]:
-    """What happens in here calls AWS only as long as the answer can still be in time for the gateway."""
+def deadline() -> Iterator[None]:
+    """Call AWS in here only as long as the answer can still be in time for the gateway."""
     before = _last_call.set(time.monotonic() + _PATIENCE)
     try:
         yield
@@ -131,7 +131,7 @@ def in_time() -> Iterator[None]:
 
 
 @contextmanager
-def reaching() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn what botocore raises into Unavailable or Misconfigured; an answer to the question itself passes."""
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")

@@ -15,7 +15,8 @@ from botocore.exceptions import ClientError
 
 from chalicelib.storage import aws, marshal
 
-Part = Mapping[str, Any]  # one write to one record, alone or in a transaction
+Write = Mapping[str, Any]  # to one record, alone or in a transaction
+_NONE: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,6 @@ class Condition:
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
 
-
-ANYTHING = Condition("")
 
 _table: ContextVar[str] = ContextVar("table")
 
@@ -43,86 +42,82 @@ class ConditionFailed(Exception):
         self.was_retried = was_retried
 
 
-def putting(record: Mapping[str, Any], condition: Condition | None = None) -> Part:
-    """Writing a whole record."""
+def putting(record: Mapping[str, Any], condition: Condition | None = None) -> Write:
+    """Write a whole record."""
     expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
     return {"Put": {"TableName": table_name(), "Item": marshal.attributes(record), **expressed}}
 
 
-def setting(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition = ANYTHING) -> Part:
-    """Setting attributes of a record, "body.name" for one in the map of its body; None takes one away."""
-    given = {path: value for path, value in attributes.items() if value is not None}
-    sets = ", ".join(f"{_named(path)} = :set{place}" for place, path in enumerate(given))
-    gone = ", ".join(_named(path) for path, value in attributes.items() if value is None)
-    values = {f"set{place}": value for place, value in enumerate(given.values())}
-    expressions = {
-        "UpdateExpression": " ".join([f"SET {sets}"] * bool(given) + [f"REMOVE {gone}"] * bool(gone)),
-        **({"ConditionExpression": condition.text} if condition.text else {}),
+def updating(
+    scope: str,
+    id: str,
+    condition: Condition,
+    *,
+    sets: Mapping[str, Any] = _NONE,
+    adds: Mapping[str, int | Set[str]] = _NONE,
+    removes: Mapping[str, Set[str]] = _NONE,
+) -> Write:
+    """Change a record: set attributes ("body.name" for one in the map of its body; None takes one away), add to
+    numbers and sets of strings, remove members from sets of strings.
+    """
+    present = {path: value for path, value in sets.items() if value is not None}
+    clauses = {
+        "SET": [f"{_named(path)} = :set{place}" for place, path in enumerate(present)],
+        "REMOVE": [_named(path) for path, value in sets.items() if value is None],
+        "ADD": [f"#{name} :add_{name}" for name in adds],
+        "DELETE": [f"#{name} :remove_{name}" for name in removes],
     }
+    values = {
+        **{f"set{place}": value for place, value in enumerate(present.values())},
+        **{f"add_{name}": value for name, value in adds.items()},
+        **{f"remove_{name}": value for name, value in removes.items()},
+    }
+    update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
+    expressions = {"UpdateExpression": update, **({"ConditionExpression": condition.text} if condition.text else {})}
     return {"Update": {**_at(scope, id), **_expressed({**condition.values, **values}, **expressions)}}
 
 
-def adding(scope: str, id: str, name: str, members: Set[str], condition: Condition) -> Part:
-    """Adding members to a set of a record."""
-    expressed = _expressed(
-        {**condition.values, "members": members},
-        UpdateExpression=f"ADD #{name} :members",
-        ConditionExpression=condition.text,
-    )
-    return {"Update": {**_at(scope, id), **expressed}}
-
-
-def removing(scope: str, id: str, name: str, members: Set[str]) -> Part:
-    """Removing members from a set of a record that exists."""
-    expressed = _expressed(
-        {"members": members},
-        UpdateExpression=f"DELETE #{name} :members",
-        ConditionExpression="attribute_exists(#id)",
-    )
-    return {"Update": {**_at(scope, id), **expressed}}
-
-
-def deleting(scope: str, id: str, condition: Condition) -> Part:
-    """Removing a record."""
+def deleting(scope: str, id: str, condition: Condition) -> Write:
+    """Remove a record."""
     return {"Delete": {**_at(scope, id), **_expressed(condition.values, ConditionExpression=condition.text)}}
 
 
 def get(scope: str, id: str) -> dict[str, Any] | None:
-    """The record under a key, as it is now, or None. Raises aws.Unavailable."""
-    with aws.reaching():
+    """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
+    with aws.translate_errors():
         found = _client().get_item(**_at(scope, id), ConsistentRead=True).get("Item")
     return marshal.plain(found) if found else None
 
 
-def put(part: Part) -> None:
+def put(write: Write) -> None:
     """Do one `putting` that has no condition. Raises aws.Unavailable."""
-    with aws.reaching():
-        _client().put_item(**part["Put"])
+    with aws.translate_errors():
+        _client().put_item(**write["Put"])
 
 
-def update(part: Part) -> dict[str, Any]:
-    """Do one `setting`; the record as it is then. Raises ConditionFailed, aws.Unavailable."""
+def update(write: Write) -> dict[str, Any]:
+    """Do one `updating`; return the record as it is then. Raises ConditionFailed, aws.Unavailable."""
     with _conditional():
         answer = _client().update_item(
-            **part["Update"], ReturnValues="ALL_NEW", ReturnValuesOnConditionCheckFailure="ALL_OLD"
+            **write["Update"], ReturnValues="ALL_NEW", ReturnValuesOnConditionCheckFailure="ALL_OLD"
         )
     return marshal.plain(answer["Attributes"])
 
 
-def delete(part: Part) -> None:
+def delete(write: Write) -> None:
     """Do one `deleting`. Raises ConditionFailed, aws.Unavailable."""
     with _conditional():
-        _client().delete_item(**part["Delete"], ReturnValuesOnConditionCheckFailure="ALL_OLD")
+        _client().delete_item(**write["Delete"], ReturnValuesOnConditionCheckFailure="ALL_OLD")
 
 
-def transact(parts: Sequence[Part]) -> list[int]:
-    """Do all parts or none: the places of those whose condition failed, none when all is done.
+def transact(writes: Sequence[Write]) -> list[int]:
+    """Do all writes or none; return the places of those whose condition failed, none when all is done.
 
-    Raises aws.Unavailable, also when the parts only met another transaction.
+    Raises aws.Unavailable, also when the writes only met another transaction.
     """
     try:
-        with aws.reaching():
-            _client().transact_write_items(TransactItems=list(parts))
+        with aws.translate_errors():
+            _client().transact_write_items(TransactItems=list(writes))
     except ClientError as error:
         response: Mapping[str, Any] = error.response
         reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
@@ -135,7 +130,7 @@ def transact(parts: Sequence[Part]) -> list[int]:
 
 
 def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -> Iterator[list[dict[str, Any]]]:
-    """The records that a query selects, the highest id first, page by page. Raises aws.Unavailable.
+    """Yield the records that a query selects, the highest id first, page by page. Raises aws.Unavailable.
 
     `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
     """
@@ -147,7 +142,7 @@ def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -
         **({"Limit": limit} if limit else {}),
     }
     while True:
-        with aws.reaching():
+        with aws.translate_errors():
             answer = _client().query(**query)
         yield [marshal.plain(found) for found in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
@@ -158,7 +153,7 @@ def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -
 
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
-    """What happens in here happens in the table of that name, not in the one that the environment names."""
+    """Work in the table of that name, not in the one that the environment names."""
     before = _table.set(name)
     try:
         yield
@@ -169,7 +164,7 @@ def in_table(name: str) -> Iterator[None]:
 @contextmanager
 def _conditional() -> Iterator[None]:
     try:
-        with aws.reaching():
+        with aws.translate_errors():
             yield
     except ClientError as error:
         if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
@@ -184,7 +179,7 @@ def _named(path: str) -> str:
 
 
 def _expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Expressions as a request carries them, with the names and values that stand in them."""
+    """Return expressions as a request carries them, with the names and values that stand in them."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     given = {f":{name}": marshal.attribute(value) for name, value in values.items()}
     return {

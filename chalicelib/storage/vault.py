@@ -21,20 +21,25 @@ _lock = threading.Lock()
 _sweeping = False  # whether a sweep is to come; nothing remembered does not tell, since it expires before it is swept
 
 
+def context(account: str, id: str) -> dict[str, str]:
+    """Return what a secret of a resource is bound to: nothing else opens it."""
+    return {"account": account, "resource": id}
+
+
 def seal(plaintext: bytes, context: Mapping[str, str]) -> bytes:
     """Encrypt at most 4,096 bytes; only the same context opens them again. Raises aws.Unavailable."""
-    with aws.reaching():
+    with aws.translate_errors():
         answer = aws.client("kms").encrypt(KeyId=_key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
     return cast(bytes, answer["CiphertextBlob"])
 
 
 def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """What `read` makes of the sealed bytes, from memory if they were opened before. Raises aws.Unavailable."""
+    """Open sealed bytes and return what `read` makes of them, from memory if it can. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
         if key in _opened:
             return cast(T, _opened[key])
-    with aws.reaching():
+    with aws.translate_errors():
         answer = aws.client("kms").decrypt(KeyId=_key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context))
     secret = read(answer["Plaintext"])
     _remember(key, secret)

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from chalicelib.api import errors
-from chalicelib.api.caller import VERSIONS
-from chalicelib.api.errors import Refusal
+from chalicelib.http import errors
+from chalicelib.http.auth import VERSIONS
+from chalicelib.http.errors import ApiError
 
 _INTERNAL = errors.InternalError()
 _UNAVAILABLE = errors.Unavailable()
@@ -16,7 +16,7 @@ _NO_TOKEN = errors.Unauthenticated(
 _INVALID = errors.InvalidRequest("The request is not one that the gateway can read.")
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
-RESPONSES: dict[str, Refusal] = {
+RESPONSES: dict[str, ApiError] = {
     "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies for the version alone
         f"Send the version header with a supported version: {' or '.join(VERSIONS)}."
     ),
@@ -77,12 +77,12 @@ def as_resources() -> dict[str, Any]:
     }
 
 
-def _headers(refusal: Refusal) -> dict[str, str]:
+def _headers(refusal: ApiError) -> dict[str, str]:
     fixed = {name: f"'{value}'" for name, value in refusal.headers.items()}
     return {"Operation-Id": "context.requestId", **fixed}
 
 
-def _body(refusal: Refusal) -> str:
+def _body(refusal: ApiError) -> str:
     return json.dumps(
         {
             "error_code": refusal.code,

@@ -93,7 +93,7 @@ def _client(service: str) -> Any:
 @contextmanager
 def _asking() -> Iterator[None]:
     try:
-        with aws.reaching():
+        with aws.translate_errors():
             yield
     except ClientError as error:
         raise CommandError(f"The cloud refused: {error}") from None

@@ -26,8 +26,8 @@ from chalice.local import (
 )
 
 from chalicelib import ids
-from chalicelib.api import middleware
-from chalicelib.api.errors import InvalidRequest, PayloadTooLarge, Refusal
+from chalicelib.http import middleware
+from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge
 
 MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
 
@@ -115,10 +115,10 @@ class Handler(ChaliceRequestHandler):
         fault = (message or HTTPStatus(code).phrase).partition(" (")[0]  # what follows repeats what was sent
         self._refuse(InvalidRequest(f"The request is not HTTP as this server reads it: {fault}."))
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: ApiError) -> None:
         """Answer without the app, and end the connection: what follows on it cannot be told from a body."""
         operation_id = ids.new("op")
-        response = middleware.refused(refusal, operation_id)
+        response = middleware.error_response(refusal, operation_id)
         ending = {"Operation-Id": operation_id, "Connection": "close"}
         self._send_http_response(response.status_code, {**response.headers, **ending}, response.body)
         self._hear_out()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from app import app
 from chalicelib import operations
-from chalicelib.api import accounts, caller
-from chalicelib.api.errors import Refusal
+from chalicelib.http import auth
+from chalicelib.http.errors import ApiError
+from chalicelib.model import accounts
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import stacks
@@ -87,8 +88,8 @@ def _key() -> str:
 
 def _lets_in(token: str) -> bool:
     try:
-        caller.authenticate({"Authorization": f"Bearer {token}", caller.version_headers()[0]: caller.VERSIONS[0]})
-    except Refusal:
+        auth.authenticate({"Authorization": f"Bearer {token}", auth.version_headers()[0]: auth.VERSIONS[0]})
+    except ApiError:
         return False
     return True
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from chalicelib.api import caller
+from chalicelib.http import auth
 
 
 def port(name: str, default: int) -> int:
@@ -25,7 +25,7 @@ def welcome(base_url: str, token: str, file: Path) -> str:
 
   Both are in {os.path.relpath(file)}; try:
 
-  curl -H 'Authorization: Bearer {token}' -H '{caller.version_headers()[0]}: {caller.VERSIONS[0]}' {base_url}/api_keys
+  curl -H 'Authorization: Bearer {token}' -H '{auth.version_headers()[0]}: {auth.VERSIONS[0]}' {base_url}/api_keys
 """
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from chalice.app import Chalice
 
-from chalicelib.api import endpoints, middleware
-from chalicelib.api.endpoints import Call, Endpoint, Offer
-from chalicelib.api.resource import Resource
+from chalicelib.http import endpoints, middleware
+from chalicelib.http.endpoints import Call, Endpoint, Routes
+from chalicelib.http.resource import Resource
 from tests import conformity, gateway
 from tests.doors import Client, InProcess
 from tests.samples import Collection
@@ -26,7 +26,7 @@ class Path:
         return (Endpoint("GET", "/path", 200, self.view),)
 
 
-Serve = Callable[[Client, Offer], Client]
+Serve = Callable[[Client, Routes], Client]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def own_log() -> Iterator[None]:
 def serve(own_log: None) -> Serve:
     """Gives a client a door to an app that offers only this."""
 
-    def start(client: Client, offer: Offer) -> Client:
+    def start(client: Client, offer: Routes) -> Client:
         app = Chalice(app_name="throw-away", configure_logs=False)
         middleware.wrap(app)
         endpoints.serve(app, [offer])
@@ -53,6 +53,6 @@ def serve(own_log: None) -> Serve:
 
 
 @pytest.fixture
-def mine(kind: Resource) -> Collection:
+def mine(resource: Resource) -> Collection:
     """The resources of the kind that the test is about, in an account that has nothing else."""
-    return Collection.of(gateway.admin(), kind)
+    return Collection.of(gateway.admin(), resource)

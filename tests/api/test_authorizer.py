@@ -8,8 +8,8 @@ import pytest
 from chalice.deploy.swagger import TemplatedSwaggerGenerator
 
 from app import app
-from chalicelib.api.middleware import ANY_METHOD
 from chalicelib.authorizer import authorize
+from chalicelib.http.middleware import ANY_METHOD
 from tests import gateway
 from tests.conftest import ROOT
 from tests.doors import Client

@@ -3,8 +3,8 @@
 import re
 
 from chalicelib import clock, ids
-from chalicelib.api.fields import Shape
-from chalicelib.api.models import model
+from chalicelib.schema.models import model
+from chalicelib.schema.shapes import Shape
 from tests import samples
 from tests.refusals import assert_invalid, assert_not_found
 from tests.samples import Collection, each_editable_kind, each_kind
@@ -22,13 +22,13 @@ def known(shape: type[Shape]) -> str:
 
 
 def test_every_kind_has_a_sample() -> None:
-    has_none = {kind.path for kind in samples.KINDS} - samples.BODIES.keys() - samples.BEGUN.keys()
+    has_none = {resource.kind.path for resource in samples.KINDS} - samples.BODIES.keys() - samples.BEGUN.keys()
     assert has_none == set(), "add a line to tests/samples.py"
 
 
 def test_no_two_kinds_share_a_prefix_or_a_path() -> None:
-    assert len({kind.prefix for kind in samples.KINDS}) == len(samples.KINDS)
-    assert len({kind.path for kind in samples.KINDS}) == len(samples.KINDS)
+    assert len({resource.kind.prefix for resource in samples.KINDS}) == len(samples.KINDS)
+    assert len({resource.kind.path for resource in samples.KINDS}) == len(samples.KINDS)
 
 
 @each_editable_kind
@@ -74,7 +74,7 @@ def test_unset_strings_are_shown_empty(mine: Collection) -> None:
 @each_editable_kind
 def test_an_unknown_field_of_a_creation_is_named_with_the_known_ones(mine: Collection) -> None:
     asked, before = mine.body(colour="red", ID="x"), mine.entries()
-    rule = f"is not a field here; known: {known(mine.kind.create)}"
+    rule = f"is not a field here; known: {known(mine.request('POST'))}"
     assert_invalid(mine.client.post(mine.path, asked), {"colour": rule, "ID": rule})
     assert mine.entries() == before
 
@@ -160,7 +160,7 @@ def test_an_unknown_field_of_a_change_is_named_with_the_known_ones(mine: Collect
     resource = mine.one()
     change = {"created_at": "2020-01-01T00:00:00Z", "description": "new"}
     answer = mine.client.patch(f"{mine.path}/{resource['id']}", change)
-    assert_invalid(answer, {"created_at": f"is not a field here; known: {known(mine.kind.change)}"})
+    assert_invalid(answer, {"created_at": f"is not a field here; known: {known(mine.request('PATCH'))}"})
     assert mine.read(resource["id"]) == resource
 
 
@@ -197,7 +197,7 @@ def test_an_id_that_names_nothing_is_not_found(mine: Collection) -> None:
 @each_kind
 def test_what_a_kind_does_not_offer_is_405_with_what_it_does(mine: Collection) -> None:
     for path, uri in ((mine.kind.path, mine.path), (mine.kind.one, f"{mine.path}/{mine.one()['id']}")):
-        offered = sorted(endpoint.method for endpoint in mine.kind.endpoints() if endpoint.path == path)
+        offered = sorted(endpoint.method for endpoint in mine.resource.endpoints() if endpoint.path == path)
         for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"} - {*offered}:
             answer = mine.client.send(method, uri)
             assert (answer.status, answer.headers["allow"]) == (405, ", ".join(offered))

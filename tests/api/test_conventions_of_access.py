@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib import ids, modules
-from chalicelib.api.resource import Resource
+from chalicelib.http.resource import Resource
 from tests.doors import Answer, Client
 from tests.refusals import NO_TOKEN, NO_VERSION, UNKNOWN_TOKEN, assert_not_found, assert_refused
 from tests.samples import KINDS, Collection, each_editable_kind, each_kind, each_kind_for_everyone
@@ -14,13 +14,13 @@ ENDPOINTS = [endpoint for offer in (*KINDS, *modules.ALL) for endpoint in offer.
 
 
 @pytest.fixture
-def mine(admin: Client, kind: Resource) -> Collection:
-    return Collection.of(admin, kind)
+def mine(admin: Client, resource: Resource) -> Collection:
+    return Collection.of(admin, resource)
 
 
 @pytest.fixture
-def theirs(stranger: Client, kind: Resource) -> Collection:
-    return Collection.of(stranger, kind)
+def theirs(stranger: Client, resource: Resource) -> Collection:
+    return Collection.of(stranger, resource)
 
 
 def without_operation(answer: Answer) -> Any:
@@ -74,14 +74,14 @@ def test_the_lists_of_two_accounts_have_nothing_in_common(mine: Collection, thei
     own, other = [mine.one() for _ in range(2)], [theirs.one() for _ in range(2)]
     assert mine.entries()[:2] == own[::-1]
     assert theirs.entries()[:2] == other[::-1]
-    behind = theirs.client.get(f"{theirs.path}?before_id={own[1]['id']}").json[theirs.kind.items]
+    behind = theirs.client.get(f"{theirs.path}?before_id={own[1]['id']}").json[theirs.kind.array]
     assert own[0] not in behind
     assert own[0]["id"] not in theirs.client.get(mine.path).text
 
 
 @each_kind_for_everyone
 def test_all_of_an_account_see_what_one_of_them_made(mine: Collection, member: Client) -> None:
-    one = Collection(member, mine.kind, mine.path).one()
+    one = Collection(member, mine.resource, mine.path).one()
     assert mine.read(one["id"]) == one
     assert mine.entries()[0] == one
 

@@ -23,7 +23,7 @@ def some(mine: Collection, count: int) -> list[Any]:
 
 
 def page(mine: Collection, uri: str) -> list[Any]:
-    return list(mine.client.get(uri.removeprefix(BASE)).json[mine.kind.items])
+    return list(mine.client.get(uri.removeprefix(BASE)).json[mine.kind.array])
 
 
 @each_kind
@@ -31,13 +31,13 @@ def test_a_list_has_its_entries_its_address_and_no_next_page(mine: Collection) -
     entries = some(mine, 2)
     answer = mine.client.get(mine.path)
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.json == {mine.kind.items: entries, "uri": f"{BASE}{mine.path}", "next_page_uri": None}
+    assert answer.json == {mine.kind.array: entries, "uri": f"{BASE}{mine.path}", "next_page_uri": None}
 
 
 @each_kind
 def test_a_list_of_nothing_is_an_empty_array(mine: Collection) -> None:
     answer = mine.client.get(f"{mine.path}?before_id={mine.kind.prefix}_{'0' * 27}")
-    assert answer.json == {mine.kind.items: [], "uri": f"{BASE}{mine.path}", "next_page_uri": None}
+    assert answer.json == {mine.kind.array: [], "uri": f"{BASE}{mine.path}", "next_page_uri": None}
 
 
 @each_kind
@@ -47,7 +47,7 @@ def test_pages_show_every_entry_once_and_the_last_is_never_empty(mine: Collectio
         pages, uri = [], f"{BASE}{mine.path}?limit={limit}"
         while uri:
             answer = mine.client.get(uri.removeprefix(BASE)).json
-            pages.append(answer[mine.kind.items])
+            pages.append(answer[mine.kind.array])
             uri = answer["next_page_uri"]
         assert [entry for page in pages for entry in page] == entries
         assert [len(page) for page in pages[:-1]] == [limit] * (len(pages) - 1)
@@ -59,7 +59,7 @@ def test_a_next_page_carries_the_last_id_and_the_limit(mine: Collection) -> None
     entries = some(mine, 3)
     following = f"{BASE}{mine.path}?before_id={entries[1]['id']}&limit=2"
     assert mine.client.get(f"{mine.path}?limit=2").json == {
-        mine.kind.items: entries[:2],
+        mine.kind.array: entries[:2],
         "uri": f"{BASE}{mine.path}",
         "next_page_uri": following,
     }

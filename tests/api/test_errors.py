@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.api.errors import Refusal
-from chalicelib.api.fields import Described
-from chalicelib.api.resource import EditableResource, New
-from chalicelib.storage.claims import Claim
+from chalicelib.http.errors import ApiError
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model.kinds import Kind
+from chalicelib.schema.fields import Described
+from chalicelib.storage.unique_keys import UniqueKey
 from tests import gateway
 from tests.api.conftest import Path as Offered
 from tests.api.conftest import Serve
@@ -189,10 +190,10 @@ def test_an_id_that_names_nothing_is_an_unknown_reference(admin: Client) -> None
 
 def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve: Serve) -> None:
     def make(caller: Any, id: str, asked: Any) -> New:
-        return New({}, claims=(Claim("colour", "red"),))
+        return New({}, unique_keys=(UniqueKey("colour", "red"),))
 
-    kind = EditableResource(prefix="x", path="/things", items="things", create=Described, make=make)
-    client = serve(admin, kind)
+    things = EditableResource(kind=Kind("x", "/things", "thing", "things"), create=Described, make=make)
+    client = serve(admin, things)
     first = client.create("/things", {})
     rule = {"colour": "must be one that nothing else uses"}
     assert_refused(client.post("/things", {}), 409, "conflict", "'colour' is in use already.", rule)
@@ -215,7 +216,7 @@ def test_a_bug_says_nothing_but_the_operation_id(admin: Client, serve: Serve, vi
 
 def test_no_refusal_of_another_library_gets_through_as_it_is(admin: Client, serve: Serve) -> None:
     def refuse(call: object) -> Any:
-        raise Refusal("A refusal of no row of the table.")
+        raise ApiError("A refusal of no row of the table.")
 
     answer = serve(admin, Offered(refuse)).get("/path")
     assert (answer.status, answer.json["error_code"]) == (500, "internal_error")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.api import log
 from chalicelib.authorizer import authorize
+from chalicelib.http import log
 from tests import gateway
 from tests.api.conftest import Path, Serve
 from tests.conftest import ROOT, free_port

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from chalicelib import edges, modules
-from chalicelib.api.models import model
-from chalicelib.api.module import Module
-from chalicelib.api.resource import EditableResource, Resource
+from chalicelib.http.module import Module
+from chalicelib.http.resource import EditableResource, Resource
+from chalicelib.schema.models import model
 from tests.doors import Answer, Client
-from tests.samples import EDITABLE_KINDS, KINDS, Collection, each_editable_kind
+from tests.samples import EDITABLE_KINDS, KINDS, Collection, each_editable_kind, request_of
 
 FEW = settings(
     max_examples=20,
@@ -65,9 +65,12 @@ def assert_answered(answer: Answer) -> None:
     answer.text.encode()
 
 
-def fields(kind: Any) -> list[str]:
+def fields(resource: Any) -> list[str]:
     """Every name that a body of the kind may hold."""
-    return sorted({field.alias or name for name, field in model(kind.create).model_fields.items()} | {"id", "colour"})
+    return sorted(
+        {field.alias or name for name, field in model(request_of(resource, "POST")).model_fields.items()}
+        | {"id", "colour"}
+    )
 
 
 def sent(body: Any) -> bytes:
@@ -83,7 +86,7 @@ def example(mine: Collection) -> dict[str, Any]:
 @FEW
 @given(data=st.data())
 def test_any_creation_is_answered(mine: Collection, example: dict[str, Any], data: st.DataObject) -> None:
-    named = st.sampled_from(fields(mine.kind))
+    named = st.sampled_from(fields(mine.resource))
     wrong = data.draw(st.dictionaries(named | names, values, max_size=6))
     almost_right = {**example, **data.draw(st.dictionaries(named, values, min_size=1, max_size=2))}
     for body in (wrong, almost_right):
@@ -99,7 +102,7 @@ def one(mine: Collection) -> str:
 @FEW
 @given(data=st.data())
 def test_any_change_is_answered(mine: Collection, one: str, data: st.DataObject) -> None:
-    body = data.draw(st.dictionaries(st.sampled_from(fields(mine.kind)) | names, values, max_size=3))
+    body = data.draw(st.dictionaries(st.sampled_from(fields(mine.resource)) | names, values, max_size=3))
     assert_answered(mine.client.patch(one, sent(body)))
     assert_answered(mine.client.get(one))
 
@@ -107,17 +110,20 @@ def test_any_change_is_answered(mine: Collection, one: str, data: st.DataObject)
 @MANY
 @given(data=st.data(), module=st.sampled_from(modules.ALL))
 def test_any_module_is_answered(admin: Client, data: st.DataObject, module: Module) -> None:
-    holder = next(kind for kind in edges.ALL if kind.one == module.home)
-    uri = module.path.replace("{id}", f"{holder.prefix}_{KSUID}").replace("{edge_id}", f"edghts_{KSUID}")
+    holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
+    uri = module.path.replace("{id}", f"{holder.kind.prefix}_{KSUID}").replace("{edge_id}", f"edghts_{KSUID}")
     named = st.sampled_from(sorted(model(module.shape).model_fields))
     assert_answered(admin.put(uri, sent(data.draw(st.dictionaries(named | names, values, max_size=4)))))
     assert_answered(admin.get(uri))
 
 
 @FEW
-@given(kind=st.sampled_from(EDITABLE_KINDS), raw=st.binary(max_size=60) | values.map(sent))
-def test_any_bytes_as_a_body_are_answered(admin: Client, kind: EditableResource, raw: bytes) -> None:
-    for method, uri in (("POST", kind.path), ("PATCH", f"{kind.path}/{kind.prefix}_{KSUID}")):
+@given(resource=st.sampled_from(EDITABLE_KINDS), raw=st.binary(max_size=60) | values.map(sent))
+def test_any_bytes_as_a_body_are_answered(admin: Client, resource: EditableResource, raw: bytes) -> None:
+    for method, uri in (
+        ("POST", resource.kind.path),
+        ("PATCH", f"{resource.kind.path}/{resource.kind.prefix}_{KSUID}"),
+    ):
         assert_answered(admin.send(method, uri, raw))
 
 
@@ -133,20 +139,20 @@ def test_any_depth_of_a_body_is_answered(admin: Client, opening: bytes, depth: i
 
 @MANY
 @given(
-    kind=st.sampled_from(KINDS),
+    resource=st.sampled_from(KINDS),
     query=text | st.lists(st.tuples(st.sampled_from(["limit", "before_id"]) | text, scalars), max_size=3),
 )
-def test_any_query_is_answered(admin: Client, kind: Resource, query: str | list[tuple[str, Any]]) -> None:
+def test_any_query_is_answered(admin: Client, resource: Resource, query: str | list[tuple[str, Any]]) -> None:
     written = query if isinstance(query, str) else "&".join(f"{name}={value}" for name, value in query)
     for form in (written, quote(written, safe="=&", errors="replace")):
-        assert_answered(admin.get(f"{kind.path}?{form}"))
+        assert_answered(admin.get(f"{resource.kind.path}?{form}"))
 
 
 @MANY
-@given(kind=st.sampled_from(KINDS), id=text | telling, method=st.sampled_from(["GET", "PATCH", "DELETE"]))
-def test_any_id_in_a_path_is_answered(admin: Client, kind: Resource, id: str, method: str) -> None:
-    for form in (id, quote(id, safe="", errors="replace"), f"{kind.prefix}_{id}"):
-        assert_answered(admin.send(method, f"{kind.path}/{form}"))
+@given(resource=st.sampled_from(KINDS), id=text | telling, method=st.sampled_from(["GET", "PATCH", "DELETE"]))
+def test_any_id_in_a_path_is_answered(admin: Client, resource: Resource, id: str, method: str) -> None:
+    for form in (id, quote(id, safe="", errors="replace"), f"{resource.kind.prefix}_{id}"):
+        assert_answered(admin.send(method, f"{resource.kind.path}/{form}"))
 
 
 @FEW

@@ -46,8 +46,8 @@ def actions(calls: Calls) -> set[str]:
 
 def test_the_api_may_do_what_it_does_and_no_more(calls: Calls) -> None:
     admin = gateway.admin()
-    for kind in EDITABLE_KINDS:
-        them = Collection.of(admin, kind)
+    for resource in EDITABLE_KINDS:
+        them = Collection.of(admin, resource)
         one = them.one()
         admin.patch(f"{them.path}/{one['id']}", {"description": "changed"})
         admin.get(them.path)

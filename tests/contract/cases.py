@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.api import caller
-from chalicelib.api.body import MAX_BYTES
+from chalicelib.http import auth
+from chalicelib.http.body import MAX_BYTES
 from tests.contract.answers import (
     MALFORMED,
     NO_ROUTE,
@@ -37,7 +37,7 @@ class Case:
     path: str = "/api_keys"
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    version: str = caller.VERSIONS[0]
+    version: str = auth.VERSIONS[0]
 
     def ask(self, client: Client) -> Answer:
         return client.with_version(self.version).send(self.method, self.path, self.body, **self.headers)

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from chalicelib import operations
-from chalicelib.api import caller
+from chalicelib.http import auth
 from tests.conftest import Served
 from tests.contract import differences, given
 from tests.contract.cases import Case
@@ -55,7 +55,7 @@ def _given(request: pytest.FixtureRequest) -> Entrance:
     deployment = given.ask(url, token)
 
     def admin() -> Client:
-        version = {deployment.version_header: caller.VERSIONS[0]}
+        version = {deployment.version_header: auth.VERSIONS[0]}
         return Client(Wire(url, deployment.base_url), headers=version).with_token(token)
 
     def stranger() -> Client:

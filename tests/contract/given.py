@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from chalicelib.api import caller
+from chalicelib.http import auth
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def ask(url: str, key: str) -> Deployment:
         named, header = document["servers"][0]["url"], document["components"]["parameters"]["Version"]["name"]
     except (LookupError, TypeError, ValueError):
         pytest.exit(f"{url}/openapi.json answers {answer.status_code} and is no document of this API.", 1)
-    answer = _get(f"{url}/api_keys?limit=1", {"Authorization": f"Bearer {key}", header: caller.VERSIONS[0]})
+    answer = _get(f"{url}/api_keys?limit=1", {"Authorization": f"Bearer {key}", header: auth.VERSIONS[0]})
     if answer.status_code != 200:
         pytest.exit(f"The API at {url} does not let the API key in: {answer.status_code} {answer.text[:500]}", 1)
     return Deployment(_base_url(url, named), header)

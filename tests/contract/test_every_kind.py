@@ -3,8 +3,8 @@
 import json
 from dataclasses import asdict
 
-from chalicelib.api.module import Module
-from chalicelib.api.resource import EditableResource
+from chalicelib.http.module import Module
+from chalicelib.http.resource import EditableResource
 from tests.contract.answers import NOT_FOUND, Bodiless
 from tests.doors import Client
 from tests.modules.samples import AUTHORITIES, BACKEND, BASE_URL, SAMPLES, Sample, each_module, on_a_holder
@@ -24,16 +24,16 @@ def samples(client: Client, module: Module) -> list[Sample]:
 
 
 @each_editable_kind
-def test_a_resource_is_created_read_listed_changed_and_deleted(client: Client, kind: EditableResource) -> None:
-    path = PATHS[kind.path](client) if kind.path in PATHS else kind.path
-    created = client.create(path, BODIES[kind.path](client))
+def test_a_resource_is_created_read_listed_changed_and_deleted(client: Client, resource: EditableResource) -> None:
+    path = PATHS[resource.kind.path](client) if resource.kind.path in PATHS else resource.kind.path
+    created = client.create(path, BODIES[resource.kind.path](client))
     address = f"{path}/{created['id']}"
     assert created["uri"] == client.door.base_url + address
     shown = {**created, **({"token": None} if "token" in created else {})}
     assert client.get(address).json == shown
     page = client.get(f"{path}?limit=100")
     assert (page.status, page.json["uri"]) == (200, client.door.base_url + path)
-    assert shown in page.json[kind.items]
+    assert shown in page.json[resource.kind.array]
     changed = client.patch(address, {"description": "changed", "id": created["id"]})
     assert (changed.status, changed.json) == (200, {**shown, "description": "changed"})
     Bodiless(204).check(client.delete(address))

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from chalicelib.api import caller
+from chalicelib.http import auth
 from tests.conformity import DOCUMENT
 from tests.contract.answers import check_headers
 from tests.doors import Client
@@ -14,7 +14,7 @@ def test_the_document_is_there_without_a_token_and_a_version(client: Client) -> 
     answer = nobody.get("/openapi.json")
     assert (answer.status, answer.json["servers"]) == (200, [{"url": client.door.base_url}])
     (header,) = client.headers
-    document = json.loads(json.dumps(DOCUMENT).replace(caller.VERSION_HEADER, header))
+    document = json.loads(json.dumps(DOCUMENT).replace(auth.VERSION_HEADER, header))
     assert answer.json == {**document, "servers": answer.json["servers"]}
     check_headers(answer, {"content-type": "application/json"})
 

@@ -2,7 +2,7 @@
 
 import json
 
-from chalicelib.api.body import MAX_BYTES
+from chalicelib.http.body import MAX_BYTES
 from tests.contract.answers import TOO_LARGE
 from tests.doors import Client
 

@@ -7,9 +7,9 @@ TEXT = (ROOT / "docs" / "operations.md").read_text()
 
 
 def test_it_knows_every_kind_and_where_its_items_are() -> None:
-    for kind in (*resources.ALL, *edges.ALL):
-        scope = kind.path.replace("{edge_id}", "<edge id>")
-        assert f"| `A#{scope}` | `{kind.prefix}_` |" in TEXT
+    for resource in (*resources.ALL, *edges.ALL):
+        scope = resource.kind.path.replace("{edge_id}", "<edge id>")
+        assert f"| `A#{scope}` | `{resource.kind.prefix}_` |" in TEXT
 
 
 def test_it_knows_every_module_and_what_holds_it() -> None:

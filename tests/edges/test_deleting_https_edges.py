@@ -3,8 +3,7 @@
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.api import accounts
-from chalicelib.storage import aws, dynamodb, table
+from chalicelib.storage import aws, dynamodb, items, table
 from chalicelib.storage.dynamodb import Condition
 from chalicelib.storage.items import Item
 from tests.doors import Client
@@ -26,7 +25,7 @@ def new_edge(client: Client, routes: int = 0) -> tuple[str, list[str]]:
 
 def add_routes(client: Client, address: str, count: int) -> None:
     """Routes as the API stores them, but for their bonds and modules: hundreds of those would take moto long."""
-    scope, edge_id = accounts.scope(client.account, f"{address}/routes"), address.rpartition("/")[2]
+    scope, edge_id = items.scope(client.account, f"{address}/routes"), address.rpartition("/")[2]
     body = {"created_at": clock.rfc3339(clock.now()), "description": "", "metadata": "", "edge_id": edge_id}
     for number in range(count):
         route = {**body, "match_type": "exact_path", "match": f"/many/{number}"}
@@ -35,7 +34,7 @@ def add_routes(client: Client, address: str, count: int) -> None:
 
 def hold(scope: str, id: str, holders: set[str]) -> None:
     """Point at an item, as holders that take part in nothing else."""
-    dynamodb.update(dynamodb.adding(scope, id, "pointed_by", holders, Condition("attribute_exists(#id)")))
+    dynamodb.update(dynamodb.updating(scope, id, Condition("attribute_exists(#id)"), adds={"pointed_by": holders}))
 
 
 def left_over(address: str) -> list[str]:
@@ -80,7 +79,7 @@ def test_an_edge_of_more_than_a_hundred_routes_can_be_deleted(admin: Client) -> 
 
 def test_an_edge_gains_no_more_than_a_hundred_routes(admin: Client) -> None:
     address, _ = new_edge(admin)
-    scope, edge_id = accounts.scope(admin.account, EDGES), address.rpartition("/")[2]
+    scope, edge_id = items.scope(admin.account, EDGES), address.rpartition("/")[2]
     hold(scope, edge_id, {f"{address}/routes/{number}" for number in range(99)})
     admin.create(f"{address}/routes", {"match_type": "exact_path", "match": "/100"})
     answer = admin.post(f"{address}/routes", {"match_type": "exact_path", "match": "/101"})
@@ -89,7 +88,7 @@ def test_an_edge_gains_no_more_than_a_hundred_routes(admin: Client) -> None:
 
 def test_an_edge_is_off_its_hostports_before_it_loses_a_route(admin: Client) -> None:
     address, _ = new_edge(admin, routes=1)
-    hold(accounts.scope(admin.account, EDGES), address.rpartition("/")[2], {"/what/never/lets/go"})
+    hold(items.scope(admin.account, EDGES), address.rpartition("/")[2], {"/what/never/lets/go"})
     answer = admin.delete(address)
     assert_refused(answer, 503, "unavailable", UNAVAILABLE)
     assert admin.get(address).json["hostports"] == []
@@ -98,7 +97,7 @@ def test_an_edge_is_off_its_hostports_before_it_loses_a_route(admin: Client) -> 
 def test_a_deletion_that_broke_off_can_be_repeated(admin: Client, stranger: Client) -> None:
     address, routes = new_edge(admin, routes=4)
     for route in routes[1:3]:  # as far as the crashed one came
-        table.delete(accounts.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
+        table.delete(items.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
     shown = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
     assert shown == [routes[3], routes[0]]
     assert stranger.post(EDGES, {"hostports": [HOSTPORT]}).status == 409

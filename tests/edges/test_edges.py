@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib import edges
-from chalicelib.api.resource import Resource
+from chalicelib.http.resource import Resource
 from tests.doors import Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 
@@ -19,107 +19,111 @@ UNSET: dict[str, dict[str, Any]] = {
     "/edges/tls": {"backend": None, "mutual_tls": None},
     "/edges/tcp": {"traffic_policy": None},
 }
-KINDS = [kind for kind in edges.ALL if kind.path in HOSTPORTS]
+KINDS = [resource for resource in edges.ALL if resource.kind.path in HOSTPORTS]
 
-each_edge = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
+each_edge = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
 
 
-def whole(kind: Resource, edge: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def whole(resource: Resource, edge: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """Everything that an edge with these fields shows, given its id and time."""
     return {
         "id": edge["id"],
-        "uri": f"http://localhost{kind.path}/{edge['id']}",
+        "uri": f"http://localhost{resource.kind.path}/{edge['id']}",
         "created_at": edge["created_at"],
         "description": "",
         "metadata": "",
         "hostports": [],
-        **UNSET[kind.path],
+        **UNSET[resource.kind.path],
         **fields,
     }
 
 
 @each_edge
-def test_an_edge_that_says_nothing_is_shown_whole(admin: Client, kind: Resource) -> None:
-    edge = admin.create(kind.path, {})
-    assert edge == whole(kind, edge)
-    assert edge["id"].startswith(f"{kind.prefix}_")
+def test_an_edge_that_says_nothing_is_shown_whole(admin: Client, resource: Resource) -> None:
+    edge = admin.create(resource.kind.path, {})
+    assert edge == whole(resource, edge)
+    assert edge["id"].startswith(f"{resource.kind.prefix}_")
 
 
 @each_edge
-def test_an_edge_is_created_read_listed_changed_and_deleted(admin: Client, kind: Resource) -> None:
-    fields = {"description": "d", "metadata": '{"a": 1}', "hostports": HOSTPORTS[kind.path]}
-    edge = admin.create(kind.path, fields)
-    shown, address = whole(kind, edge, **fields), f"{kind.path}/{edge['id']}"
+def test_an_edge_is_created_read_listed_changed_and_deleted(admin: Client, resource: Resource) -> None:
+    fields = {"description": "d", "metadata": '{"a": 1}', "hostports": HOSTPORTS[resource.kind.path]}
+    edge = admin.create(resource.kind.path, fields)
+    shown, address = whole(resource, edge, **fields), f"{resource.kind.path}/{edge['id']}"
     assert edge == shown
     assert admin.get(address).json == shown
-    page = {kind.items: [shown], "uri": f"http://localhost{kind.path}", "next_page_uri": None}
-    assert admin.get(kind.path).json == page
-    changed = admin.patch(address, {"description": "new", "hostports": HOSTPORTS[kind.path][1:]})
+    page = {resource.kind.array: [shown], "uri": f"http://localhost{resource.kind.path}", "next_page_uri": None}
+    assert admin.get(resource.kind.path).json == page
+    changed = admin.patch(address, {"description": "new", "hostports": HOSTPORTS[resource.kind.path][1:]})
     assert (changed.status, changed.json) == (
         200,
-        {**shown, "description": "new", "hostports": HOSTPORTS[kind.path][1:]},
+        {**shown, "description": "new", "hostports": HOSTPORTS[resource.kind.path][1:]},
     )
     assert admin.get(address).json == changed.json
     assert admin.patch(address, {}).json == admin.patch(address, None).json == changed.json
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
     for method in ("GET", "PATCH", "DELETE"):
-        assert_not_found(admin.send(method, address), kind.path)
-    assert admin.get(kind.path).json == {**page, kind.items: []}
+        assert_not_found(admin.send(method, address), resource.kind.path)
+    assert admin.get(resource.kind.path).json == {**page, resource.kind.array: []}
 
 
 @each_edge
-def test_null_means_unset(admin: Client, kind: Resource) -> None:
-    nothing = dict.fromkeys(["description", "metadata", "hostports", *UNSET[kind.path].keys() - {"routes"}])
-    edge = admin.create(kind.path, nothing)
-    assert edge == whole(kind, edge)
-    full = admin.create(kind.path, {"description": "d", "metadata": "m", "hostports": HOSTPORTS[kind.path]})
-    assert admin.patch(f"{kind.path}/{full['id']}", nothing).json == whole(kind, full)
+def test_null_means_unset(admin: Client, resource: Resource) -> None:
+    nothing = dict.fromkeys(["description", "metadata", "hostports", *UNSET[resource.kind.path].keys() - {"routes"}])
+    edge = admin.create(resource.kind.path, nothing)
+    assert edge == whole(resource, edge)
+    full = admin.create(
+        resource.kind.path, {"description": "d", "metadata": "m", "hostports": HOSTPORTS[resource.kind.path]}
+    )
+    assert admin.patch(f"{resource.kind.path}/{full['id']}", nothing).json == whole(resource, full)
 
 
 @each_edge
-def test_edges_are_listed_newest_first_and_in_pages(admin: Client, kind: Resource) -> None:
-    made = [admin.create(kind.path, {"description": str(number)}) for number in range(3)]
-    uri = f"http://localhost{kind.path}"
-    first = admin.get(f"{kind.path}?limit=2").json
+def test_edges_are_listed_newest_first_and_in_pages(admin: Client, resource: Resource) -> None:
+    made = [admin.create(resource.kind.path, {"description": str(number)}) for number in range(3)]
+    uri = f"http://localhost{resource.kind.path}"
+    first = admin.get(f"{resource.kind.path}?limit=2").json
     following = f"{uri}?before_id={made[1]['id']}&limit=2"
-    assert first == {kind.items: [made[2], made[1]], "uri": uri, "next_page_uri": following}
+    assert first == {resource.kind.array: [made[2], made[1]], "uri": uri, "next_page_uri": following}
     second = admin.get(following.removeprefix("http://localhost")).json
-    assert second == {kind.items: [made[0]], "uri": uri, "next_page_uri": None}
+    assert second == {resource.kind.array: [made[0]], "uri": uri, "next_page_uri": None}
 
 
 @each_edge
-def test_two_accounts_never_see_each_others_edges(admin: Client, stranger: Client, kind: Resource) -> None:
-    mine, theirs = admin.create(kind.path, {}), stranger.create(kind.path, {})
-    assert [edge["id"] for edge in admin.get(kind.path).json[kind.items]] == [mine["id"]]
-    assert [edge["id"] for edge in stranger.get(kind.path).json[kind.items]] == [theirs["id"]]
-    address = f"{kind.path}/{mine['id']}"
+def test_two_accounts_never_see_each_others_edges(admin: Client, stranger: Client, resource: Resource) -> None:
+    mine, theirs = admin.create(resource.kind.path, {}), stranger.create(resource.kind.path, {})
+    assert [edge["id"] for edge in admin.get(resource.kind.path).json[resource.kind.array]] == [mine["id"]]
+    assert [edge["id"] for edge in stranger.get(resource.kind.path).json[resource.kind.array]] == [theirs["id"]]
+    address = f"{resource.kind.path}/{mine['id']}"
     for method, body in (("GET", None), ("PATCH", {"description": "x"}), ("DELETE", None)):
-        assert_not_found(stranger.send(method, address, body), kind.path)
+        assert_not_found(stranger.send(method, address, body), resource.kind.path)
     assert admin.get(address).json == mine
 
 
 @each_edge
-def test_an_edge_of_one_kind_is_no_edge_of_another(admin: Client, kind: Resource) -> None:
-    id = admin.create(kind.path, {})["id"]
+def test_an_edge_of_one_kind_is_no_edge_of_another(admin: Client, resource: Resource) -> None:
+    id = admin.create(resource.kind.path, {})["id"]
     for other in KINDS:
-        if other is not kind:
-            assert_not_found(admin.get(f"{other.path}/{id}"), other.path)
+        if other is not resource:
+            assert_not_found(admin.get(f"{other.kind.path}/{id}"), other.kind.path)
 
 
 @each_edge
-def test_an_edge_takes_only_its_own_modules(admin: Client, kind: Resource) -> None:
-    strange = {name: None for other in KINDS for name in UNSET[other.path] if name not in UNSET[kind.path]}
+def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -> None:
+    strange = {
+        name: None for other in KINDS for name in UNSET[other.kind.path] if name not in UNSET[resource.kind.path]
+    }
     known = ", ".join(
-        ["description", "metadata", "hostports", *(name for name in UNSET[kind.path] if name != "routes")]
+        ["description", "metadata", "hostports", *(name for name in UNSET[resource.kind.path] if name != "routes")]
     )
     faults = dict.fromkeys(strange, f"is not a field here; known: {known}")
-    answer = admin.post(kind.path, strange)
+    answer = admin.post(resource.kind.path, strange)
     assert (answer.status, answer.json["details"]) == (
         400,
         {**faults, "operation_id": answer.headers["operation-id"]},
     )
-    assert admin.get(kind.path).json[kind.items] == []
+    assert admin.get(resource.kind.path).json[resource.kind.array] == []
 
 
 def test_routes_are_not_set_with_their_edge(admin: Client) -> None:
@@ -155,9 +159,9 @@ def test_an_edge_that_only_modules_know_is_no_edge(admin: Client) -> None:
 
 
 def test_who_is_not_an_admin_may_do_all_of_it_too(member: Client, nobody: Client) -> None:
-    for kind in KINDS:
-        edge = member.create(kind.path, {})
-        assert member.patch(f"{kind.path}/{edge['id']}", {"metadata": "m"}).json == {**edge, "metadata": "m"}
-        answer = nobody.get(f"{kind.path}/{edge['id']}")
+    for resource in KINDS:
+        edge = member.create(resource.kind.path, {})
+        assert member.patch(f"{resource.kind.path}/{edge['id']}", {"metadata": "m"}).json == {**edge, "metadata": "m"}
+        answer = nobody.get(f"{resource.kind.path}/{edge['id']}")
         assert_refused(answer, 401, "unauthenticated", answer.json["msg"])
-        assert member.delete(f"{kind.path}/{edge['id']}").status == 204
+        assert member.delete(f"{resource.kind.path}/{edge['id']}").status == 204

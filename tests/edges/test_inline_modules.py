@@ -3,7 +3,7 @@
 from typing import Any
 
 from chalicelib import edges, ids
-from chalicelib.api.models import model
+from chalicelib.schema.models import model
 from tests.doors import Client
 from tests.modules.samples import SAMPLES, each_module
 from tests.refusals import assert_invalid
@@ -16,7 +16,7 @@ UNSET = "must be one of '1.0', '1.1', '1.2' or '1.3'"
 
 def holders(client: Client, module: Any) -> Collection:
     """The client's edges or routes of the kind that holds the module."""
-    return Collection.of(client, next(kind for kind in edges.ALL if kind.one == module.home))
+    return Collection.of(client, next(resource for resource in edges.ALL if resource.kind.one == module.home))
 
 
 @each_module

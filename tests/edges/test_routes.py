@@ -6,7 +6,6 @@ import pytest
 
 from chalicelib import ids
 from tests.doors import Answer, Client
-from tests.queries import queries
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 
 EDGES = "/edges/https"
@@ -198,15 +197,3 @@ def test_routes_are_listed_in_pages(admin: Client) -> None:
     path = new_edge(admin)
     routes = [new_route(admin, path, f"/{number}") for number in range(3)]
     assert list(admin.all(path, "routes", limit=2)) == routes[::-1]
-
-
-def test_light_routes_are_written_without_a_look_at_the_others(admin: Client) -> None:
-    path = new_edge(admin)
-    with queries() as seen:
-        route = new_route(admin, path, description="light", user_agent_filter={"deny": ["bot"]})
-        assert admin.patch(f"{path}/{route['id']}", {"metadata": "{}"}).status == 200
-        oauth = {"provider": {"github": {"organizations": ["acme"], "email_domains": ["example.com"]}}}
-        assert admin.put(f"{path}/{route['id']}/oauth", oauth).status == 200
-        assert seen == []
-        assert admin.patch(f"{path}/{route['id']}", {"metadata": "x" * 4096}).status == 200
-        assert len(seen) == 1

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.api import accounts
-from chalicelib.storage import aws, pointers
+from chalicelib.storage import aws, items, references
 from tests.doors import Answer, Client
 from tests.refusals import assert_not_found, assert_refused
 from tests.samples import BODIES
@@ -148,10 +147,10 @@ def test_a_refusal_names_ten_holders_at_most(admin: Client) -> None:
 
 def test_a_backend_is_pointed_at_by_a_thousand_at_most(admin: Client) -> None:
     backend, edge = new_backend(admin), new_edge(admin, None)
-    holders = [f"/edges/tls/{ids.new('edgtls')}/backend" for _ in range(pointers.MOST)]
+    holders = [f"/edges/tls/{ids.new('edgtls')}/backend" for _ in range(references.MAX_REFERRERS)]
     aws.client("dynamodb").update_item(
         TableName="tunnel-edge",
-        Key={"scope": {"S": accounts.scope(admin.account, BACKENDS)}, "id": {"S": backend}},
+        Key={"scope": {"S": items.scope(admin.account, BACKENDS)}, "id": {"S": backend}},
         UpdateExpression="SET pointed_by = :holders",
         ExpressionAttributeValues={":holders": {"SS": holders}},
     )

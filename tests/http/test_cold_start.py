@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.api.caller import Caller
+from chalicelib.http.auth import Caller
 from infra.local import cloud
 from tests import gateway
 from tests.conftest import ROOT, Served

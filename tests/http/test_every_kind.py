@@ -1,21 +1,21 @@
 """Every kind of resource, and every module, on the embedded cloud and through the HTTP server."""
 
 from chalicelib import ids
-from chalicelib.api.module import Module
-from chalicelib.api.resource import EditableResource
+from chalicelib.http.module import Module
+from chalicelib.http.resource import EditableResource
 from tests.doors import Client
 from tests.modules.samples import SAMPLES, anywhere, each_module
 from tests.samples import BODIES, PATHS, each_editable_kind
 
 
 @each_editable_kind
-def test_it_is_created_read_listed_changed_and_deleted(http: Client, kind: EditableResource) -> None:
-    path = PATHS[kind.path](http) if kind.path in PATHS else kind.path
-    created = http.create(path, BODIES[kind.path](http))
+def test_it_is_created_read_listed_changed_and_deleted(http: Client, resource: EditableResource) -> None:
+    path = PATHS[resource.kind.path](http) if resource.kind.path in PATHS else resource.kind.path
+    created = http.create(path, BODIES[resource.kind.path](http))
     address = f"{path}/{created['id']}"
     read = http.get(address)
     assert read.json == {**created, **({"token": None} if "token" in created else {})}
-    assert read.json in http.get(f"{path}?limit=100").json[kind.items]
+    assert read.json in http.get(f"{path}?limit=100").json[resource.kind.array]
     changed = http.patch(address, {"description": "changed"})
     assert (changed.status, changed.json) == (200, {**read.json, "description": "changed"})
     deleted = http.delete(address)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib import edges, ids, modules
-from chalicelib.api.module import Module
+from chalicelib.http.module import Module
 from tests.doors import Client
 from tests.samples import Collection
 
@@ -99,11 +99,11 @@ each_module = pytest.mark.parametrize("module", modules.ALL, ids=lambda module: 
 
 def anywhere(module: Module) -> str:
     """The module's path on an edge or route that no account has registered."""
-    holder = next(kind for kind in edges.ALL if kind.one == module.home)
-    return module.path.format(**{"edge_id": ids.new("edghts"), holder.variable: ids.new(holder.prefix)})
+    holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
+    return module.path.format(**{"edge_id": ids.new("edghts"), holder.kind.variable: ids.new(holder.kind.prefix)})
 
 
 def on_a_holder(client: Client, module: Module) -> str:
     """The module's path on a fresh edge or route of the client's account."""
-    holder = next(kind for kind in edges.ALL if kind.one == module.home)
+    holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
     return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.door.base_url)}/{module.name}"

@@ -1,8 +1,8 @@
-"""What a seventh module takes: one class and one line, as the file and the line in `modules` would have them."""
+"""What one more module takes: its shape, its stored form and the declaration, as a file of `modules/` has them."""
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import pytest
@@ -10,12 +10,11 @@ from chalice.app import Chalice
 from pydantic import Field
 
 from chalicelib import edges, ids, modules
-from chalicelib.api import endpoints, middleware
-from chalicelib.api.fields import Domain
-from chalicelib.api.modular import with_modules
-from chalicelib.api.module import Enabled, Module
 from chalicelib.edges import tcp
-from chalicelib.edges.tcp import TCP_EDGES
+from chalicelib.http import endpoints, middleware
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model.modules import Module as StoredModule
+from chalicelib.schema.fields import Domain
 from tests import conformity
 from tests.doors import Client, InProcess
 from tests.refusals import assert_invalid, assert_refused
@@ -25,29 +24,33 @@ class DomainPolicy(Enabled):
     domains: Annotated[list[Domain], Field(max_length=3)] = []
 
 
-DOMAIN_POLICY = Module(path="/edges/tcp/{id}/domain_policy", shape=DomainPolicy)
+@dataclass(frozen=True, kw_only=True)
+class Stored(StoredModule):
+    domains: list[str]
+
+
+DOMAIN_POLICY = Module(path="/edges/tcp/{id}/domain_policy", shape=DomainPolicy, stored=Stored)
 
 
 @pytest.fixture
 def client(admin: Client) -> Iterator[Client]:
     """The admin at an app that offers TCP edges and, beside their own modules, the seventh."""
-    its_modules = (*modules.at(TCP_EDGES.one), DOMAIN_POLICY)
-    shape = with_modules(tcp.Edge, its_modules)
+    its_modules = (*modules.of(tcp.RESOURCE.kind), DOMAIN_POLICY)
     logger = logging.getLogger("tunnel_edge")
     handlers, level = logger.handlers, logger.level
     app = Chalice(app_name="throw-away", configure_logs=False)
     middleware.wrap(app)
-    endpoints.serve(app, [replace(TCP_EDGES, modules=its_modules, create=shape, change=shape), *its_modules])
+    endpoints.serve(app, [replace(tcp.RESOURCE, modules=its_modules), *its_modules])
     yield replace(admin, door=InProcess(app), check=conformity.of_another_app)
     logger.handlers = handlers
     logger.setLevel(level)
 
 
 def test_every_edge_and_route_has_the_modules_whose_path_says_so() -> None:
-    for kind in edges.ALL:
-        its_own = tuple(module for module in modules.ALL if module.path == f"{kind.one}/{module.name}")
-        assert its_own == modules.at(kind.one) == kind.modules
-    assert {module for kind in edges.ALL for module in kind.modules} == {*modules.ALL}
+    for resource in edges.ALL:
+        its_own = tuple(module for module in modules.ALL if module.path == f"{resource.kind.one}/{module.name}")
+        assert its_own == modules.of(resource.kind) == resource.modules
+    assert {module for resource in edges.ALL for module in resource.modules} == {*modules.ALL}
 
 
 def test_it_is_put_read_and_deleted(client: Client) -> None:

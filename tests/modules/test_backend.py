@@ -3,10 +3,12 @@
 import pytest
 
 from chalicelib import ids
-from chalicelib.modules.backend import BACKEND
+from chalicelib.modules import backend
 from tests.doors import Client
 from tests.modules.samples import anywhere, on_a_holder, ref
 from tests.refusals import assert_invalid, assert_refused
+
+(BACKEND,) = backend.MODULES
 
 KINDS = {"bkdwd": "/backends/weighted", "bkdhr": "/backends/http_response", "bkdtg": "/backends/tunnel_group"}
 DETACHED = {"enabled": True, "backend": None}

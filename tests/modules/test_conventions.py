@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib import edges, ids, modules
-from chalicelib.api.models import model
-from chalicelib.api.module import Module
+from chalicelib.http.module import Module
+from chalicelib.schema.models import model
 from tests.doors import Answer, Client
 from tests.modules.samples import SAMPLES, anywhere, each_module, on_a_holder
 from tests.refusals import NO_TOKEN, assert_invalid, assert_not_found, assert_refused
@@ -18,7 +18,7 @@ def assert_unset(answer: Answer, module: Module) -> None:
 
 def test_every_module_has_samples_and_stands_on_an_edge_or_route() -> None:
     assert {module.path for module in modules.ALL} == SAMPLES.keys(), "add lines to tests/modules/samples.py"
-    assert {module.home for module in modules.ALL} <= {kind.one for kind in edges.ALL}
+    assert {module.home for module in modules.ALL} <= {resource.kind.one for resource in edges.ALL}
 
 
 @each_module

@@ -3,11 +3,13 @@
 import pytest
 
 from chalicelib import ids
-from chalicelib.modules.mutual_tls import MUTUAL_TLS
+from chalicelib.modules import mutual_tls
 from tests.doors import Client
 from tests.modules.samples import anywhere, on_a_holder, ref
 from tests.refusals import assert_invalid, assert_refused
 from tests.samples import BODIES
+
+(MUTUAL_TLS,) = mutual_tls.MODULES
 
 PATH = "/certificate_authorities"
 FIELD = "certificate_authority_ids"

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from chalicelib.modules.oauth import OAUTH
+from chalicelib.modules import oauth
 from chalicelib.storage import aws, vault
 from tests.doors import RECORD, Client
 from tests.modules.samples import BASE_URL, DURATIONS, GITHUB, NO_PROVIDER, PROVIDER, anywhere, on_a_holder
 from tests.refusals import assert_invalid
+
+(OAUTH,) = oauth.MODULES
 
 DEFAULTS = {
     "enabled": True,

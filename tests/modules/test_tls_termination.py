@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from chalicelib.modules.tls_termination import TLS_TERMINATION
+from chalicelib.modules import tls_termination
 from tests.doors import Client
 from tests.modules.samples import anywhere
 from tests.refusals import assert_invalid
+
+(TLS_TERMINATION,) = tls_termination.MODULES
 
 VERSIONS = ["1.0", "1.1", "1.2", "1.3"]
 NULL = "must be null where TLS is terminated upstream"

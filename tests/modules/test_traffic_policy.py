@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
-from chalicelib.modules.traffic_policy import TRAFFIC_POLICY
+from chalicelib.modules import traffic_policy
 from tests.doors import Client
 from tests.modules.samples import anywhere
 from tests.refusals import assert_invalid
+
+(TRAFFIC_POLICY,) = traffic_policy.MODULES
 
 NOT_JSON = "must be a JSON document: "
 NO_POLICY = "must be a policy: "

@@ -5,10 +5,12 @@ import time
 
 import pytest
 
-from chalicelib.modules.user_agent_filter import USER_AGENT_FILTER
+from chalicelib.modules import user_agent_filter
 from tests.doors import Client
 from tests.modules.samples import anywhere
 from tests.refusals import assert_invalid
+
+(USER_AGENT_FILTER,) = user_agent_filter.MODULES
 
 
 def test_a_user_agent_filter_is_put_read_and_deleted(admin: Client) -> None:

@@ -8,9 +8,10 @@ import pytest
 import re2
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from chalicelib import edges, modules, offers, reference, resources
+from chalicelib import edges, modules, openapi, resources, routes
 from chalicelib.__main__ import main
-from chalicelib.api import errors, words
+from chalicelib.http import errors
+from chalicelib.schema import json_schema
 from infra.build.openapi import document, refusals
 from tests import conformity
 from tests.conformity import DOCUMENT, found
@@ -35,7 +36,7 @@ def contents(operation: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_it_is_what_the_code_says_now() -> None:
-    assert reference.DOCUMENT.read_text() == document.text(offers.DOCUMENTED), "run `make openapi`"
+    assert openapi.FILE.read_text() == document.text(routes.DOCUMENTED), "run `make openapi`"
 
 
 def test_it_is_valid_openapi() -> None:
@@ -91,7 +92,7 @@ def test_every_field_is_told_in_words() -> None:
 
 
 def test_every_refusal_of_the_contract_is_in_it() -> None:
-    codes = {kind.code for kind in errors.Refusal.__subclasses__()}
+    codes = {kind.code for kind in errors.ApiError.__subclasses__()}
     told = {code for response in DOCUMENT["components"]["responses"].values() for code in every_code(response)}
     assert told == codes == {*DOCUMENT["components"]["schemas"]["Error"]["properties"]["error_code"]["enum"]}
 
@@ -100,9 +101,9 @@ def test_a_refusal_that_has_no_sample_is_not_left_out_in_silence() -> None:
     class Locked(errors.Conflict):
         """It is locked."""
 
-    endpoint = next(iter(offers.DOCUMENTED)).endpoints()[0]
+    endpoint = next(iter(routes.DOCUMENTED)).endpoints()[0]
     with pytest.raises(ValueError, match="Locked"):
-        refusals.by(endpoint._replace(refuses=(Locked,)))
+        refusals.by(endpoint._replace(errors=(Locked,)))
 
 
 def every_code(response: Any) -> set[str]:
@@ -120,17 +121,17 @@ def test_its_patterns_are_read_by_ecmascript_and_by_re2_alike() -> None:
 
 def test_no_rule_of_a_field_unsays_another() -> None:
     with pytest.raises(ValueError, match="two rules say format"):
-        words.both({"type": "string", "format": "re2"}, {"format": "networks"})
+        json_schema.both({"type": "string", "format": "re2"}, {"format": "networks"})
 
 
-@pytest.mark.parametrize("kind", [*resources.ALL, *edges.ALL], ids=lambda kind: kind.path)
-def test_a_kind_says_what_it_shows(kind: Any) -> None:
-    assert kind.shows.__doc__
+@pytest.mark.parametrize("resource", [*resources.ALL, *edges.ALL], ids=lambda resource: resource.kind.path)
+def test_a_kind_says_what_it_shows(resource: Any) -> None:
+    assert resource.response.__doc__
 
 
 @pytest.mark.parametrize("module", modules.ALL, ids=lambda module: module.path)
 def test_a_module_says_what_it_shows(module: Any) -> None:
-    assert module.shown.__doc__
+    assert module.response.__doc__
 
 
 def test_it_is_served_to_everyone_with_the_address_it_was_asked_for_at(nobody: Client) -> None:

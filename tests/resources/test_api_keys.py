@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from chalicelib import ids, operations
-from chalicelib.api.caller import Caller
-from chalicelib.resources.api_keys import API_KEYS, Create
+from chalicelib.http.auth import Caller
+from chalicelib.resources import api_keys
+from chalicelib.resources.api_keys import Create
 from chalicelib.storage import aws
 from tests.doors import Client
 from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
@@ -63,7 +64,7 @@ def test_only_the_digest_of_a_token_is_stored(admin: Client) -> None:
 
 def test_a_token_is_in_no_representation_of_what_is_made(admin: Client) -> None:
     id = ids.new("ak")
-    new = API_KEYS.make(Caller(admin.account, admin.user, admin=True), id, Create())
+    new = api_keys.make(Caller(admin.account, admin.user, admin=True), id, Create())
     token = new.once["token"]
     assert token[28:] not in repr(new)
     assert hashlib.sha256(token.encode()).hexdigest() not in repr(new)

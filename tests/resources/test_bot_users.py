@@ -7,7 +7,7 @@ import pytest
 from chalicelib import __main__ as entrance
 from chalicelib import ids, operations
 from chalicelib.crypto import public_keys
-from chalicelib.resources.ssh_credentials import find_by_fingerprint
+from chalicelib.model.ssh_credentials import find_by_fingerprint
 from chalicelib.storage import aws
 from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused

@@ -8,9 +8,10 @@ from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
 from chalicelib import ids
-from chalicelib.api.caller import Caller
 from chalicelib.crypto import keys
-from chalicelib.resources.ssh_certificate_authorities import SSH_CERTIFICATE_AUTHORITIES, Create
+from chalicelib.http.auth import Caller
+from chalicelib.resources import ssh_certificate_authorities
+from chalicelib.schema import models
 from chalicelib.storage import aws
 from tests.doors import Client
 from tests.refusals import assert_invalid
@@ -103,7 +104,7 @@ def test_some_clients_send_every_field_they_know(admin: Client, nothing: object)
 )
 def test_curve_and_size_go_with_their_type_only(admin: Client, asked: Any, faults: dict[str, str]) -> None:
     assert_invalid(admin.post(PATH, asked), faults)
-    assert admin.get(PATH).json[SSH_CERTIFICATE_AUTHORITIES.items] == []
+    assert admin.get(PATH).json["ssh_certificate_authorities"] == []
 
 
 def test_types_curves_and_sizes_are_those_of_the_specification(admin: Client) -> None:
@@ -142,7 +143,7 @@ def test_the_private_key_is_stored_as_a_ciphertext_for_this_account_and_resource
     private_key = load_der_private_key(der, password=None)
     assert keys.authorized_key(private_key.public_key()) == created["public_key"]  # type: ignore[arg-type]
     assert der not in ciphertext
-    assert stored.keys() == {"scope", "id", "body", "sealed"}
+    assert stored.keys() == {"scope", "id", "body", "sealed", "revision", "schema"}
     assert "private_key" not in stored["body"]["M"]
 
 
@@ -162,8 +163,10 @@ def test_the_ciphertext_opens_in_no_other_context(admin: Client) -> None:
 
 def test_the_private_key_is_in_no_representation_of_what_is_made(admin: Client) -> None:
     caller, id = Caller(admin.account, admin.user, admin=True), ids.new("sshca")
-    new = SSH_CERTIFICATE_AUTHORITIES.make(caller, id, Create())
-    item = SSH_CERTIFICATE_AUTHORITIES.stored(caller, id, new, scope=caller.scope(PATH))
+    request, _ = models.check(ssh_certificate_authorities.Create, {})
+    assert request
+    new = ssh_certificate_authorities.make(caller, id, request)
+    item, _ = ssh_certificate_authorities.RESOURCE.new(caller, request, scope=caller.scope(PATH))
     der = new.sealed["private_key"]
     for text in (repr(new), repr(item), str(new), str(item)):
         assert repr(der)[2:-1] not in text

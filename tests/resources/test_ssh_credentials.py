@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib import acl, ids, operations
+from chalicelib import ids, operations
 from chalicelib.crypto import keys, public_keys
-from chalicelib.resources import ssh_credentials
+from chalicelib.model import acl, ssh_credentials
 from chalicelib.storage import aws
 from infra.local import cloud
 from tests.conftest import ROOT, Served
@@ -288,7 +288,7 @@ def test_simultaneous_changes_lose_nothing_and_the_gateway_sees_the_same_rules(h
 def seen_by_gateway(served: Served, key: str) -> Any:
     """What find_by_fingerprint says in a process of its own, on the embedded cloud."""
     program = (
-        "import dataclasses, json, sys; from chalicelib.resources.ssh_credentials import find_by_fingerprint; "
+        "import dataclasses, json, sys; from chalicelib.model.ssh_credentials import find_by_fingerprint; "
         "print(json.dumps(dataclasses.asdict(find_by_fingerprint(sys.argv[1]))))"
     )
     command = [sys.executable, "-c", program, public_keys.fingerprint(key)]

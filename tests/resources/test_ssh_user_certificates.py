@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from chalicelib import clock, ids
-from chalicelib.resources.ssh_user_certificates import SSH_USER_CERTIFICATES
 from tests import samples
 from tests.doors import Client
 from tests.ssh import keygen
@@ -199,7 +198,7 @@ def test_the_authority_is_one_of_the_account(admin: Client, stranger: Client, le
         answer = admin.post(PATH, {**least, field: id})
         assert (answer.status, answer.json["error_code"]) == (400, "unknown_reference")
         assert answer.json["details"][field] == f"must be an id listed at {AUTHORITIES}"
-    assert admin.get(PATH).json[SSH_USER_CERTIFICATES.items] == []
+    assert admin.get(PATH).json["ssh_user_certificates"] == []
 
 
 def test_a_change_alters_only_what_describes_a_certificate(admin: Client, least: dict[str, Any]) -> None:

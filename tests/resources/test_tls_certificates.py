@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.api import fields
-from chalicelib.api.resource import seal_context
 from chalicelib.resources.tls_certificates import Create
+from chalicelib.schema import models
 from chalicelib.storage import table, vault
 from tests import openssl
 from tests.doors import Client
@@ -75,7 +74,7 @@ def sealed_key(client: Client, id: str) -> str:
     """The private key that the vault holds of a certificate, as openssl writes it."""
     item = table.read(f"{client.account}#{PATH}", id)
     assert item
-    key = vault.unseal(item.sealed["private_key"], seal_context(client.account, id), bytes)
+    key = vault.unseal(item.sealed["private_key"], vault.context(client.account, id), bytes)
     return openssl.run("pkey", "-inform", "DER", stdin=key)
 
 
@@ -245,7 +244,7 @@ def test_the_private_key_is_in_no_response(admin: Client) -> None:
 
 def test_the_private_key_is_not_in_what_a_body_says_of_itself() -> None:
     upload = openssl.issue().upload
-    asked, _ = fields.check(Create, upload)
+    asked, _ = models.check(Create, upload)
     assert asked is not None
     said = repr(asked) + str(asked)
     assert not [line for line in upload["private_key_pem"].splitlines() if line in said]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.resources import tunnels
-from chalicelib.resources.tunnels import BackendTunnel
+from chalicelib.model import tunnels
+from chalicelib.model.tunnels import BackendTunnel
 from tests.doors import Client
 from tests.queries import queries
 from tests.refusals import assert_invalid

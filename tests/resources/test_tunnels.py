@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from chalicelib import ids
-from chalicelib.resources.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
 from tests.doors import Client
 from tests.queries import queries
 

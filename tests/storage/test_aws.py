@@ -28,7 +28,7 @@ def answered(code: str, status: int = 400) -> ClientError:
 
 
 def meant_by(error: Exception) -> Exception:
-    with pytest.raises(Exception, match=r".") as raised, aws.reaching():
+    with pytest.raises(Exception, match=r".") as raised, aws.translate_errors():
         raise error
     return raised.value
 

@@ -11,8 +11,8 @@ from botocore.awsrequest import AWSResponse
 from chalicelib import ids
 from chalicelib.storage import aws, table
 from chalicelib.storage.aws import Unavailable
-from chalicelib.storage.claims import Claim, Taken
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 CANCELED = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
 CONFLICT = "com.amazonaws.dynamodb.v20120810#TransactionConflictException"
@@ -49,7 +49,7 @@ def cancelled(*reasons: str) -> dict[str, Any]:
 
 
 def item() -> Item:
-    return Item("acct_1#/things", ids.new("x"), {"number": 1}, claims=(Claim("name", "it"),))
+    return Item("acct_1#/things", ids.new("x"), {"number": 1}, unique_keys=(UniqueKey("name", "it"),))
 
 
 def test_a_transaction_that_meets_another_is_tried_again() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.storage import aws, parts, table
-from chalicelib.storage.claims import Claim
+from chalicelib.storage import aws, modules, table
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import UniqueKey
 
 SCOPE = "acct_1#/things"
 
@@ -45,15 +45,15 @@ def test_a_deletion_is_done_although_its_answer_was_lost() -> None:
 
 def test_a_part_is_dropped_although_the_answer_was_lost() -> None:
     id = ids.new("x")
-    parts.put(SCOPE, id, "module", {"enabled": True})
+    modules.put(SCOPE, id, "module", {"enabled": True})
     with losing_the_first_answer("UpdateItem"):
-        assert parts.drop(SCOPE, id, "module") is True
-    assert parts.drop(SCOPE, id, "module") is False
+        assert modules.drop(SCOPE, id, "module") is True
+    assert modules.drop(SCOPE, id, "module") is False
 
 
-@pytest.mark.parametrize("claims", [(), (Claim("name", "lost"),)])
-def test_a_creation_is_done_once_although_its_answer_was_lost(claims: tuple[Claim, ...]) -> None:
-    made = Item(SCOPE, ids.new("x"), {"number": 1}, claims=claims)
+@pytest.mark.parametrize("claims", [(), (UniqueKey("name", "lost"),)])
+def test_a_creation_is_done_once_although_its_answer_was_lost(claims: tuple[UniqueKey, ...]) -> None:
+    made = Item(SCOPE, ids.new("x"), {"number": 1}, unique_keys=claims)
     with losing_the_first_answer("TransactWriteItems" if claims else "PutItem"):
         table.create(made)
     assert table.read(made.scope, made.id) == made

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from chalicelib import ids
-from chalicelib.api.resource import seal_context
 from chalicelib.storage import table, vault
 from chalicelib.storage.items import Item
 
@@ -24,7 +23,7 @@ def stored(scope: str = SCOPE, expires: int | None = None, **body: object) -> It
 
 
 def sealed(made: Item) -> Item:
-    return replace(made, sealed={"private_key": vault.seal(b"\x00\xff" * 16, seal_context("acct_1", made.id))})
+    return replace(made, sealed={"private_key": vault.seal(b"\x00\xff" * 16, vault.context("acct_1", made.id))})
 
 
 def in_seconds(seconds: int) -> int:
@@ -64,7 +63,7 @@ def test_several_items_are_created_together_and_again_without_harm() -> None:
 def test_a_change_sets_the_fields_it_names_and_leaves_the_others() -> None:
     made = stored(description="d", metadata="m", number=1)
     changed = table.change(SCOPE, made.id, {"description": "", "number": 2})
-    assert changed == replace(made, body={"description": "", "metadata": "m", "number": 2})
+    assert changed == replace(made, body={"description": "", "metadata": "m", "number": 2}, revision=2)
     assert table.read(SCOPE, made.id) == changed
 
 
@@ -72,7 +71,7 @@ def test_a_change_may_name_fields_that_dynamodb_reserves() -> None:
     made = replace(item(), body={"name": "a", "status": "b", "scope": "c", "expires": "d", "id": "e"})
     table.create(made)
     fields = {"status": "x", "scope": "y", "expires": "z", "id": "w"}
-    assert table.change(SCOPE, made.id, fields) == replace(made, body={"name": "a", **fields})
+    assert table.change(SCOPE, made.id, fields) == replace(made, body={"name": "a", **fields}, revision=2)
 
 
 def test_a_change_of_what_is_not_there_makes_nothing() -> None:
@@ -143,7 +142,7 @@ def test_what_expires_later_is_there() -> None:
     made = stored(expires=in_seconds(60))
     assert table.read(SCOPE, made.id) == made
     assert table.newest(SCOPE) == [made]
-    assert table.change(SCOPE, made.id, {"name": "new"}) == replace(made, body={"name": "new"})
+    assert table.change(SCOPE, made.id, {"name": "new"}) == replace(made, body={"name": "new"}, revision=2)
     assert table.delete(SCOPE, made.id) is True
 
 

@@ -1,6 +1,6 @@
 """`make openapi`: write the document to where the API serves it from."""
 
-from chalicelib import offers, reference
+from chalicelib import openapi, routes
 from infra.build.openapi import document
 
-reference.DOCUMENT.write_text(document.text(offers.DOCUMENTED), encoding="utf-8")
+openapi.FILE.write_text(document.text(routes.DOCUMENTED), encoding="utf-8")

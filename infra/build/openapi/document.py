@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from chalicelib.api import caller
-from chalicelib.api.endpoints import Offer
-from chalicelib.api.resource import Resource
+from chalicelib.http import auth
+from chalicelib.http.endpoints import Routes
+from chalicelib.http.resource import Resource
 from infra.build.openapi import operations, refusals, schemas
 from infra.build.openapi.names import Operation
 from infra.build.openapi.schemas import Use
@@ -24,7 +24,7 @@ know are what the texts of their fields say. Integers are written without a frac
 """
 _INFO = {
     "title": "Tunnel and edge management API",
-    "version": caller.VERSIONS[0],
+    "version": auth.VERSIONS[0],
     "description": _ABOUT,
     "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
 }
@@ -32,29 +32,28 @@ _REFERENCE = {"name": "Reference", "description": "What the API says of itself."
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an API key."}
 
 
-def text(offers: Iterable[Offer]) -> str:
+def text(offers: Iterable[Routes]) -> str:
     """The document as the file holds it."""
     return json.dumps(make([*offers]), indent=1, ensure_ascii=False) + "\n"
 
 
-def make(offers: list[Offer]) -> Words:
+def make(offers: list[Routes]) -> Words:
     """The document of what is offered."""
     kinds = [offer for offer in offers if isinstance(offer, Resource)]
-    prefixes = {kind.path: kind.prefix for kind in kinds}
-    every = [Operation.of(endpoint, prefixes) for offer in offers for endpoint in offer.endpoints()]
+    every = [Operation.of(endpoint) for offer in offers for endpoint in offer.endpoints()]
     return {
         "openapi": "3.1.0",
         "info": _INFO,
         "servers": [{"url": "/"}],  # served, it names the address that it was asked for at
         "security": [{"token": []}],
-        "tags": [*(_tag(kind, prefixes) for kind in kinds), _REFERENCE],
+        "tags": [*(_tag(kind) for kind in kinds), _REFERENCE],
         "paths": _paths(every),
         "components": _components(every),
     }
 
 
-def _tag(kind: Resource, prefixes: dict[str, str]) -> Words:
-    return {"name": Operation.of(kind.endpoints()[0], prefixes).tag, "description": kind.shows.__doc__}
+def _tag(kind: Resource) -> Words:
+    return {"name": Operation.of(kind.endpoints()[0]).tag, "description": kind.response.__doc__}
 
 
 def _paths(every: list[Operation]) -> Words:
@@ -80,8 +79,8 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
     for operation in every:
         if operation.endpoint.body:
             uses.setdefault((operation.endpoint.body, "validation"), operation.asked)
-        if operation.endpoint.shows:
-            uses.setdefault((operation.endpoint.shows, "serialization"), operation.shown)
+        if operation.endpoint.response:
+            uses.setdefault((operation.endpoint.response, "serialization"), operation.shown)
     made = schemas.of(uses)
     own = [_own(operation, uses, made) for operation in every if operation.id]
     return {**made, **{name: words for found in own for name, words in found.items()}}
@@ -92,4 +91,6 @@ def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> 
     if operation.endpoint.body:
         words = made[uses[operation.endpoint.body, "validation"]]
         return {operation.asked: schemas.of_a_change(words, {**operation.id, "description": "The id in the path."})}
-    return {operation.shown: schemas.with_id(made[operation.shown], operation.id)} if operation.endpoint.shows else {}
+    return (
+        {operation.shown: schemas.with_id(made[operation.shown], operation.id)} if operation.endpoint.response else {}
+    )

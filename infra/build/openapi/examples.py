@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from chalicelib.api.endpoints import Endpoint
+from chalicelib.http.endpoints import Endpoint
 from infra.build.openapi.names import Operation
 
 BASE_URL = "https://api.example.com"
@@ -46,6 +46,6 @@ def shown(operation: Operation) -> Body:
 
 
 def _page(entry: Body, endpoint: Endpoint) -> Body:
-    items = next(iter(endpoint.shows.__annotations__))
+    items = next(iter(endpoint.response.__annotations__))
     uri = entry["uri"].rpartition("/")[0] if "uri" in entry else BASE_URL + endpoint.path
     return {items: [entry], "uri": uri, "next_page_uri": None}

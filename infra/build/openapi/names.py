@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 from chalicelib import ids
-from chalicelib.api.endpoints import Endpoint
-from chalicelib.api.fields import Shape
+from chalicelib.http.endpoints import Endpoint
+from chalicelib.model import kinds
+from chalicelib.model.kinds import Kind
+from chalicelib.schema.shapes import Shape
 
 _SPELT = {
     "api": "API",
@@ -26,38 +28,35 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Operation:
-    """An endpoint by the words of its path: `tls_edge_backend` of the kind `tls_edge`.
+    """An endpoint by the names in its path: `tls_edge_backend` of the kind of TLS edges.
 
-    `kinds` are those in its path, `prefixes` those of the ids in it, by the names of the variables.
+    `kinds` are those of the ids in its path, `prefixes` theirs by the names of the variables, `kind` the nearest one.
     """
 
     endpoint: Endpoint
     noun: str
-    kinds: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    kind: Kind | None
     verb: str
     prefixes: Mapping[str, str]
 
     @staticmethod
-    def of(endpoint: Endpoint, prefixes: Mapping[str, str]) -> "Operation":
-        """The operation of an endpoint, given the prefix of the ids in each list, by its path."""
+    def of(endpoint: Endpoint) -> "Operation":
+        """Return the operation of an endpoint."""
         lists = [endpoint.path[: variable.start()] for variable in _VARIABLE.finditer(endpoint.path)]
-        variables = {name: prefixes[path] for name, path in zip(_VARIABLE.findall(endpoint.path), lists, strict=True)}
-        is_list = endpoint.path in prefixes
-        *before, last = _VARIABLE.sub("{}", endpoint.path).split("{}")
-        kinds = [_kind(step) for step in (*before, *([last] if is_list else []))]
-        own = [] if is_list or not last else [re.sub(r"\W", "_", last.strip("/"))]
-        verb = "list" if is_list and endpoint.method == "GET" else _VERBS[endpoint.method]
-        return Operation(endpoint, "_".join(kinds + own), tuple(kinds), verb, variables)
-
-    @property
-    def kind(self) -> str:
-        """As in https_edge_route."""
-        return "_".join(self.kinds)
+        found = [kind for path in lists if (kind := kinds.at(path))]
+        variables = {name: kind.prefix for name, kind in zip(_VARIABLE.findall(endpoint.path), found, strict=True)}
+        listed = kinds.at(endpoint.path)
+        nearest = listed or (found[-1] if found else None)
+        own = "" if listed else endpoint.path.rpartition("}")[2].strip("/")
+        noun = "_".join(filter(None, (nearest.noun if nearest else "", re.sub(r"\W", "_", own))))
+        verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
+        return Operation(endpoint, noun, tuple(found), nearest, verb, variables)
 
     @property
     def entry(self) -> type[Shape] | None:
         """The shape of one of those that it lists."""
-        shows = self.endpoint.shows
+        shows = self.endpoint.response
         return get_args(next(iter(shows.__annotations__.values())))[0] if shows and self.verb == "list" else None
 
     @property
@@ -89,7 +88,7 @@ class Operation:
     @property
     def tag(self) -> str:
         """The name of the group in which it stands: API keys."""
-        words = spelt(plural(self.kind)) if self.kind else "reference"
+        words = plural(self.kind.name) if self.kind else "reference"
         return words[0].upper() + words[1:]
 
 
@@ -110,10 +109,3 @@ def pascal(noun: str) -> str:
 
 def plural(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") and not noun.endswith("ey") else f"{noun}s"
-
-
-def _kind(step: str) -> str:
-    """One of those in a list: `/edges/tls` holds each a `tls_edge`, `/api_keys` each an `api_key`."""
-    group, _, special = step.strip("/").partition("/")
-    singular = f"{group[:-3]}y" if group.endswith("ies") else group.removesuffix("s")
-    return f"{special}_{singular}" if special else singular

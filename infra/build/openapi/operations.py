@@ -3,20 +3,21 @@
 from collections.abc import Iterable
 from typing import Any
 
-from chalicelib.api import caller, models
-from chalicelib.api.fields import Shape
+from chalicelib.http import auth
+from chalicelib.schema import models
+from chalicelib.schema.shapes import Shape
 from infra.build.openapi import examples, names, refusals, schemas
 from infra.build.openapi.names import Operation
 
 Words = dict[str, Any]
 
 VERSION = {
-    "name": caller.VERSION_HEADER,
+    "name": auth.VERSION_HEADER,
     "in": "header",
     "required": True,
-    "description": f"The version of the API; {caller.VERSIONS[0]} is the current one.",
-    "schema": {"type": "string", "enum": [*caller.VERSIONS]},
-    "example": caller.VERSIONS[0],
+    "description": f"The version of the API; {auth.VERSIONS[0]} is the current one.",
+    "schema": {"type": "string", "enum": [*auth.VERSIONS]},
+    "example": auth.VERSIONS[0],
 }
 _SENTENCES = {
     "list": "Newest first, in pages: `next_page_uri` leads to the next one.",
@@ -49,18 +50,18 @@ def described(operation: Operation) -> Words:
 
 
 def _about(operation: Operation) -> str:
-    shows = operation.entry or operation.endpoint.shows
+    shows = operation.entry or operation.endpoint.response
     said = (shows.__doc__ if shows else None, _SENTENCES.get(operation.verb))
     return " ".join(sentence for sentence in said if sentence)
 
 
 def _parameters(operation: Operation) -> Iterable[Words]:
     for (variable, prefix), kind in zip(operation.prefixes.items(), operation.kinds, strict=False):
-        words = {"description": f"The id of the {names.spelt(kind)}.", "schema": names.form(prefix)}
+        words = {"description": f"The id of the {kind.name}.", "schema": names.form(prefix)}
         yield {"name": variable, "in": "path", "required": True, **words, "example": examples.id(prefix)}
     for name, rule in operation.endpoint.query.items():
-        schema = {word: value for word, value in rule.says.items() if word != "description"}
-        yield {"name": name, "in": "query", "description": rule.says["description"], "schema": schema}
+        schema = {word: value for word, value in rule.json_schema.items() if word != "description"}
+        yield {"name": name, "in": "query", "description": rule.json_schema["description"], "schema": schema}
     if operation.endpoint.authorizer:
         yield _ref("parameters", "Version")
 
@@ -74,7 +75,7 @@ def _request(operation: Operation, body: type[Shape]) -> Words:
 def _answer(operation: Operation) -> Words:
     words = {"description": _SAID[operation.endpoint.status]}
     headers = {"headers": {"Operation-Id": _ref("headers", "Operation-Id")}}
-    body = _json(operation.shown, examples.shown(operation)) if operation.endpoint.shows else {}
+    body = _json(operation.shown, examples.shown(operation)) if operation.endpoint.response else {}
     return {**words, **headers, **body}
 
 

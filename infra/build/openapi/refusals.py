@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from chalicelib.api import errors
-from chalicelib.api.caller import VERSION_HEADER, VERSIONS
-from chalicelib.api.endpoints import Endpoint
-from chalicelib.api.errors import Refusal
+from chalicelib.http import errors
+from chalicelib.http.auth import VERSION_HEADER, VERSIONS
+from chalicelib.http.endpoints import Endpoint
+from chalicelib.http.errors import ApiError
 
 Words = dict[str, Any]
-Kind = type[Refusal]
+Kind = type[ApiError]
 
 _HOLDER = "edgtls_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
-_SAMPLES: tuple[Refusal, ...] = (  # in the order of the contract's table
+_SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     errors.MalformedJson("This is not JSON: Expecting value at character 0."),
     errors.UnknownReference("The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}),
@@ -34,7 +34,7 @@ _SAMPLES: tuple[Refusal, ...] = (  # in the order of the contract's table
     errors.InternalError(),
     errors.Unavailable(),
 )
-EVERY: dict[Kind, list[Refusal]] = {
+EVERY: dict[Kind, list[ApiError]] = {
     kind: [sample for sample in _SAMPLES if type(sample) is kind] for kind in map(type, _SAMPLES)
 }
 
@@ -85,7 +85,7 @@ def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
 def _of(endpoint: Endpoint) -> set[Kind]:
     """What an endpoint may refuse: what it says itself, and what follows from what it takes."""
     found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.Unavailable}
-    found |= {*endpoint.refuses}
+    found |= {*endpoint.errors}
     if endpoint.authorizer:
         found |= {errors.Unauthenticated, errors.UnsupportedVersion}
     if endpoint.body:
@@ -113,12 +113,12 @@ def _response(kinds: list[Kind]) -> Words:
     }
 
 
-def _named(kind: Kind) -> Iterator[tuple[str, Refusal]]:
+def _named(kind: Kind) -> Iterator[tuple[str, ApiError]]:
     """The samples of a kind, by names for them: conflict, conflict_2."""
     for number, sample in enumerate(EVERY[kind], start=1):
         yield (kind.code if number == 1 else f"{kind.code}_{number}"), sample
 
 
-def _body(refusal: Refusal) -> Words:
+def _body(refusal: ApiError) -> Words:
     details = {**refusal.details, "operation_id": _OPERATION_ID}
     return {"error_code": refusal.code, "status_code": refusal.status, "msg": refusal.message, "details": details}

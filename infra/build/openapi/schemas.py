@@ -12,8 +12,8 @@ import jsonschema_rs
 from pydantic.json_schema import GenerateJsonSchema, NoDefault, models_json_schema
 from pydantic_core import core_schema
 
-from chalicelib.api import models
-from chalicelib.api.fields import Shape
+from chalicelib.schema import models
+from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
 Words = dict[str, Any]  # of JSON Schema

@@ -1,1 +1,0 @@
-"""How every endpoint behaves, whatever it offers."""

@@ -1,0 +1,1 @@
+"""How every endpoint behaves, whatever it serves. Only here is Chalice imported."""

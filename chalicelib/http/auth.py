@@ -1,0 +1,119 @@
+"""Who is calling: authentication (SPEC 5, 9), the account every storage scope lies in, and the owner rule.
+
+Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
+from chalicelib.model import accounts, api_keys, kinds
+from chalicelib.model.accounts import Owner
+from chalicelib.model.api_keys import Holder
+from chalicelib.storage import items
+
+VERSIONS = ("2", "0")  # the current one first
+VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise
+_BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A user or bot of an account, the API version it speaks, and the id of the API key it came with."""
+
+    account: str
+    id: str
+    admin: bool
+    version: str = VERSIONS[0]
+    key: str = ""
+
+    def scope(self, path: str) -> str:
+        """Return where the caller's account keeps what a path lists: the only way from a request to the storage."""
+        return items.scope(self.account, path)
+
+    def owner(self, requested: str) -> Owner:
+        """Return who is to own what the caller creates (SPEC 5.4): "" is the caller; only admins may name another.
+
+        Raises Forbidden, UnknownReference, aws.Unavailable.
+        """
+        if requested in ("", self.id):
+            return Owner(self.id, self.admin)
+        if not self.admin:
+            raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
+        owner = accounts.owner(self.account, requested)
+        if owner is None:
+            raise UnknownReference(
+                "The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}
+            )
+        return owner
+
+    def as_context(self) -> dict[str, str]:
+        """Return the caller as the gateway hands it from the authorizer to the app: strings only."""
+        return {
+            "account": self.account,
+            "caller": self.id,
+            "admin": "true" if self.admin else "false",
+            "version": self.version,
+            "key": self.key,
+        }
+
+    @staticmethod
+    def from_context(context: Mapping[str, str]) -> "Caller":
+        """Return the caller that `as_context` described."""
+        admin, key = context["admin"] == "true", context.get("key", "")
+        return Caller(context["account"], context["caller"], admin, context["version"], key)
+
+
+ANONYMOUS = Caller(account="", id="", admin=False)  # who calls what is open to everyone: of no account
+
+
+def authenticate(headers: Mapping[str, str]) -> Caller:
+    """Return the caller behind a request's headers, whatever the case of their names.
+
+    Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
+    """
+    lowered = {name.lower(): value for name, value in headers.items()}
+    holder = _holder(_token(lowered.get("authorization", "")))
+    return Caller(holder.account, holder.owner.id, holder.owner.admin, _version(lowered), holder.key)
+
+
+def anyone(_caller: Caller) -> None:
+    """Permit every caller."""
+
+
+def admins(caller: Caller) -> None:
+    """Permit admins alone to see and change bots. Raises Forbidden."""
+    if not caller.admin:
+        raise Forbidden("Only an admin may see and change bots.")
+
+
+def version_headers() -> list[str]:
+    """Return the names under which clients may send the version, the one to tell them first."""
+    return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
+
+
+def _token(authorization: str) -> str:
+    form = _BEARER.fullmatch(authorization.strip())
+    if not form:
+        raise Unauthenticated("Send the header 'Authorization: Bearer <token of an API key>'.")
+    return form[1]
+
+
+def _holder(token: str) -> Holder:
+    holder = api_keys.find(token)
+    if holder is None:
+        raise Unauthenticated("The API key is unknown or was deleted.")
+    is_bot = holder.owner.id.startswith(f"{kinds.BOT_USERS.prefix}_")
+    if is_bot and not accounts.is_active(holder.account, holder.owner.id):
+        raise Unauthenticated("The bot that owns the API key is inactive or was deleted.")
+    return holder
+
+
+def _version(lowered: Mapping[str, str]) -> str:
+    names = version_headers()
+    version = next((lowered[name.lower()] for name in names if name.lower() in lowered), "").strip()
+    if version not in VERSIONS:
+        raise UnsupportedVersion(f"Send the header '{names[0]}' with a supported version: {' or '.join(VERSIONS)}.")
+    return version

@@ -1,0 +1,71 @@
+"""Bodies: JSON, read more strictly than Python's own reader does, and then in its shape."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar
+
+from chalicelib.http.errors import MalformedJson, PayloadTooLarge, UnsupportedMediaType
+from chalicelib.schema.shapes import Shape
+
+S = TypeVar("S", bound=Shape)
+
+MAX_BYTES = 256 * 1024
+
+
+def parse(raw: bytes, media_type: str) -> dict[str, Any]:
+    """Return the JSON object of a body; no body at all is an empty one.
+
+    Raises UnsupportedMediaType, PayloadTooLarge, MalformedJson.
+    """
+    if not raw:
+        return {}
+    if media_type.partition(";")[0].strip().lower() != "application/json":
+        raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")
+    if len(raw) > MAX_BYTES:
+        raise PayloadTooLarge(f"The body is larger than {MAX_BYTES} bytes.")
+    try:
+        return read_object(raw.decode())
+    except UnicodeDecodeError:
+        raise MalformedJson("The body is not UTF-8.") from None
+
+
+def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
+    """Read values in a shape, as `models.check` does."""
+    from chalicelib.schema import models  # with pydantic, which a request without a body does not wait for
+
+    return models.check(shape, values, path)
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """Return the JSON object that a text is. Raises MalformedJson."""
+    try:
+        found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        if "\\u" in text:  # an escape can name half a character, which nothing behind here could write
+            json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise MalformedJson(f"This is not JSON: {error.msg} at character {error.pos}.") from None
+    except UnicodeEncodeError:
+        raise MalformedJson("This holds half a character: a surrogate without its pair.") from None
+    except (ValueError, RecursionError):
+        raise MalformedJson("A number is too long or brackets are too deep to read.") from None
+    if not isinstance(found, dict):
+        raise MalformedJson("This must be a JSON object.")
+    return found
+
+
+def text(value: Any) -> str:
+    """Return JSON as responses carry it."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise MalformedJson(f"The key {json.dumps(name[:100])} stands twice in one object.")
+        found[name] = value
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise MalformedJson(f"{name} is not JSON.")

@@ -1,0 +1,150 @@
+"""Every error of the API, one class per row of the contract's table; the middleware gives them their one body.
+
+Imports nothing, so that the gateway's authorizer can use it.
+"""
+
+from collections.abc import Mapping
+
+_MAX_NAMED = 100  # fields that one error names, so that it stays far below the gateway's limit for a response
+
+
+class ApiError(Exception):
+    """What the API answers instead of what was asked.
+
+    `message` is a sentence a person can act on; `details` maps dotted field paths to what would be right there.
+    Neither ever holds a secret.
+    """
+
+    status = 500
+    code = "internal_error"
+
+    def __init__(self, message: str, details: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details or {})
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {}
+
+
+class InvalidRequest(ApiError):
+    """A body, path or query value breaks a rule; every bad field is named at once."""
+
+    status, code = 400, "invalid_request"
+
+    @staticmethod
+    def of(wrong: Mapping[str, str]) -> "InvalidRequest":
+        """Return the error that names what would be right at each dotted path that is wrong, at least one."""
+        named = dict(list(wrong.items())[:_MAX_NAMED])
+        first, rule = next(iter(named.items()))
+        rest = f" {len(wrong) - 1} more: see the details." if len(wrong) > 1 else ""
+        return InvalidRequest(f"'{first}' {rule}.{rest}", named)
+
+
+class MalformedJson(ApiError):
+    """The body is not JSON, is not an object, holds NaN or Infinity, or names a key twice."""
+
+    status, code = 400, "malformed_json"
+
+
+class UnknownReference(ApiError):
+    """An id in the body names nothing this account has."""
+
+    status, code = 400, "unknown_reference"
+
+
+class UnsupportedVersion(ApiError):
+    """The version header is absent or not supported; the message lists the supported ones."""
+
+    status, code = 400, "unsupported_version"
+
+
+class Unauthenticated(ApiError):
+    """No, a malformed, an unknown or a revoked bearer token."""
+
+    status, code = 401, "unauthenticated"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"WWW-Authenticate": "Bearer"}
+
+
+class Forbidden(ApiError):
+    """A known caller who is not allowed."""
+
+    status, code = 403, "forbidden"
+
+
+class NotFound(ApiError):
+    """No such resource in this account: another account's id looks exactly the same."""
+
+    status, code = 404, "not_found"
+
+
+class NoSuchRoute(ApiError):
+    """No such path."""
+
+    status, code = 404, "no_such_route"
+
+
+class MethodNotAllowed(ApiError):
+    """The path exists, the method does not."""
+
+    status, code = 405, "method_not_allowed"
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__(f"This path answers to {allowed}.")
+        self.allowed = allowed
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Allow": self.allowed}
+
+
+class Conflict(ApiError):
+    """A unique value is taken, or the resource is still in use."""
+
+    status, code = 409, "conflict"
+
+
+class PayloadTooLarge(ApiError):
+    """The body is above the limit."""
+
+    status, code = 413, "payload_too_large"
+
+
+class UnsupportedMediaType(ApiError):
+    """A body that is not `application/json`."""
+
+    status, code = 415, "unsupported_media_type"
+
+
+class RateLimited(ApiError):
+    """Throttled: too many requests at once. Only the gateway counts them; the app never raises this."""
+
+    status, code = 429, "rate_limited"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": "1"}
+
+
+class InternalError(ApiError):
+    """Our bug: says nothing but the operation id."""
+
+    def __init__(self) -> None:
+        super().__init__("The service failed to answer. Quote the operation id when you report it.")
+
+
+class Unavailable(ApiError):
+    """The store or the key service is throttling or down; the request can be repeated."""
+
+    status, code = 503, "unavailable"
+
+    def __init__(self) -> None:
+        super().__init__("The service is busy or briefly out of reach. Try again: to repeat the request is safe.")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": "1"}

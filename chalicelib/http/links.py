@@ -1,0 +1,37 @@
+"""Where things are, as a request sees them: absolute addresses, Refs (SPEC 2.1), and ids in paths."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.http.errors import NotFound
+from chalicelib.model import kinds
+
+
+def ref(base_url: str, id: str) -> dict[str, str]:
+    """Return a Ref object: a pointer to another resource. Raises UnknownKind."""
+    return {"id": id, "uri": f"{base_url}{kinds.of(id).path}/{id}"}
+
+
+def check_ids(path: str, values: Mapping[str, str]) -> None:
+    """Refuse values of a path's variables that are no id of the kind they stand for. Raises NotFound."""
+    for variable in re.finditer(r"/\{(\w+)\}", path):
+        kind = kinds.at(path[: variable.start()])
+        if kind and not kind.has(values[variable[1]]):
+            raise NotFound(f"This account has nothing of that id under {kind.path}.")
+
+
+def base_url(event: Mapping[str, Any]) -> str:
+    """Return BASE_URL when set, else the scheme, host and stage path under which the request came; no final slash."""
+    if configured := os.environ.get("BASE_URL"):
+        return configured.rstrip("/")
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
+    return f"{scheme}://{headers.get('host', 'localhost')}{_stage_path(event)}"
+
+
+def _stage_path(event: Mapping[str, Any]) -> str:
+    # The gateway's own path starts with the stage, or with the base path of a custom domain; the event's does not.
+    full, path = event["requestContext"].get("path", ""), event.get("path", "")
+    return str(full.removesuffix(path)).rstrip("/") if path else ""

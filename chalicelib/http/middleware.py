@@ -1,0 +1,137 @@
+"""The middleware around every request: the operation id, the one error body, the answer's JSON, the log line.
+
+Nothing but this and the view beneath it, which hands all errors over, catches everything.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
+
+from chalicelib import ids
+from chalicelib.http import body, errors, log
+from chalicelib.http.errors import ApiError
+from chalicelib.storage import aws, references, relations
+from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
+from chalicelib.storage.relations import TransactionTooLarge
+from chalicelib.storage.unique_keys import Taken
+
+ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods no endpoint has
+ANY_PATH = "/{proxy+}"  # and for paths
+
+
+class Raised(ChaliceUnhandledError):
+    """Carries any exception out of a view: Chalice would answer all others itself before a middleware sees them."""
+
+
+def wrap(app: Chalice) -> None:
+    """Answer every request of the app through this middleware."""
+    log.start()
+
+    def answer(request: Request | None, get_response: Callable[[Any], Response]) -> Response:
+        started = time.perf_counter()
+        context: dict[str, Any] = request.context if request else {}
+        operation_id = context.get("requestId") or ids.new("op")
+        with aws.deadline():
+            response, error = _attempt(app, request, get_response, operation_id)
+        response.headers["Operation-Id"] = operation_id
+        who = context.get("authorizer", {})
+        line = {
+            "operation_id": operation_id,
+            "account": who.get("account"),
+            "key": who.get("key"),
+            "method": request.method if request else None,
+            "route": request.path if request else None,
+            "status": response.status_code,
+            "duration_ms": round((time.perf_counter() - started) * 1000, 2),
+            "bytes": len(response.body.encode()),
+        }
+        log.request(line, error)
+        return response
+
+    app.register_middleware(answer, "http")
+
+
+def _attempt(
+    app: Chalice, request: Request | None, get_response: Callable[[Any], Response], operation_id: str
+) -> tuple[Response, BaseException | None]:
+    """Return the answer, and the error behind it if it is a 5xx."""
+    try:
+        _check_route(app, request)
+        response = get_response(request)
+        response.body = _text(response.body)
+        return response, None
+    except Exception as caught:
+        error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
+        api_error = _api_error(error)
+        return error_response(api_error, operation_id), error if api_error.status >= 500 else None
+
+
+def _check_route(app: Chalice, request: Request | None) -> None:
+    """Refuse what the gateway's fallbacks let through, as it would be answered without a gateway."""
+    if request is None:
+        raise errors.InternalError
+    methods = app.routes.get(request.path, {}).keys() - {ANY_METHOD}
+    if request.method in methods:
+        return
+    if methods:
+        raise errors.MethodNotAllowed(", ".join(sorted(methods)))
+    raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
+
+
+def _api_error(error: BaseException) -> ApiError:
+    """Return what an error means to the caller."""
+    match error:
+        case ApiError():
+            return error
+        case aws.Unavailable():
+            return errors.Unavailable()
+        case Taken() | InUse() | TooManyReferrers():
+            return _conflict(error)
+        case TransactionTooLarge():
+            most = relations.MAX_RELATIONS
+            rule = f"must name at most {most} resources, and one change may add and remove no more than that"
+            return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
+        case MissingTarget(reference=reference):
+            field = reference.field
+            return errors.UnknownReference(f"'{field}' names nothing.", {field: f"{reference.id} is not known"})
+        case _:
+            return errors.InternalError()
+
+
+def _conflict(error: Taken | InUse | TooManyReferrers) -> ApiError:
+    match error:
+        case Taken(key=key):
+            field = key.field or key.kind
+            return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})
+        case InUse(referrers=referrers):
+            named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
+            return errors.Conflict(f"Still in use by {', '.join(referrers[:10])}.", named)
+        case TooManyReferrers(reference=reference):
+            rule = f"{reference.id} is used by {references.MAX_REFERRERS} others already, which is the most"
+            return errors.Conflict(f"'{reference.field}' names what cannot be used once more.", {reference.field: rule})
+
+
+def error_response(error: ApiError, operation_id: str) -> Response:
+    """Return the response of an error, in its one body."""
+    content = {
+        "error_code": error.code,
+        "status_code": error.status,
+        "msg": error.message,
+        "details": {**error.details, "operation_id": operation_id},
+    }
+    response = Response(body.text(content), status_code=error.status)
+    response.headers.update({"Content-Type": "application/json", **error.headers})
+    return response
+
+
+def _text(answer: Any) -> str:
+    """Return what is sent: nothing for None, a str as it is, everything else as JSON."""
+    match answer:
+        case None:
+            return ""
+        case str():
+            return answer
+        case _:
+            return body.text(answer)

@@ -1,0 +1,131 @@
+"""A module: a part of an edge or route that is replaced, read and deleted by itself (SPEC 2.9, 4.8).
+
+Without strict references it may be put on an edge that this account has not registered.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import ApiError, InvalidRequest, NotFound
+from chalicelib.model import references
+from chalicelib.model.modules import Module as Stored
+from chalicelib.model.references import References
+from chalicelib.schema.rules import if_null
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import modules, table
+from chalicelib.storage.items import Item
+from chalicelib.storage.references import Reference
+
+
+class Enabled(Shape):
+    """The field that every module has."""
+
+    enabled: Annotated[bool, if_null(True)] = True
+    """True applies the module to traffic, false disables it."""
+
+
+def as_stored(module: Any, _holder: Item, _call: Call) -> dict[str, Any]:
+    """Return the response of a module that is shown as it is stored."""
+    return asdict(module)
+
+
+def no_references(_record: Mapping[str, Any]) -> References:
+    """Return the references of a module that holds none."""
+    return {}
+
+
+def always(_request: Any, _holder: Item) -> dict[str, str]:
+    """Return no validation errors: the module goes with every edge or route."""
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """Its path, the shape of its request, its stored form; and where they differ, its response and references.
+
+    `to_response` makes the response of the stored form and of the edge or route that holds it; `references` are the ids
+    that fields of the record hold. `errors` is what a PUT may answer beside what all may. `conflicts` returns the
+    validation errors of a request (None where it stays as it is stored) beside the fields `checked_with` of its holder.
+    """
+
+    path: str
+    shape: type[Enabled]
+    stored: type[Stored]
+    shows: type[Shape] | None = None
+    errors: tuple[type[ApiError], ...] = ()
+    to_response: Callable[[Any, Item, Call], dict[str, Any]] = as_stored
+    references: Callable[[Mapping[str, Any]], References] = no_references
+    conflicts: Callable[[Any, Item], dict[str, str]] = always
+    checked_with: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def home(self) -> str:
+        """The path of the edge or route that holds it."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def response(self) -> type[Shape]:
+        """The shape of its response."""
+        return self.shows or self.shape
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (
+            Endpoint("PUT", self.path, 200, self.put, body=self.shape, response=self.response, errors=self.errors),
+            Endpoint("GET", self.path, 200, self.get, response=self.response),
+            Endpoint("DELETE", self.path, 204, self.delete),
+        )
+
+    def put(self, call: Call) -> dict[str, Any]:
+        scope, module = self.scope(call), self.stored.from_request(call.body.values())
+        if self.checked_with:
+            self.check(call.body, table.read(scope, call.id) or Item(scope, call.id, {}))
+        record = module.to_record(call.caller.account, call.id)
+        if references.are_strict():
+            named = self.recorded(call.caller.account, record)
+            holder = modules.replace_in(scope, call.id, self.name, record, named)
+        else:
+            holder = modules.put(scope, call.id, self.name, record)
+        if holder is None:
+            raise NotFound(f"There is no edge or route {call.id} in this account.")
+        return self.one(module, holder, call)  # not the stored one, which another may have taken away by now
+
+    def get(self, call: Call) -> dict[str, Any]:
+        holder = table.read_any(self.scope(call), call.id)
+        if holder is None or self.name not in holder.modules:
+            raise self._unset()
+        return self.one(self.stored_in(holder), holder, call)
+
+    def delete(self, call: Call) -> None:
+        if not modules.drop(self.scope(call), call.id, self.name):
+            raise self._unset()
+
+    def one(self, module: Stored, holder: Item, call: Call) -> dict[str, Any]:
+        """Return the response of the module of an edge or route."""
+        return self.to_response(module, holder, call)
+
+    def stored_in(self, holder: Item) -> Stored:
+        """Return the module of an edge or route that has it. Raises aws.Unavailable where it holds a secret."""
+        return self.stored.from_record(holder.modules[self.name], holder.account, holder.id)
+
+    def check(self, request: Shape | None, holder: Item, *, at: str = "") -> None:
+        """Refuse what does not go with the holder; `at` is the module's path in the body. Raises InvalidRequest."""
+        if wrong := self.conflicts(request, holder):
+            raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
+
+    def recorded(self, account: str, record: Mapping[str, Any], *, at: str = "") -> tuple[Reference, ...]:
+        """Return what the module refers to, where references are strict; `at` is the module's path in the body."""
+        named = {f"{at}{field}": ids for field, ids in self.references(record).items()}
+        return references.recorded(account, named, module=self.name)
+
+    def scope(self, call: Call) -> str:
+        """Return where the caller's account keeps the edge or route."""
+        return call.caller.scope(self.home.rpartition("/")[0].format(**call.path))
+
+    def _unset(self) -> NotFound:
+        return NotFound(f"The module {self.name} is not set there.")

@@ -1,0 +1,87 @@
+"""Lists: newest first, in pages that lead to one another and are never empty."""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+from urllib.parse import urlencode
+
+from chalicelib import ids
+from chalicelib.http import body, sizes
+from chalicelib.schema.fields import Uri
+from chalicelib.schema.rules import After
+from chalicelib.schema.shapes import Shape
+
+
+def _whole_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= 100):
+        raise ValueError("must be a whole number from 1 to 100")
+    return int(text)
+
+
+def _any_id(text: str) -> str:
+    if not ids.is_id(text, text.partition("_")[0]):
+        raise ValueError("must be an id; it need not exist any more")
+    return text
+
+
+@dataclass(frozen=True)
+class Page:
+    """The query of a list."""
+
+    before_id: str | None = None
+    limit: int = 100
+
+    def before(self, prefix: str) -> str | None:
+        """Return the id of that prefix, of the same moment: what is older than an id does not depend on its kind."""
+        return self.before_id and f"{prefix}_{ids.unprefixed(self.before_id)}"
+
+
+PARAMETERS = {
+    "before_id": After(
+        _any_id,
+        {
+            "type": "string",
+            "pattern": ids.pattern("[a-z]+"),
+            "description": "Only entries older than that id, which need not exist any more.",
+        },
+    ),
+    "limit": After(
+        _whole_number,
+        {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "default": Page.limit,
+            "description": "The most entries of a page.",
+        },
+    ),
+}
+
+
+class Listed(Shape):
+    """A page of a list, newest first."""
+
+    uri: Uri
+    """Absolute address of the list."""
+
+    next_page_uri: Uri | None
+    """Absolute address of the next page, null on the last one."""
+
+
+def listed(array: str, entry: type[Shape]) -> type[Shape]:
+    """Return the shape of a list whose entries stand in the array of that name."""
+    return type("Listed", (Listed,), {"__annotations__": {array: list[entry]}})  # type: ignore[valid-type]
+
+
+def text(array: str, entries: list[dict[str, Any]], uri: str, page: Page, *, has_more: bool) -> str:
+    """Return the JSON of a page, with as many of the entries, at least one, as fit into an answer.
+
+    It is measured by the text that is sent, so that of most pages nothing is written only to be measured.
+    """
+    following = urlencode({"before_id": entries[-1]["id"], "limit": page.limit}) if has_more else ""
+    next_page_uri = f"{uri}?{following}" if has_more else None
+    sent = body.text({array: entries, "uri": uri, "next_page_uri": next_page_uri})
+    if len(sent) < sizes.MAX_ANSWER // 2:  # of each character at most two are counted
+        return sent
+    fitting = max(1, sum(size < sizes.MAX_ANSWER for size in accumulate(map(sizes.encoded, entries))))
+    return text(array, entries[:fitting], uri, page, has_more=True) if fitting < len(entries) else sent

@@ -1,0 +1,252 @@
+"""A resource: a value that says what is special about one kind; everything else is the same for all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chalicelib import clock, ids
+from chalicelib.http import auth, inline_modules, paging
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import ApiError, Conflict, NotFound
+from chalicelib.http.module import Module
+from chalicelib.http.paging import Page
+from chalicelib.model import references
+from chalicelib.model.kinds import Kind
+from chalicelib.model.references import References
+from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import relations, table, vault
+from chalicelib.storage.items import Item
+from chalicelib.storage.references import MissingTarget, Reference, TooManyReferrers
+from chalicelib.storage.unique_keys import UniqueKey
+
+MAX_CHILDREN = 100  # of one parent, which shows them whole
+
+
+@dataclass(frozen=True)
+class New:
+    """How a resource comes into being. The drawer decides what may ever be seen.
+
+    `body` is stored and shown, `sealed` is encrypted and never shown, `once` is shown in the creation's response
+    and never stored, `unique_keys` are held in the whole service and released with the resource.
+    """
+
+    body: dict[str, Any]
+    sealed: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    once: Mapping[str, str] = field(default_factory=dict, repr=False)
+    unique_keys: tuple[UniqueKey, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unique:
+    """The unique keys of a resource, made of its account, id and body, and the fields that they follow from."""
+
+    fields: tuple[str, ...]
+    keys: Callable[[str, str, Mapping[str, Any]], tuple[UniqueKey, ...]]
+
+
+def as_stored(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    """Return the responses of resources whose stored body is what is shown."""
+    return [{"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **item.body} for item in items]
+
+
+def as_requested(_caller: Caller, _id: str, request: Shape) -> New:
+    """Make a resource whose body is what was requested."""
+    return New(request.values())
+
+
+def no_references(_body: Mapping[str, Any]) -> References:
+    """Return the references of a body that holds none."""
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """What can be listed and read.
+
+    `response` is the shape of one, `to_responses` makes the responses of some, `permits` raises Forbidden for whom they
+    are not; `errors` are what the endpoints may answer, by method, beside what all may.
+    """
+
+    kind: Kind
+    response: type[Shape] = Shown
+    to_responses: Callable[[Sequence[Item], Call], list[dict[str, Any]]] = as_stored
+    permits: Callable[[Caller], None] = auth.anyone
+    errors: Mapping[str, tuple[type[ApiError], ...]] = field(default_factory=dict)
+    modules: tuple[Module, ...] = ()
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        page = paging.listed(self.kind.array, self.response)
+        return self._own(
+            Endpoint("GET", self.kind.path, 200, self.list_page, query=paging.PARAMETERS, response=page),
+            Endpoint("GET", self.kind.one, 200, self.get, response=self.response),
+        )
+
+    def list_page(self, call: Call) -> str:
+        page, scope = Page(**call.query), self.scope(call)
+        if (parent := self.parent(scope)) and table.read(*parent.target) is None:
+            raise _no_parent()
+        found, has_more = table.page(scope, before=page.before(self.kind.prefix), count=page.limit)
+        uri = f"{call.base_url}{self.path(call)}"
+        return paging.text(self.kind.array, self.responses(found, call), uri, page, has_more=has_more)
+
+    def get(self, call: Call) -> dict[str, Any]:
+        return self.one(table.read(self.scope(call), call.id), call)
+
+    def one(self, item: Item | None, call: Call) -> dict[str, Any]:
+        """Return the response of a resource. Raises NotFound where there is none."""
+        if item is None:
+            raise self.missing()
+        return self.responses([item], call)[0]
+
+    def responses(self, items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+        """Return the responses of some resources, their modules inline."""
+        shown = self.to_responses(items, call)
+        if not self.modules:
+            return shown
+        return [
+            {**response, **inline_modules.responses(self.modules, item, call)}
+            for response, item in zip(shown, items, strict=True)
+        ]
+
+    def path(self, call: Call) -> str:
+        """Return the path of the list that the request is about."""
+        return self.kind.path.format(**call.path)
+
+    def scope(self, call: Call) -> str:
+        """Return where the caller's account keeps what the request is about."""
+        return call.caller.scope(self.path(call))
+
+    def missing(self) -> NotFound:
+        return NotFound(f"This account has nothing of that id under {self.kind.path}.")
+
+    def parent(self, scope: str) -> Reference | None:
+        """Return the reference of what a scope holds to the item it lies beneath, if any."""
+        return references.to_parent(self.kind, scope, max_referrers=MAX_CHILDREN)
+
+    def _own(self, *endpoints: Endpoint) -> tuple[Endpoint, ...]:
+        """Return endpoints, each with whom it is for and what it may refuse."""
+        return tuple(
+            endpoint._replace(permits=self.permits, errors=self.errors.get(endpoint.method, ()))
+            for endpoint in endpoints
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditableResource(Resource):
+    """What can also be created, changed and deleted.
+
+    `make` says how one comes into being: from the caller, the new id and the create shape. `references` are the ids
+    that fields of a body hold, `unique` the unique keys that follow from it, `repeated` its fields that a unique key
+    repeats, `remove` how one is deleted.
+    """
+
+    create: type[Shape]
+    make: Callable[[Caller, str, Any], New] = as_requested
+    change: type[Shape] = Described
+    references: Callable[[Mapping[str, Any]], References] = no_references
+    unique: Unique | None = None
+    repeated: tuple[str, ...] = ()
+    remove: Callable[[str, str], bool] = table.delete
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        create = inline_modules.requested(self.create, self.modules)
+        change = inline_modules.requested(self.change, self.modules)
+        edits = self._own(
+            Endpoint("POST", self.kind.path, 201, self.post, body=create, response=self.response),
+            Endpoint("PATCH", self.kind.one, 200, self.patch, body=change, response=self.response),
+            Endpoint("DELETE", self.kind.one, 204, self.delete),
+        )
+        return (*super().endpoints(), *edits)
+
+    def post(self, call: Call) -> dict[str, Any]:
+        item, once = self.new(call.caller, call.body, scope=self.scope(call))
+        self._create(item)
+        return {**self.one(item, call), **once}
+
+    def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, Mapping[str, str]]:
+        """Return the item of a new resource, its secrets sealed for it alone, and what is shown once.
+
+        Raises ApiError, aws.Unavailable.
+        """
+        id = ids.new(self.kind.prefix)
+        new = self.make(caller, id, request)
+        named = self.references(new.body)
+        item = Item(
+            scope,
+            id,
+            {"created_at": clock.rfc3339(ids.created_at(id)), **new.body},
+            sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
+            unique_keys=new.unique_keys,
+            references=references.recorded(caller.account, named) if any(named.values()) else (),
+        )
+        return self._related(item, request, caller), new.once
+
+    def patch(self, call: Call) -> dict[str, Any]:
+        return self.one(self._changed(call, call.body.fields_set()), call)
+
+    def delete(self, call: Call) -> None:
+        if not self.remove(self.scope(call), call.id):
+            raise self.missing()
+
+    def _create(self, item: Item) -> None:
+        try:
+            table.create(item)
+        except MissingTarget as missing:
+            raise (_no_parent() if self._is_parent(missing.reference) else missing) from None
+        except TooManyReferrers as crowded:
+            raise (self._full() if self._is_parent(crowded.reference) else crowded) from None
+
+    def _changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
+        """Return the resource with the fields set, or None when there is none."""
+        scope = self.scope(call)
+        if not fields:
+            return table.read(scope, call.id)
+        if not fields.keys() & self._bound(fields):
+            return table.change(scope, call.id, fields)
+        stored = inline_modules.stored(self.modules, call.id, call.body, fields, call.caller)
+        return table.rewrite(scope, call.id, lambda item: self._with(item, fields, stored, call))
+
+    def _bound(self, fields: Mapping[str, Any]) -> set[str]:
+        """Return the fields that take more than to be set: what else is stored follows from them."""
+        modules = {name for module in self.modules for name in (module.name, *module.checked_with)}
+        unique = self.unique.fields if self.unique else ()
+        return {*unique, *self.repeated, *modules, *self.references(fields)}
+
+    def _with(self, item: Item, fields: dict[str, Any], modules: Mapping[str, Any], call: Call) -> Item:
+        """Return an item with fields of its body and modules set, and all that follows from them."""
+        body = {**item.body, **{name: value for name, value in fields.items() if name not in modules}}
+        named = self.references(fields)
+        own = {"": references.recorded(item.account, named)} if fields.keys() & named.keys() else {}
+        after = replace(item, body=body, references=relations.replaced(item.references, own))
+        if self.modules:
+            after = inline_modules.replaced(self.modules, after, modules, call.body)
+        if self.unique:
+            return replace(after, unique_keys=self.unique.keys(item.account, item.id, body))
+        return replace(after, unique_keys=tuple(map(self._repeating(fields), item.unique_keys)))
+
+    def _repeating(self, fields: Mapping[str, Any]) -> Callable[[UniqueKey], UniqueKey]:
+        attributes = {name: fields[name] for name in self.repeated if name in fields}
+        return lambda key: replace(key, attributes=attributes)
+
+    def _related(self, item: Item, request: Shape, caller: Caller) -> Item:
+        """Return a new item with its parent, the modules of the body that creates it, and its unique keys."""
+        if parent := self.parent(item.scope):
+            body = {**item.body, parent.field: parent.id}
+            item = replace(item, body=body, references=(*item.references, parent))
+        if self.modules:
+            item = inline_modules.added(self.modules, item, request, caller)
+        if self.unique:
+            item = replace(item, unique_keys=self.unique.keys(item.account, item.id, item.body))
+        return item
+
+    def _is_parent(self, reference: Reference) -> bool:
+        return self.kind.parent is not None and reference.field == self.kind.parent.variable
+
+    def _full(self) -> Conflict:
+        return Conflict(f"The edge has {MAX_CHILDREN} {self.kind.array} already, which is the most.")
+
+
+def _no_parent() -> NotFound:
+    return NotFound("There is no such edge in this account.")

@@ -1,0 +1,112 @@
+"""The one table of kinds: the prefix of their ids, where they are listed, what they are called, what may name them."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from chalicelib import ids
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of thing that has ids.
+
+    `prefix` is that of its ids, or a pattern of such. `path` is that of its list, `name` what one is called, `array`
+    the name of the array in its list, `named_by` the fields of bodies that may hold one of its ids. A kind without a
+    name is listed nowhere.
+    """
+
+    prefix: str
+    path: str = ""
+    name: str = ""
+    array: str = ""
+    named_by: tuple[str, ...] = ()
+    variable: str = "id"  # of its id in paths: the gateway knows one name for each place in a path
+
+    def has(self, id: str) -> bool:
+        """Whether a text has the form of an id of this kind."""
+        return re.fullmatch(ids.pattern(self.prefix), id, flags=re.ASCII) is not None
+
+    def is_covered_by(self, other: "Kind") -> bool:
+        """Whether each id of this kind has the form of an id of another."""
+        return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
+
+    @cached_property
+    def noun(self) -> str:
+        """The name as identifiers carry it, for example ssh_certificate_authority."""
+        return self.name.lower().replace(" ", "_")
+
+    @cached_property
+    def one(self) -> str:
+        """The path of one of them."""
+        return f"{self.path}/{{{self.variable}}}"
+
+    @cached_property
+    def parent(self) -> "Kind | None":
+        """The kind that it lies beneath, as routes lie beneath HTTPS edges."""
+        return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.one}/")), None)
+
+
+_BACKEND = ("backend_id", "backends")
+_OWNER = ("owner_id",)
+
+USERS = Kind("usr", "/users", named_by=_OWNER)  # whom the operator makes, and no endpoint shows
+API_KEYS = Kind("ak", "/api_keys", "API key", "keys")
+BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", _OWNER)
+CERTIFICATE_AUTHORITIES = Kind(
+    "ca", "/certificate_authorities", "certificate authority", "certificate_authorities", ("certificate_authority_ids",)
+)
+HTTP_RESPONSE_BACKENDS = Kind("bkdhr", "/backends/http_response", "HTTP response backend", "backends", _BACKEND)
+SSH_CERTIFICATE_AUTHORITIES = Kind(
+    "sshca",
+    "/ssh_certificate_authorities",
+    "SSH certificate authority",
+    "ssh_certificate_authorities",
+    ("ssh_certificate_authority_id",),
+)
+SSH_CREDENTIALS = Kind("sshcr", "/ssh_credentials", "SSH credential", "ssh_credentials")
+SSH_USER_CERTIFICATES = Kind("sucrt", "/ssh_user_certificates", "SSH user certificate", "ssh_user_certificates")
+TLS_CERTIFICATES = Kind("cert", "/tls_certificates", "TLS certificate", "tls_certificates")
+TUNNEL_GROUPS = Kind("bkdtg", "/backends/tunnel_group", "tunnel group backend", "backends", _BACKEND)
+TUNNELS = Kind("tn", "/tunnels", "tunnel", "tunnels")
+WEIGHTED_BACKENDS = Kind("bkdwd", "/backends/weighted", "weighted backend", "backends", _BACKEND)
+HTTPS_EDGES = Kind("edghts", "/edges/https", "HTTPS edge", "https_edges", ("edge_id",), variable="edge_id")
+HTTPS_EDGE_ROUTES = Kind("edghtsrt", "/edges/https/{edge_id}/routes", "HTTPS edge route", "routes")
+TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges")
+TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges")
+
+# Named in responses and by the operator, and served nowhere.
+ACCOUNTS = Kind("acct")
+ENDPOINTS = Kind("ep", "/endpoints")
+TUNNEL_SESSIONS = Kind("ts", "/tunnel_sessions")
+OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some of them
+
+# The table: every kind above.
+TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
+
+_BY_PREFIX = {kind.prefix: kind for kind in TABLE}
+_BY_PATH = {kind.path: kind for kind in TABLE if kind.path}
+
+
+class UnknownKind(LookupError):
+    """An id has a prefix that no kind has."""
+
+
+def of(id: str) -> Kind:
+    """Return the kind of an id. Raises UnknownKind."""
+    prefix = id.partition("_")[0]
+    if kind := _BY_PREFIX.get(prefix):
+        return kind
+    if prefix.startswith("bkd"):
+        return OTHER_BACKENDS
+    raise UnknownKind(prefix)
+
+
+def at(path: str) -> Kind | None:
+    """Return the kind that is listed at a path, or None."""
+    return _BY_PATH.get(path)
+
+
+def named_by(field: str) -> tuple[Kind, ...]:
+    """Return the kinds whose ids a field may hold, for example users and bots for `owner_id`."""
+    return tuple(kind for kind in TABLE if field in kind.named_by)

@@ -1,0 +1,40 @@
+"""SSH credentials, as a gateway knows them: the unique key of a public key repeats the rules, so one read will do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import crypto
+from chalicelib.model import accounts
+from chalicelib.storage import table
+from chalicelib.storage.unique_keys import UniqueKey
+
+_KIND = "public_key"
+
+
+@dataclass(frozen=True)
+class Credential:
+    """What a gateway needs to know of the credential behind a key; `acl` is for acl.permits."""
+
+    account: str
+    id: str
+    owner_id: str
+    acl: list[str]
+
+
+def unique_key(account: str, id: str, body: Mapping[str, Any]) -> UniqueKey:
+    """Return the unique key of a credential's public key."""
+    repeated = {"account": account, "id": id, "owner_id": body["owner_id"], "acl": body["acl"]}
+    return UniqueKey(_KIND, crypto.public_keys.fingerprint(body["public_key"]), repeated)
+
+
+def find_by_fingerprint(fingerprint: str) -> Credential | None:
+    """Return the credential, of any account, with the key of a fingerprint (public_keys.fingerprint_of), or None.
+
+    None also where it belongs to a bot that is inactive or was deleted. One read, two for a bot's. Raises
+    aws.Unavailable.
+    """
+    found = table.look_up(_KIND, fingerprint)
+    if found is None or not accounts.is_active(found["account"], found["owner_id"]):
+        return None
+    return Credential(found["account"], found["id"], found["owner_id"], found["acl"])

@@ -1,0 +1,41 @@
+"""GET /openapi.json: the OpenAPI document, for everyone. `make openapi` makes it of the routes."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from chalicelib.http import auth
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.schema.shapes import Shape
+
+FILE = Path(__file__).with_name("openapi.json")
+
+
+class OpenAPI(Shape):
+    """An OpenAPI document."""
+
+    model_config = {"extra": "allow"}
+
+    openapi: str
+    """The version of OpenAPI."""
+
+
+@cache
+def _document() -> dict[str, Any]:
+    text = FILE.read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text.replace(auth.VERSION_HEADER, auth.version_headers()[0]))
+    return document
+
+
+def show(call: Call) -> dict[str, Any]:
+    """Return the document, with the address at which it was requested and the version header of this deployment."""
+    return {**_document(), "servers": [{"url": call.base_url}]}
+
+
+class _Document:
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint("GET", "/openapi.json", 200, show, response=OpenAPI, authorizer=None),)
+
+
+DOCUMENT = _Document()

@@ -1,0 +1,92 @@
+"""The fields that the tables of the specification share (SPEC 2.1–2.3)."""
+
+import unicodedata
+from datetime import datetime
+from typing import Annotated, Any
+
+from chalicelib import clock
+from chalicelib.schema.json_schema import Documented
+from chalicelib.schema.rules import After, Before, form, id_of, if_empty, if_null, max_bytes
+from chalicelib.schema.shapes import Shape
+
+MAX_DOMAIN = 253
+DOMAIN = "(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+
+
+def _time(value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise ValueError("must be an RFC 3339 time, as a string")
+    return clock.parse(value)
+
+
+def _owner(text: str) -> str:
+    return text and str(_OWNER.check(text))
+
+
+def _holds_controls(text: str) -> bool:
+    return any(unicodedata.category(character) == "Cc" for character in text)
+
+
+def _printable(text: str) -> str:
+    if not text or _holds_controls(text):
+        raise ValueError("must not be empty nor hold control characters")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if _holds_controls(text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+_OWNER = id_of("owner_id", "must be the id of a user (usr_…) or bot (bot_…)")
+_ONE_LINE = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
+
+Text = Annotated[str, if_null("")]
+Line = Annotated[str, After(_one_line, {"pattern": _ONE_LINE})]
+Name = Annotated[str, After(_printable, {"minLength": 1, "pattern": _ONE_LINE}), max_bytes(255)]
+Description = Annotated[Text, max_bytes(255)]
+Metadata = Annotated[Text, max_bytes(4096)]
+Time = Annotated[datetime | None, Before(_time, also=("", None))]
+OwnerId = Annotated[str, After(_owner, _OWNER.json_schema), if_empty("")]
+
+Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", most=MAX_DOMAIN)]
+BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd…_…)")]
+
+Uri = Annotated[str, Documented({"format": "uri"})]
+Timestamp = Annotated[str, Documented({"format": "date-time"})]
+
+
+class Described(Shape):
+    """The two fields that every resource takes; as a change, a field that is absent stays as it is."""
+
+    description: Description = ""
+    """Optional, at most 255 bytes."""
+
+    metadata: Metadata = ""
+    """Arbitrary user-defined data, optional, at most 4096 bytes. Typically a serialized JSON text."""
+
+
+class Shown(Shape):
+    """What every resource shows beside what was asked for."""
+
+    id: str
+    """Unique identifier; the order of ids is the order of creation."""
+
+    uri: Uri
+    """Absolute address of the resource."""
+
+    created_at: Timestamp
+    """When it was created, RFC 3339."""
+
+
+class Ref(Shape):
+    """A pointer to another resource."""
+
+    id: str
+    """Its identifier."""
+
+    uri: Uri
+    """Its absolute address."""

@@ -1,0 +1,97 @@
+"""Shapes as pydantic models, each made when the first body is to be read in it.
+
+The one file that imports pydantic, and so itself imported by the first body: half a cold start is pydantic's.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic_core import ErrorDetails
+
+from chalicelib.schema import validation_errors
+from chalicelib.schema.shapes import Shape
+
+S = TypeVar("S", bound=Shape)
+
+
+class Body(BaseModel):
+    """What all models have: no field but the shape's, no value of another type, no secret in their representation."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+    model_config |= {"json_schema_serialization_defaults_required": True}  # responses carry every field
+
+    def values(self) -> dict[str, Any]:
+        return self.model_dump()
+
+    def fields_set(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        yield from ()
+
+
+_models: dict[type[Shape], type[Body]] = {}
+
+
+def model(shape: type[Shape]) -> type[Body]:
+    """Return the one model of a shape: its instances are of the shape too."""
+    if shape not in _models:
+        bases: Any = (Body, _nested(shape))  # of the second, pydantic takes the annotations and defaults
+        _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)
+    return _models[shape]
+
+
+def check(
+    shape: type[S], values: Mapping[str, Any], path: Mapping[str, str] | None = None
+) -> tuple[S | None, dict[str, str]]:
+    """Read values in a shape: return the body; or None, and what would be right at each dotted path that is wrong.
+
+    `path` holds the values of the request's path, for the rules that look at them.
+    """
+    try:
+        return cast(S, model(shape).model_validate(values, context=path or {})), {}
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        return None, {validation_errors.dotted(wrong["loc"]): _sentence(shape, wrong) for wrong in found}
+
+
+def _nested(shape: type[Shape]) -> type[Shape]:
+    """Return a shape with models in the place of the shapes in its types, the shape itself where there are none."""
+    hints = get_type_hints(shape, include_extras=True)
+    types = {name: new for name, hint in hints.items() if (new := _with_models(hint)) is not hint}
+    defaults = {name: getattr(shape, name) for name in types if hasattr(shape, name)}
+    names = {"__doc__": shape.__doc__, "__module__": shape.__module__, "__annotations__": types, **defaults}
+    return type(shape.__name__, (shape,), names) if types else shape
+
+
+def _with_models(hint: Any) -> Any:
+    """Return a type with each shape in it replaced by its model, the type itself where it holds none."""
+    if isinstance(hint, type) and issubclass(hint, Shape):
+        return model(hint)
+    parts = getattr(hint, "__args__", ())
+    changed = tuple(map(_with_models, parts))
+    if all(new is old for new, old in zip(changed, parts, strict=True)):
+        return hint
+    if get_origin(hint) is Annotated:
+        return Annotated[changed[0], *hint.__metadata__]
+    return reduce(or_, changed) if get_origin(hint) in (Union, UnionType) else get_origin(hint)[changed]
+
+
+def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
+    if wrong["type"] == "extra_forbidden":
+        return validation_errors.unknown(_known(model(shape), wrong["loc"]))
+    return validation_errors.sentence(wrong["type"], wrong.get("ctx", {}), otherwise=wrong["msg"])
+
+
+def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
+    """Return the names of the fields beside the last step of a path."""
+    names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
+    if len(path) == 1:
+        return list(names)
+    below = names[str(path[0])]
+    inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Body))
+    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # an entry of an array is not a field

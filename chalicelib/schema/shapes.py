@@ -1,0 +1,19 @@
+"""Shapes: a body, line for line the table of the specification, as an annotated class whose annotations hold its rules.
+
+Those of requests are read (`models.check`); those of responses say what is shown, and are only for `make openapi`, as
+is the text beneath a field: Python does not keep it.
+"""
+
+from typing import Any
+
+
+class Shape:
+    """A body. What `models.check` returns is of a model made of the shape, which gives the methods their meaning."""
+
+    def values(self) -> dict[str, Any]:
+        """Return all fields of a body that was read, as plain values."""
+        raise NotImplementedError
+
+    def fields_set(self) -> dict[str, Any]:
+        """Return the fields that were sent of a body that was read, by the names they were sent under."""
+        raise NotImplementedError

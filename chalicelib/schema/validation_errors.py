@@ -1,0 +1,40 @@
+"""The wording of validation errors: the dotted path of what is wrong in a request, and what would be right there."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_MAX_PATH = 200  # characters of a field's dotted path that an error repeats
+_SENTENCES = {  # by pydantic's types of errors
+    "missing": "is required",
+    "string_type": "must be a string",
+    "string_unicode": "must be valid Unicode",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "int_parsing_size": "must be an integer of ordinary size",
+    "bool_type": "must be true or false",
+    "list_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "literal_error": "must be one of {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} entries",
+}
+
+
+def dotted(path: Iterable[int | str]) -> str:
+    """Return a field's path as errors name it, cut to a length that they can repeat."""
+    text = ".".join(str(step) for step in path if step != "[key]")[:_MAX_PATH]
+    return text.encode(errors="backslashreplace").decode()  # a lone surrogate cannot leave in UTF-8
+
+
+def unknown(known: Iterable[str]) -> str:
+    """Return what to say of an unknown field or parameter, given the known ones."""
+    return f"is not a field here; known: {', '.join(known) or 'none'}"
+
+
+def sentence(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
+    """Return what to say of an error of one of pydantic's types, `otherwise` of a type that has no sentence here."""
+    return str(context["error"]) if code == "value_error" else _SENTENCES.get(code, otherwise).format(**context)

@@ -1,0 +1,84 @@
+"""Shapes and what reads bodies into them: plain classes, of which pydantic makes a model for the first body."""
+
+from typing import Annotated
+
+import pytest
+
+from chalicelib import crypto
+from chalicelib.schema import models
+from chalicelib.schema.fields import Described
+from chalicelib.schema.models import model
+from chalicelib.schema.rules import WithContext, WithData, between, unless_nothing
+from chalicelib.schema.shapes import Shape
+
+
+class Inner(Shape):
+    size: Annotated[int, between(1, 9)] = 1
+
+
+class Outer(Described):
+    inner: Inner
+    more: list[Inner] = []
+
+
+class Change(Outer):
+    inner: Annotated[Inner, unless_nothing] = Inner()
+
+
+def test_what_was_read_is_of_the_shape_and_so_is_what_stands_in_it() -> None:
+    asked, faults = models.check(Outer, {"inner": {"size": 2}, "more": [{}]})
+    assert faults == {}
+    assert isinstance(asked, Outer)
+    assert isinstance(asked.inner, Inner)
+    assert isinstance(asked.more[0], Inner)
+    assert asked.values() == {"description": "", "metadata": "", "inner": {"size": 2}, "more": [{"size": 1}]}
+    assert asked.fields_set() == {"inner": {"size": 2}, "more": [{}]}
+
+
+def test_every_fault_is_named_by_its_path() -> None:
+    asked, faults = models.check(Outer, {"inner": {"size": 10, "colour": 1}, "more": [{"size": 0}, 3], "x": 1})
+    assert asked is None
+    assert faults == {
+        "inner.size": "must be at most 9",
+        "inner.colour": "is not a field here; known: size",
+        "more.0.size": "must be at least 1",
+        "more.1": "must be an object",
+        "x": "is not a field here; known: description, metadata, inner, more",
+    }
+
+
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_a_field_that_nothing_leaves_unchanged_was_not_given(nothing: dict[str, int] | None) -> None:
+    asked, faults = models.check(Change, {"inner": nothing, "description": "d"})
+    assert asked is not None, faults
+    assert asked.fields_set() == {"description": "d"}
+
+
+def test_a_rule_can_look_at_the_fields_above_and_at_the_path() -> None:
+    seen = []
+
+    class Looking(Shape):
+        first: int = 0
+        second: Annotated[int, WithData(lambda value, above: seen.append({**above}) or value)] = 0
+        third: Annotated[int, WithContext(lambda value, path: seen.append(path) or value)] = 0
+
+    models.check(Looking, {"first": 1, "second": 2, "third": 3}, {"id": "a"})
+    models.check(Looking, {"first": "wrong", "second": 2, "third": 3})
+    assert seen == [{"first": 1}, {"id": "a"}, {}, {}]
+
+
+def test_a_body_cannot_be_changed_and_says_nothing_of_what_it_holds() -> None:
+    asked, _ = models.check(Outer, {"inner": {}, "metadata": "secret"})
+    assert "secret" not in repr(asked) + str(asked)
+    with pytest.raises(ValueError, match="frozen"):
+        asked.metadata = "other"  # type: ignore[union-attr]
+
+
+def test_a_shape_has_one_model() -> None:
+    assert model(Outer) is model(Outer)
+
+
+def test_the_modules_of_the_cryptography_are_there_when_they_are_asked_for_and_nothing_else_is() -> None:
+    assert crypto.keys.generate_ed25519()
+    with pytest.raises(AttributeError, match="nothing"):
+        crypto.nothing  # noqa: B018

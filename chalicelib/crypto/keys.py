@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_key,
 )
 
+from chalicelib.crypto import weak_keys
+
 KeyType = Literal["rsa", "ecdsa", "ed25519"]
 Curve = Literal["nistp256", "nistp384", "nistp521"]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
@@ -96,13 +98,17 @@ def load_openssh(type: str, encoded: str) -> PublicKey:
 
 
 def accepted(key: object) -> PublicKey:
-    """The key, if it is of a type, curve and size that OpenSSH and the API take; ValueError says what it must be."""
+    """The key, if OpenSSH and the API take its type, curve and size and only its owner can use it, or ValueError."""
     if not isinstance(key, PublicKey):
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
         raise ValueError(f"must be an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
     if isinstance(key, ec.EllipticCurvePublicKey) and not isinstance(key.curve, tuple(_CURVES.values())):
         raise ValueError(f"must be an ECDSA key on one of the curves {', '.join(_CURVES)}")
+    if isinstance(key, rsa.RSAPublicKey) and weak_keys.is_easily_factored(key.public_numbers().n):
+        raise ValueError("must be a key that only its owner can use; the modulus of this one is easily factored")
+    if isinstance(key, ed25519.Ed25519PublicKey) and weak_keys.has_small_order(key.public_bytes_raw()):
+        raise ValueError("must be a key that only its owner can use; anybody can sign for this one")
     return key
 
 

@@ -1,0 +1,121 @@
+"""Public keys that anybody could use, in every form in which a key can be sent."""
+
+import base64
+import time
+from collections.abc import Callable
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from chalicelib.crypto import keys, public_keys
+from chalicelib.crypto.keys import PublicKey
+
+FACTORED = "must be a key that only its owner can use; the modulus of this one is easily factored"
+SIGNED_BY_ANYBODY = "must be a key that only its owner can use; anybody can sign for this one"
+INTACT = "must hold an intact rsa, ecdsa or ed25519 public key"
+
+FIELD = 2**255 - 19
+ORDER_8 = int.from_bytes(bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"), "little")
+SMALL_ORDER = [
+    y | sign for y in (0, 1, FIELD - 1, FIELD, FIELD + 1, ORDER_8, FIELD - ORDER_8) for sign in (0, 1 << 255)
+]
+
+PRIMES = keys.generate_rsa(4096).private_numbers()
+P, Q = PRIMES.p, PRIMES.q
+
+
+def line(type: str, *strings: bytes) -> str:
+    packed = b"".join(len(string).to_bytes(4) + string for string in (type.encode(), *strings))
+    return f"{type} {base64.b64encode(packed).decode()}"
+
+
+def rsa_line(exponent: int, modulus: int) -> str:
+    return line("ssh-rsa", *(number.to_bytes(number.bit_length() // 8 + 1) for number in (exponent, modulus)))
+
+
+def pem(key: PublicKey) -> str:
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def assert_refused(text: str, sentence: str, *by: Callable[[str], object]) -> None:
+    for read in by or (keys.parse_authorized_key, public_keys.fingerprint):
+        with pytest.raises(ValueError, match="must") as error:
+            read(text)
+        assert str(error.value) == sentence
+
+
+def next_prime(number: int) -> int:
+    number += 1 + number % 2
+    while any(pow(base, number - 1, number) != 1 for base in (2, 3)):
+        number += 2
+    return number
+
+
+@pytest.mark.parametrize(
+    "modulus",
+    [P * Q + 1, 3 * P * Q, 8191 * P * Q, P * P, 2**4095 + 1, 2**16384 - 1, 65537 * 641 * P * Q],
+    ids=["even", "3", "8191", "a square", "a power and one", "the longest", "two small factors"],
+)
+def test_an_rsa_modulus_that_is_easily_factored_is_refused(modulus: int) -> None:
+    assert_refused(rsa_line(65537, modulus), FACTORED)
+    assert_refused(pem(RSAPublicNumbers(65537, modulus).public_key()), FACTORED, public_keys.fingerprint)
+
+
+def test_an_rsa_modulus_of_two_primes_that_are_neighbours_is_refused() -> None:
+    start = 3 << 1022
+    first = next_prime(start)
+    second = next_prime(first)
+    assert_refused(rsa_line(65537, first * second), FACTORED)
+    assert_refused(rsa_line(65537, first * next_prime(start + (1 << 514))), FACTORED)
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 4, 65536])
+def test_an_rsa_exponent_that_hides_nothing_or_belongs_to_no_key_is_refused(exponent: int) -> None:
+    assert_refused(rsa_line(exponent, P * Q), INTACT)
+
+
+@pytest.mark.parametrize("exponent", [3, 17, 65537])
+def test_a_sound_rsa_key_is_taken(exponent: int) -> None:
+    numbers = RSAPublicNumbers(exponent, P * Q)
+    assert keys.parse_authorized_key(rsa_line(exponent, P * Q)).key == numbers.public_key()
+    assert public_keys.fingerprint(rsa_line(exponent, P * Q)) == public_keys.fingerprint(pem(numbers.public_key()))
+
+
+def test_looking_at_a_modulus_takes_no_time_that_a_caller_could_make_us_waste() -> None:
+    modulus = (2**8191 - 1) * (2**8192 - 2**4000 - 1)
+    started = time.process_time()
+    with pytest.raises(ValueError, match="must"):
+        keys.parse_authorized_key(rsa_line(65537, modulus * 7))
+    keys.parse_authorized_key(rsa_line(65537, P * Q))
+    assert time.process_time() - started < 0.1
+
+
+@pytest.mark.parametrize("point", SMALL_ORDER, ids=hex)
+def test_an_ed25519_key_of_small_order_is_refused_however_it_is_encoded(point: int) -> None:
+    raw = point.to_bytes(32, "little")
+    assert_refused(line("ssh-ed25519", raw), SIGNED_BY_ANYBODY)
+    assert_refused(line("sk-ssh-ed25519@openssh.com", raw, b"ssh:"), SIGNED_BY_ANYBODY, public_keys.fingerprint)
+    assert_refused(pem(Ed25519PublicKey.from_public_bytes(raw)), SIGNED_BY_ANYBODY, public_keys.fingerprint)
+
+
+@pytest.mark.parametrize("point", SMALL_ORDER, ids=hex)
+def test_anybody_can_sign_for_a_key_of_small_order(point: int) -> None:
+    """Why such keys are refused: OpenSSL takes a signature that was made up, for one message in eight at least."""
+    key = Ed25519PublicKey.from_public_bytes(point.to_bytes(32, "little"))
+    made_up = (1).to_bytes(32, "little") + bytes(32)  # R is the neutral point, S is 0
+    taken = 0
+    for message in range(200):
+        try:
+            key.verify(made_up, message.to_bytes(2))
+            taken += 1
+        except InvalidSignature:
+            pass
+    assert taken > 0
+
+
+def test_points_that_lie_beside_those_of_small_order_are_taken() -> None:
+    for point in (2, FIELD - 2, FIELD + 2, ORDER_8 + 1, FIELD - ORDER_8 - 1, 2**255 - 1):
+        assert keys.parse_authorized_key(line("ssh-ed25519", point.to_bytes(32, "little")))

@@ -1,5 +1,7 @@
 """Key pairs of the three types the API knows, and public keys in OpenSSH authorized_keys form."""
 
+import base64
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +38,8 @@ _CURVES: dict[str, type[ec.EllipticCurve]] = {
     "nistp521": ec.SECP521R1,
 }
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384  # OpenSSH refuses moduli above 16,384 bits
+_PRIVATE_KEY = re.compile(r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE)  # a comment may say so
+_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # but the tab, CR and LF
 
 
 def generate_rsa(bits: Literal[2048, 4096]) -> rsa.RSAPrivateKey:
@@ -76,8 +80,8 @@ def authorized_key(key: PublicKey) -> str:
 
 def parse_authorized_key(line: str) -> AuthorizedKey:
     """The key in an authorized_keys line `<type> <base64> [comment]`; ValueError says what is wrong with it."""
-    words = line.strip().split(None, 2)
-    if len(words) < 2 or "\n" in line.strip() or "\r" in line.strip():
+    words = split(check_text(line))
+    if len(words) < 2 or len(line.strip().splitlines()) > 1:
         raise ValueError("must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]")
     if words[0].endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
@@ -86,11 +90,34 @@ def parse_authorized_key(line: str) -> AuthorizedKey:
     return AuthorizedKey(line, load_openssh(words[0], words[1]))
 
 
+def check_text(text: str) -> str:
+    """The text of a public key; ValueError, without a word of it, if it is a private one or binary."""
+    if _PRIVATE_KEY.search(text):
+        raise ValueError("must be a public key; this is a private one, which nobody else should ever see")
+    if _CONTROL_CHARACTER.search(text):
+        raise ValueError("must be text without control characters")
+    return text
+
+
+def split(line: str) -> list[str]:
+    """The type, the base64 and the comment, as far as they are there: only spaces and tabs part them."""
+    return re.split("[ \t]+", line.strip(" \t\r\n"), maxsplit=2)
+
+
+def decode(encoded: str) -> bytes:
+    """The bytes of a key's base64; ValueError for anything else in it, which the libraries would skip."""
+    content = base64.b64decode(encoded, validate=True)
+    if base64.b64encode(content).decode() != encoded:  # Python takes more padding than there may be
+        raise ValueError("not base64")
+    return content
+
+
 def load_openssh(type: str, encoded: str) -> PublicKey:
     """The key behind the type and the base64 of OpenSSH; ValueError says what is wrong with it."""
     if type == "ssh-dss":  # on which the library would write a warning
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
+        decode(encoded)
         key = load_ssh_public_key(f"{type} {encoded}".encode())
     except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # the last for a compressed point
         raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None

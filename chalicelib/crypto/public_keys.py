@@ -22,7 +22,9 @@ _TYPES = (
     "ssh-ed25519",
     *_SECURITY_KEYS,
 )
-_PEM = re.compile(r"-----BEGIN (RSA )?PUBLIC KEY-----\s[0-9A-Za-z+/=\s]+-----END (RSA )?PUBLIC KEY-----")
+_PEM = re.compile(
+    r"-----BEGIN (RSA )?PUBLIC KEY-----\s[0-9A-Za-z+/=\s]+-----END (RSA )?PUBLIC KEY-----", flags=re.ASCII
+)
 _RFC4716 = re.compile(r"---- BEGIN SSH2 PUBLIC KEY ----\r?\n(.+)---- END SSH2 PUBLIC KEY ----", flags=re.DOTALL)
 _RFC4716_HEADER = re.compile(r"^[^\s:]+:(?:.*\\\r?\n)*.*$", flags=re.MULTILINE)  # a backslash continues it
 _DAMAGED = "must hold one intact public key"
@@ -30,7 +32,7 @@ _DAMAGED = "must hold one intact public key"
 
 def fingerprint(text: str) -> str:
     """The fingerprint of the one public key in a text; ValueError says what is wrong with it."""
-    return fingerprint_of(_blob(text.strip()))
+    return fingerprint_of(_blob(keys.check_text(text).strip(" \t\r\n")))
 
 
 def fingerprint_of(blob: bytes) -> str:
@@ -45,18 +47,16 @@ def _blob(text: str) -> bytes:
     if _PEM.fullmatch(text):
         return _from_pem(text)
     if found := _RFC4716.fullmatch(text):
-        blob = _decoded("".join(_RFC4716_HEADER.sub("", found[1]).split()))
+        blob = _decoded(re.sub(r"\s", "", _RFC4716_HEADER.sub("", found[1]), flags=re.ASCII))
         return _canonical(blob[4 : 4 + int.from_bytes(blob[:4])].decode(errors="replace"), blob)
-    if "PRIVATE KEY" in text:
-        raise ValueError("must be a public key; this is a private one, which nobody else should ever see")
     raise ValueError("must be one public key and nothing else: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form")
 
 
 def _from_line(line: str) -> bytes:
     if len(line.splitlines()) > 1:
         raise ValueError("must be one public key: a single line, or PEM")
-    type, encoded, *more = [*re.split("[ \t]+", line), ""]
-    if type not in _TYPES and any(word in _TYPES for word in (encoded, *more)):
+    type, encoded, *_ = [*keys.split(line), ""]
+    if type not in _TYPES and any(word in _TYPES for word in re.split("[ \t]+", line)):
         raise ValueError("must start with the type of the key, without options before it")
     return _canonical(type, _decoded(encoded))
 
@@ -81,7 +81,7 @@ def _canonical(type: str, blob: bytes) -> bytes:
 
 def _decoded(encoded: str) -> bytes:
     try:
-        return base64.b64decode(encoded, validate=True)
+        return keys.decode(encoded)
     except ValueError:
         raise ValueError(_DAMAGED) from None
 

@@ -1,6 +1,8 @@
 """Key pairs of the three types, kept as DER, and the authorized_keys lines that certificates are asked for with."""
 
+import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed448
@@ -8,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.crypto import keys
+from chalicelib.crypto import keys, public_keys
 from chalicelib.crypto.keys import PrivateKey
 
 MADE = {
@@ -16,7 +18,18 @@ MADE = {
     "ecdsa": keys.generate_ecdsa("nistp384"),
     "ed25519": keys.generate_ed25519(),
 }
+PRIVATE = "must be a public key; this is a private one, which nobody else should ever see"
 each_type = pytest.mark.parametrize(("key_type", "key"), MADE.items(), ids=MADE)
+
+
+def refused(text: str) -> list[str]:
+    """What is said of a text that is taken neither for a certificate nor as a credential."""
+    said = []
+    for read in (keys.parse_authorized_key, public_keys.fingerprint):
+        with pytest.raises(ValueError, match=r"^must ") as error:
+            read(text)
+        said.append(str(error.value))
+    return said
 
 
 @each_type
@@ -49,6 +62,62 @@ def test_a_damaged_key_and_one_of_another_type_are_refused() -> None:
     for wrong in (b"", der[:-1], other):
         with pytest.raises(ValueError, match=r"."):
             keys.from_der(wrong)
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "{} ", "{}\t me@laptop", "  {}  grüße 🦊\u00a0da\r\n", "{} -----BEGIN PRIVATE KEY-----"]
+)
+def test_spaces_and_tabs_part_a_key_from_its_comment(form: str) -> None:
+    kind, encoded = keys.authorized_key(MADE["ecdsa"].public_key()).split()
+    for line in (form.format(f"{kind} {encoded}"), form.format(f"{kind} \t {encoded}")):
+        assert keys.parse_authorized_key(line).key == MADE["ecdsa"].public_key()
+        assert public_keys.fingerprint(line) == public_keys.fingerprint(f"{kind} {encoded}")
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\u3000", "\u200b", "\ufeff"])
+def test_no_other_white_space_parts_the_words_of_a_key(space: str) -> None:
+    kind, encoded = keys.authorized_key(MADE["ed25519"].public_key()).split()
+    for line in (
+        f"{kind}{space}{encoded}",
+        f"{kind} {encoded}{space}",
+        f"{kind} {encoded}{space}me",
+        f"{kind} {space}{encoded}",
+    ):
+        refused(line)
+    for line in (f"{space}{kind} {encoded}", f"{kind}{space} {encoded}"):
+        refused(line)
+
+
+@pytest.mark.parametrize("tail", ["!!!", "#me", ",", "====", "_-", "\u00e9", "=AAAA"])
+def test_what_follows_the_base64_of_a_key_is_not_taken(tail: str) -> None:
+    for made in MADE.values():
+        refused(keys.authorized_key(made.public_key()) + tail)
+        refused(keys.authorized_key(made.public_key()) + tail + " me@laptop")
+
+
+@pytest.mark.parametrize("character", ["\0", "\1", "\x0b", "\x0c", "\x1b", "\x1c", "\x7f", "\x85", "\x9b", "\u2028"])
+def test_control_characters_are_not_taken_in_a_comment(character: str) -> None:
+    line = keys.authorized_key(MADE["ed25519"].public_key())
+    for comment in (f"me{character}", f"{character}me", character):
+        assert set(refused(f"{line} {comment}")) == {"must be text without control characters"}
+
+
+@pytest.mark.parametrize("form", ["", "RFC4716", "PEM", "PKCS8"])
+def test_a_private_key_is_called_one_and_not_repeated(tmp_path: Path, form: str) -> None:
+    options = ["-m", form] if form else []
+    command = ["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-C", "me", *options, "-f", tmp_path / "key"]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    private, public = (tmp_path / "key").read_text(), (tmp_path / "key.pub").read_text()
+    for text in (
+        private,
+        f"\n  {private}",
+        private.replace("\n", "\r\n"),
+        private.replace("\n", r"\n"),
+        public + private,
+    ):
+        assert set(refused(text)) == {PRIVATE}
+    for text in ("PuTTY-User-Key-File-3: ssh-ed25519\n…", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n…"):
+        assert set(refused(text)) == {PRIVATE}
 
 
 @settings(max_examples=200, derandomize=True)

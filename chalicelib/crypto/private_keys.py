@@ -3,6 +3,7 @@
 An RSA key is loaded twice, the first time unchecked: to check the primes of a hostile one takes minutes.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,10 +25,12 @@ _INSTEAD = {
     "PUBLIC KEY": "must be the private key, not the public one",
     "RSA PUBLIC KEY": "must be the private key, not the public one",
 }
-_MIN_RSA_BITS, _MAX_RSA_BITS = 1024, 4096
+_MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 4096
 _MAX_DER_BYTES = 4096  # what the vault can seal; the largest sound key needs 2,400
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _DAMAGED = "must be an intact private key: what it holds cannot be read as one"
+
+warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")  # such keys are refused in a sentence
 
 
 def read(text: str) -> PrivateKey:
@@ -46,7 +49,7 @@ def read(text: str) -> PrivateKey:
 def usable(key: object) -> PublicKey:
     """The public key, if a certificate may hold one of its kind and size; ValueError says which may be."""
     if isinstance(key, rsa.RSAPublicKey):
-        if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
+        if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:  # OpenSSL serves no shorter one, and trusts none
             raise ValueError(f"must use an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits, not {key.key_size}")
         return key
     if isinstance(key, ed25519.Ed25519PublicKey):

@@ -1,5 +1,6 @@
 """What an X.509 certificate says (RFC 5280). Of several values of one part of a name, the first one counts."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ _MALFORMED = (  # what cryptography raises, besides TypeError and KeyError
     DuplicateExtension,
     UnsupportedGeneralNameType,
 )
+
+# Of what callers send; on stderr nobody could tell whose it is. A filter for each call would not be safe with threads.
+warnings.filterwarnings("ignore", message="Parsed a serial number which wasn't positive")
+warnings.filterwarnings("ignore", message="Attribute's length must be")
 
 
 @dataclass(frozen=True)

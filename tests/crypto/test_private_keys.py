@@ -54,7 +54,7 @@ def test_a_number_that_is_in_no_key_makes_no_key(sound: dict[str, int], value: s
 
 @pytest.mark.parametrize("bits", [4097, 8192, 16_384, 400_000])
 def test_an_rsa_key_above_4096_bits_is_refused_by_its_size(sound: dict[str, int], bits: int) -> None:
-    with pytest.raises(ValueError, match=f"must use an RSA key of 1024 to 4096 bits, not {bits}"):
+    with pytest.raises(ValueError, match=f"must use an RSA key of 2048 to 4096 bits, not {bits}"):
         private_keys.read(rsa(**sound | {"n": 2**bits - 1}))
 
 

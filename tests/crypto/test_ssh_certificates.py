@@ -1,4 +1,4 @@
-"""OpenSSH user certificates, as another reader of their format sees them."""
+"""OpenSSH certificates of users and hosts, as other readers of their format see them."""
 
 import base64
 from dataclasses import replace
@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.serialization import SSHCertificate, SSHCert
 
 from chalicelib.crypto import keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
-from chalicelib.crypto.ssh_certificates import UserCertificate
+from chalicelib.crypto.ssh_certificates import Certificate, HostCertificate, UserCertificate
+from tests.ssh import keygen
 
 AUTHORITIES = {
     "rsa": keys.generate_rsa(2048),
@@ -27,8 +28,17 @@ CERTIFICATE = UserCertificate(
     extensions={"permit-pty": "", "a@example.com": "value"},
 )
 
+HOST = HostCertificate(
+    key_id="shcrt_1",
+    serial=7,
+    public_key=keys.generate_rsa(2048).public_key(),
+    principals=["db.example.com", "2001:db8::1"],
+    valid_after=datetime(2026, 1, 1, tzinfo=UTC),
+    valid_until=datetime(2027, 1, 1, 12, 30, 1, tzinfo=UTC),
+)
 
-def signed(certificate: UserCertificate, authority: PrivateKey) -> SSHCertificate:
+
+def signed(certificate: Certificate, authority: PrivateKey) -> SSHCertificate:
     line = ssh_certificates.sign(certificate, authority)
     assert line.endswith(f" {certificate.key_id}")
     read = load_ssh_public_identity(line.encode())
@@ -49,6 +59,26 @@ def test_everything_that_is_vouched_for_is_in_the_certificate(authority: Private
     assert datetime.fromtimestamp(read.valid_before, UTC) == CERTIFICATE.valid_until
     assert read.critical_options == {b"force-command": b"ls", b"source-address": b"::/0"}
     assert read.extensions == {b"a@example.com": b"value", b"permit-pty": b""}
+
+
+@pytest.mark.parametrize("authority", AUTHORITIES.values(), ids=AUTHORITIES)
+def test_a_host_is_vouched_for_by_its_names_alone(authority: PrivateKey) -> None:
+    line, own = ssh_certificates.sign(HOST, authority), keys.authorized_key(HOST.public_key)
+    ca = keygen.Fingerprint.of(keys.authorized_key(authority.public_key()))
+    read = keygen.Certificate.of(line)
+    assert signed(HOST, authority).type == SSHCertificateType.HOST
+    assert read == keygen.Certificate(
+        type="ssh-rsa-cert-v01@openssh.com host certificate",
+        public_key=f"RSA-CERT {keygen.Fingerprint.of(own).sha256}",
+        signing_ca=read.signing_ca,
+        key_id="shcrt_1",
+        serial=7,
+        valid="from 2026-01-01T00:00:00 to 2027-01-01T12:30:01",
+        principals=["db.example.com", "2001:db8::1"],
+        critical_options={},
+        extensions={},
+    )
+    assert ca.sha256 in read.signing_ca
 
 
 def test_rsa_authorities_sign_with_sha_512() -> None:

@@ -8,9 +8,27 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chalicelib.crypto import authorities, chains, keys, private_keys, public_keys, ssh_certificates, x509
+    from chalicelib.crypto import (
+        authorities,
+        chains,
+        keys,
+        krl,
+        private_keys,
+        public_keys,
+        ssh_certificates,
+        x509,
+    )
 
-__all__ = ["authorities", "chains", "keys", "private_keys", "public_keys", "ssh_certificates", "x509"]
+__all__ = [
+    "authorities",
+    "chains",
+    "keys",
+    "krl",
+    "private_keys",
+    "public_keys",
+    "ssh_certificates",
+    "x509",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

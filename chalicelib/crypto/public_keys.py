@@ -40,6 +40,14 @@ def fingerprint_of(blob: bytes) -> str:
     return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
 
 
+def digest(fingerprint: str) -> bytes:
+    """The 32 bytes of a fingerprint; ValueError if it is none."""
+    content = base64.b64decode(f"{fingerprint.removeprefix('SHA256:')}=", validate=True)
+    if len(content) != 32 or not fingerprint.startswith("SHA256:"):
+        raise ValueError("must be a fingerprint as ssh-keygen -l prints it: SHA256:…")
+    return content
+
+
 def _blob(text: str) -> bytes:
     """The wire form of the key: the same whatever form it came in."""
     if not text.startswith("-"):

@@ -1,6 +1,7 @@
 """Public keys in every form and their fingerprints; ssh-keygen makes the keys and judges what we say of them."""
 
 import base64
+import hashlib
 import subprocess
 import textwrap
 from pathlib import Path
@@ -87,6 +88,21 @@ def test_a_key_has_the_same_fingerprint_in_all_its_forms(made: Path, kind: str, 
     assert public_keys.fingerprint(text) == judged(made / kind)
     assert public_keys.fingerprint(f"\n {text.strip()}  \r\n") == judged(made / kind)
     assert public_keys.fingerprint(text.replace("\n", "\r\n")) == judged(made / kind)
+
+
+def test_the_bytes_of_a_fingerprint_are_the_hash_of_the_key(made: Path) -> None:
+    blob = base64.b64decode((made / "rsa-2048.pub").read_text().split()[1])
+    assert public_keys.digest(judged(made / "rsa-2048")) == hashlib.sha256(blob).digest()
+    for wrong in (
+        "",
+        "SHA256:",
+        "SHA256:AAAA",
+        judged(made / "rsa-2048")[7:],
+        f"SHA256:{'A' * 42}!",
+        f"MD5:{'A' * 43}",
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            public_keys.digest(wrong)
 
 
 def test_a_comment_is_no_part_of_the_key(made: Path) -> None:

@@ -1,0 +1,139 @@
+"""Lists of revoked keys and certificates (KRL) as sshd's RevokedKeys and ssh's RevokedHostKeys read them.
+
+The format is OpenSSH's PROTOCOL.krl, unsigned. Revoked keys stand in it by their SHA-256, which needs OpenSSH 7.9.
+"""
+
+import base64
+import struct
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+_HEADER = struct.Struct(">8sIQQQ")  # magic, version of the format, version of the list, date, flags
+_MAGIC, _FORMAT = b"SSHKRL\n\0", 1
+_CERTIFICATES, _SHA256 = 1, 5  # sections of a list
+_LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # sections of an authority's certificates
+_SERIAL_BYTES = 8
+_RANGE_BYTES = 5 + 2 * 8  # with the head of its section
+_BITMAP_BYTES = 5 + 8 + 4 + 1  # and one for every eight serials that it spans
+_MAX_BITMAP_BITS = 16_384  # the largest integer of OpenSSH's format
+_MAX_SERIAL = 2**64 - 1
+
+_Run = tuple[int, int]  # consecutive serials, the first and the last
+
+
+@dataclass(frozen=True)
+class Revoked:
+    """The serials of an authority's revoked certificates; the authority as its public key line."""
+
+    authority: str
+    serials: Collection[int]
+
+
+def make(
+    *,
+    version: int,
+    generated: datetime,
+    certificates: Iterable[Revoked],
+    fingerprints: Collection[bytes] = (),
+    comment: str = "",
+) -> bytes:
+    """The list of these certificates, and of the keys of these SHA-256 fingerprints with whatever certifies them.
+
+    ValueError for what the format cannot hold: sshd lets nobody in by a list that it cannot read.
+    """
+    sections = [
+        _section(_CERTIFICATES, _certificates(revoked.authority, revoked.serials))
+        for revoked in certificates
+        if revoked.serials
+    ]
+    if fingerprints:
+        sections.append(_section(_SHA256, _fingerprints(fingerprints)))
+    return b"".join((_header(version, generated, comment), *sections))
+
+
+def _header(version: int, generated: datetime, comment: str) -> bytes:
+    if "\0" in comment:
+        raise ValueError("a comment cannot hold NUL")
+    try:
+        fixed = _HEADER.pack(_MAGIC, _FORMAT, version, int(generated.timestamp()), 0)
+    except struct.error:
+        raise ValueError("a version and a date are numbers of 64 bits without a sign") from None
+    return fixed + _string(b"") + _string(comment.encode())
+
+
+def _certificates(authority: str, serials: Iterable[int]) -> bytes:
+    ordered = sorted(set(serials))
+    if ordered[0] < 1 or ordered[-1] > _MAX_SERIAL:
+        raise ValueError(f"serials are numbers of 1 to {_MAX_SERIAL}")
+    key = base64.b64decode(authority.split()[1], validate=True)
+    return b"".join((_string(key), _string(b""), *_serials(ordered)))
+
+
+def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
+    ordered = sorted(set(fingerprints))
+    if any(len(fingerprint) != 32 for fingerprint in ordered):
+        raise ValueError("fingerprints are 32 bytes each")
+    return b"".join(map(_string, ordered))
+
+
+def _serials(ordered: list[int]) -> Iterator[bytes]:
+    """The sections that take the fewest bytes: bitmaps and ranges where serials stand close, and a list of the rest."""
+    single: list[int] = []
+    for runs in _neighbours(_runs(ordered)):
+        if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
+            yield _section(_BITMAP, _bitmap(runs))
+            continue
+        for first, last in runs:
+            if _bytes((first, last)) == _RANGE_BYTES:
+                yield _section(_RANGE, struct.pack(">QQ", first, last))
+            else:
+                single.extend(range(first, last + 1))
+    if single:
+        yield _section(_LIST, struct.pack(f">{len(single)}Q", *single))
+
+
+def _runs(ordered: list[int]) -> Iterator[_Run]:
+    first = ordered[0]
+    for serial, following in pairwise(ordered):
+        if following != serial + 1:
+            yield first, serial
+            first = following
+    yield first, ordered[-1]
+
+
+def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
+    """The runs, those together that one bitmap may hold: with gaps that cost less than a serial in a list."""
+    together: list[_Run] = []
+    for run in runs:
+        if together and not _fits(together, run):
+            yield together
+            together = []
+        together.append(run)
+    yield together
+
+
+def _fits(together: list[_Run], run: _Run) -> bool:
+    gap, span = run[0] - together[-1][1], run[1] - together[0][0] + 1
+    return gap <= 8 * _SERIAL_BYTES and span <= _MAX_BITMAP_BITS
+
+
+def _bytes(run: _Run) -> int:
+    """What a run takes in a list or as a range."""
+    return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
+
+
+def _bitmap(runs: list[_Run]) -> bytes:
+    """The lowest serial, and an integer in which it and each revoked one above it have their bits."""
+    offset = runs[0][0]
+    bits = sum((1 << last + 1 - offset) - (1 << first - offset) for first, last in runs)
+    return struct.pack(">Q", offset) + _string(bits.to_bytes(bits.bit_length() // 8 + 1))
+
+
+def _section(type: int, content: bytes) -> bytes:
+    return bytes([type]) + _string(content)
+
+
+def _string(content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + content

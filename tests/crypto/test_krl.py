@@ -1,0 +1,252 @@
+"""Lists of revoked certificates and keys, as `ssh-keygen` reads them and beside those that it makes itself."""
+
+import random
+import re
+import subprocess
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.crypto import keys, krl, public_keys, ssh_certificates
+from chalicelib.crypto.keys import PrivateKey
+from chalicelib.crypto.krl import Revoked
+from chalicelib.crypto.ssh_certificates import UserCertificate
+
+AUTHORITIES = {
+    "ed25519": keys.generate_ed25519(),
+    "ecdsa": keys.generate_ecdsa("nistp384"),
+    "rsa": keys.generate_rsa(2048),
+}
+HOLDERS = {
+    "ed25519": keys.generate_ed25519(),
+    "ecdsa": keys.generate_ecdsa("nistp521"),
+    "rsa": keys.generate_rsa(2048),
+}
+OWN, OTHER = AUTHORITIES["ed25519"], AUTHORITIES["ecdsa"]
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+HOLDER = keys.generate_ed25519()
+CERTIFICATE = UserCertificate(
+    key_id="sucrt_1",
+    serial=1,
+    public_key=HOLDER.public_key(),
+    principals=["root"],
+    valid_after=datetime(1970, 1, 1, tzinfo=UTC),
+    valid_until=datetime(9999, 12, 31, tzinfo=UTC),
+    critical_options={},
+    extensions={},
+)
+LAST = 2**64 - 1
+each_authority = pytest.mark.parametrize("authority", AUTHORITIES.values(), ids=AUTHORITIES)
+
+
+def line(key: PrivateKey) -> str:
+    return keys.authorized_key(key.public_key())
+
+
+def digest(key: PrivateKey) -> bytes:
+    return public_keys.digest(public_keys.fingerprint(line(key)))
+
+
+def made(*certificates: Revoked, fingerprints: Collection[bytes] = ()) -> bytes:
+    return krl.make(version=1, generated=NOW, certificates=certificates, fingerprints=fingerprints)
+
+
+def keygen(*arguments: object, status: int = 0) -> str:
+    command = ["ssh-keygen", *map(str, arguments)]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"TZ": "UTC"})
+    assert ended.returncode == status, ended.stderr
+    return ended.stdout
+
+
+class Judge:
+    """Asks `ssh-keygen -Q` about lists, and about keys and certificates that it names by a word."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def revoked(self, revocations: bytes | Path, **asked: str) -> set[str]:
+        """The names of those asked about that a list revokes."""
+        for name, text in asked.items():
+            (self.folder / name).write_text(f"{text.split()[0]} {text.split()[1]}\n")
+        file = revocations if isinstance(revocations, Path) else self.file(revocations)
+        command = ["ssh-keygen", "-Q", "-f", file, *(self.folder / name for name in asked)]
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        verdicts = dict(re.findall(r"([^/\n]+) \([^)]*\): (ok|REVOKED)", ended.stdout))
+        assert set(verdicts) == set(asked), ended.stderr
+        return {name for name, verdict in verdicts.items() if verdict == "REVOKED"}
+
+    def listed(self, revocations: bytes) -> list[str]:
+        """What stands in a list, without blank lines."""
+        return list(filter(None, keygen("-Q", "-l", "-f", self.file(revocations)).splitlines()))
+
+    def file(self, content: bytes) -> Path:
+        (self.folder / "krl").write_bytes(content)
+        return self.folder / "krl"
+
+    def reference(self, authority: PrivateKey, specification: str) -> Path:
+        """The list that `ssh-keygen -k` makes."""
+        (self.folder / "ca.pub").write_text(line(authority))
+        (self.folder / "specification").write_text(specification)
+        keygen("-k", "-f", self.folder / "reference", "-s", self.folder / "ca.pub", self.folder / "specification")
+        return self.folder / "reference"
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    return Judge(tmp_path_factory.mktemp("krl"))
+
+
+def certified(serial: int, authority: PrivateKey = OWN, holder: PrivateKey = HOLDER) -> str:
+    own = replace(CERTIFICATE, serial=serial, public_key=holder.public_key())
+    return ssh_certificates.sign(own, authority)
+
+
+def drawn(count: int) -> list[int]:
+    """Serials as the service draws them."""
+    numbers = random.Random(count)
+    return [numbers.randrange(1, 2**64) for _ in range(count)]
+
+
+def expanded(lines: list[str]) -> list[int]:
+    """The serials in the lines of a list."""
+    found = []
+    for first, last in re.findall(r"^serial: (\d+)(?:-(\d+))?$", "\n".join(lines), flags=re.MULTILINE):
+        found.extend(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_an_empty_list_is_a_list_that_revokes_nothing(judge: Judge) -> None:
+    empty = ["# KRL version 1", "# Generated at 20260131T120000"]
+    assert judge.listed(made()) == judge.listed(made(Revoked(line(OWN), []))) == empty
+    assert judge.revoked(made(), certificate=certified(1), key=line(HOLDER)) == set()
+
+
+def test_a_list_tells_its_version_its_date_and_its_comment(judge: Judge) -> None:
+    wide = krl.make(version=LAST, generated=NOW, certificates=[], comment="größer")
+    assert judge.listed(wide)[:2] == [f"# KRL version {LAST}", "# Generated at 20260131T120000"]
+    assert "größer".encode() in wide
+
+
+@each_authority
+@pytest.mark.parametrize("count", [1, 1_000])
+def test_certificates_in_the_list_are_revoked_and_others_are_not(
+    judge: Judge, authority: PrivateKey, count: int
+) -> None:
+    serials = drawn(count)
+    revocations = made(Revoked(line(authority), serials))
+    asked = {
+        "first": certified(serials[0], authority),
+        "last": certified(serials[-1], authority),
+        "next": certified(serials[0] + 1, authority),
+        "none": certified(0, authority),
+        "stranger": certified(serials[0], OTHER if authority is not OTHER else OWN),
+        "key": line(HOLDER),
+    }
+    assert judge.revoked(revocations, **asked) == {"first", "last"}
+    assert expanded(judge.listed(revocations)) == sorted(serials)
+    reference = judge.reference(authority, "".join(f"serial: {serial}\n" for serial in serials))
+    assert judge.revoked(reference, **asked) == {"first", "last"}
+    assert len(revocations) <= reference.stat().st_size
+
+
+@each_authority
+def test_a_list_of_100_000_is_made_in_time_and_fits_an_answer(judge: Judge, authority: PrivateKey) -> None:
+    serials = drawn(100_000)
+    started = time.process_time()
+    revocations = made(Revoked(line(authority), serials))
+    assert time.process_time() - started < 1
+    assert len(revocations) * 4 / 3 < 1_100_000  # in base64
+    asked = {"middle": certified(serials[50_000], authority), "next": certified(serials[50_000] + 1, authority)}
+    assert judge.revoked(revocations, **asked) == {"middle"}
+    assert expanded(judge.listed(revocations)) == sorted(serials)
+
+
+SHAPES = {
+    "one": [7],
+    "the first and the last": [1, LAST],
+    "the last ones": [LAST - 1, LAST],
+    "one range": range(1, 100_001),
+    "two ranges": [*range(5, 60_000), *range(60_002, 120_000)],
+    "two beside each other": [1, 2],
+    "three beside each other": [1, 2, 3],
+    "every other one": range(1, 60_000, 2),
+    "one in seventy": range(1, 60_000, 70),
+    "everything": [*range(2**32, 2**32 + 50, 3), 2**63, *range(2**63 + 9, 2**63 + 99), LAST],
+    "given twice": [9, 9, 3, 9],
+}
+
+
+@pytest.mark.parametrize("serials", SHAPES.values(), ids=SHAPES)
+def test_serials_that_stand_close_take_little_room(judge: Judge, serials: Collection[int]) -> None:
+    revocations = made(Revoked(line(OWN), serials))
+    assert expanded(judge.listed(revocations)) == sorted(set(serials))
+    reference = judge.reference(OWN, "".join(f"serial: {serial}\n" for serial in serials))
+    assert len(revocations) < reference.stat().st_size * 1.01 + 5  # the head of a list that a bitmap would have saved
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 400) | st.integers(2**64 - 400, LAST) | st.integers(1, LAST), max_size=120))
+def test_whatever_is_revoked_stands_in_the_list_and_nothing_else(judge: Judge, serials: list[int]) -> None:
+    assert expanded(judge.listed(made(Revoked(line(OWN), serials)))) == sorted(set(serials))
+
+
+def test_lists_of_two_authorities_are_one(judge: Judge) -> None:
+    revocations = made(Revoked(line(OWN), [1, 2]), Revoked(line(AUTHORITIES["rsa"]), [2, 3]), Revoked(line(OTHER), []))
+    asked = {
+        f"{name}-{serial}": certified(serial, authority)
+        for name, authority in AUTHORITIES.items()
+        for serial in (1, 2, 3)
+    }
+    assert judge.revoked(revocations, **asked) == {"ed25519-1", "ed25519-2", "rsa-2", "rsa-3"}
+
+
+def test_an_authority_that_is_named_twice_has_all_its_certificates_revoked(judge: Judge) -> None:
+    revocations = made(Revoked(line(OWN), [1]), Revoked(line(OWN), [3]))
+    asked = {"one": certified(1), "two": certified(2), "three": certified(3)}
+    assert judge.revoked(revocations, **asked) == {"one", "three"}
+
+
+@pytest.mark.parametrize("holder", HOLDERS.values(), ids=HOLDERS)
+def test_a_revoked_key_is_refused_with_all_its_certificates(judge: Judge, holder: PrivateKey) -> None:
+    lost = digest(holder)
+    asked = {
+        "key": line(holder),
+        "own": certified(1, OWN, holder),
+        "other": certified(2, OTHER, holder),
+        "else": certified(1),
+        "keyelse": line(HOLDER),
+    }
+    assert judge.revoked(made(fingerprints=[lost]), **asked) == {"key", "own", "other"}
+    assert judge.revoked(made(Revoked(line(OWN), [1]), fingerprints=[lost, lost]), **asked) == {
+        "key",
+        "own",
+        "other",
+        "else",
+    }
+    assert judge.listed(made(fingerprints=[lost]))[2:] == [f"hash: SHA256:{lost.hex()}"]
+    reference = judge.reference(OWN, f"hash: {public_keys.fingerprint(line(holder))}\n")
+    assert judge.revoked(reference, **asked) == {"key", "own", "other"}
+
+
+def test_an_authority_whose_key_is_revoked_lets_nobody_in(judge: Judge) -> None:
+    asked = {"own": certified(1), "other": certified(1, OTHER)}
+    assert judge.revoked(made(fingerprints=[digest(OWN)]), **asked) == {"own"}
+
+
+def test_what_would_make_a_list_that_nobody_can_read_is_a_value_error() -> None:
+    for serial in (0, -1, 2**64):
+        with pytest.raises(ValueError, match="serials are numbers of 1 to"):
+            made(Revoked(line(OWN), [5, serial]))
+    with pytest.raises(ValueError, match="fingerprints are 32 bytes each"):
+        made(fingerprints=[bytes(32), bytes(20)])
+    with pytest.raises(ValueError, match="NUL"):
+        krl.make(version=1, generated=NOW, certificates=[], comment="a\0b")
+    for version, date in ((-1, NOW), (2**64, NOW), (1, datetime(1969, 1, 1, tzinfo=UTC))):
+        with pytest.raises(ValueError, match="64 bits"):
+            krl.make(version=version, generated=date, certificates=[])

@@ -1,0 +1,128 @@
+"""Revocations packed for storage: 16 bytes for a serial with its end, 32 for the fingerprint of a key.
+
+Each kind is in order and holds nothing twice, so that an entry is found by bisection and changed without unpacking. No
+bytes at all are an empty list. ValueError for packed bytes that are cut off, which must not pass for a shorter list.
+"""
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_COUNT = struct.Struct(">I")  # of serials; they follow, and then the fingerprints
+_SERIAL = struct.Struct(">QQ")
+_NUMBER_BYTES = 8  # of the serial, with which its record starts
+_NO_END = 0
+_FINGERPRINT_BYTES = 32
+
+
+class RevokedSerial(NamedTuple):
+    """The serial of a certificate, and the second since 1970 from which on it needs no revocation; None: never."""
+
+    number: int
+    valid_until: int | None
+
+
+class RevokedKey(NamedTuple):
+    """The SHA-256 fingerprint of a key, which is revoked until somebody takes that back."""
+
+    fingerprint: bytes
+
+
+Entry = RevokedSerial | RevokedKey
+
+
+def pack(entries: Iterable[Entry]) -> bytes:
+    """The entries packed; of several with one serial the last one counts."""
+    held = list(entries)
+    serials = {entry.number: _record(entry) for entry in held if isinstance(entry, RevokedSerial)}
+    keys = {_record(entry) for entry in held if isinstance(entry, RevokedKey)}
+    return _join(b"".join(sorted(serials.values())), b"".join(sorted(keys)))
+
+
+def unpack(packed: bytes) -> list[Entry]:
+    """The entries, serials first, in order."""
+    records, _ = _split(packed)
+    held = [RevokedSerial(number, None if end == _NO_END else end) for number, end in _SERIAL.iter_unpack(records)]
+    return [*held, *map(RevokedKey, fingerprints(packed))]
+
+
+def serials(packed: bytes) -> list[int]:
+    """The serials alone, in order."""
+    return [number for number, _ in _SERIAL.iter_unpack(_split(packed)[0])]
+
+
+def fingerprints(packed: bytes) -> list[bytes]:
+    """The fingerprints alone, in order."""
+    records = _split(packed)[1]
+    return [records[start : start + _FINGERPRINT_BYTES] for start in range(0, len(records), _FINGERPRINT_BYTES)]
+
+
+def count(packed: bytes) -> int:
+    """How many entries there are."""
+    records, keys = _split(packed)
+    return len(records) // _SERIAL.size + len(keys) // _FINGERPRINT_BYTES
+
+
+def add(packed: bytes, *entries: Entry) -> bytes:
+    """With the entries; a serial that is there already takes the new end."""
+    return _change(packed, {entry: _record(entry) for entry in entries})
+
+
+def remove(packed: bytes, *entries: Entry) -> bytes:
+    """Without the entries, whatever the ends of their serials."""
+    return _change(packed, dict.fromkeys(entries, b""))
+
+
+def expire(packed: bytes, now: int) -> bytes:
+    """Without the serials that have ended at the second `now`."""
+    records, keys = _split(packed)
+    held = ((number, end) for number, end in _SERIAL.iter_unpack(records) if end == _NO_END or end > now)
+    return _join(b"".join(_SERIAL.pack(number, end) for number, end in held), keys)
+
+
+def _change(packed: bytes, changes: dict[Entry, bytes]) -> bytes:
+    """With the record of each entry replaced."""
+    records, keys = _split(packed)
+    for entry, record in changes.items():
+        if isinstance(entry, RevokedSerial):
+            records = _replace(records, _record(entry)[:_NUMBER_BYTES], record, _SERIAL.size)
+        else:
+            keys = _replace(keys, _record(entry), record, _FINGERPRINT_BYTES)
+    return _join(records, keys)
+
+
+def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
+    """The records of that size, in the order of the keys they start with, with that of the key replaced or added."""
+    starts = range(0, len(records), size)
+    place = bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
+    start = place * size
+    end = start + size if records.startswith(key, start) else start
+    return records[:start] + record + records[end:]
+
+
+def _record(entry: Entry) -> bytes:
+    if isinstance(entry, RevokedKey):
+        if len(entry.fingerprint) != _FINGERPRINT_BYTES:
+            raise ValueError(f"a fingerprint is {_FINGERPRINT_BYTES} bytes")
+        return entry.fingerprint
+    if entry.number < 1 or (entry.valid_until is not None and entry.valid_until < 1):
+        raise ValueError("serials and their ends are positive")
+    try:
+        return _SERIAL.pack(entry.number, _NO_END if entry.valid_until is None else entry.valid_until)
+    except struct.error:
+        raise ValueError("serials and their ends are numbers of 64 bits") from None
+
+
+def _split(packed: bytes) -> tuple[bytes, bytes]:
+    """The records of serials and those of keys."""
+    if not packed:
+        return b"", b""
+    size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])
+    if len(packed) < max(size, _COUNT.size) or (len(packed) - size) % _FINGERPRINT_BYTES:
+        raise ValueError("the packed revocations are cut off")
+    return packed[_COUNT.size : size], packed[size:]
+
+
+def _join(records: bytes, keys: bytes) -> bytes:
+    return _COUNT.pack(len(records) // _SERIAL.size) + records + keys

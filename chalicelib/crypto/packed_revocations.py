@@ -66,12 +66,12 @@ def count(packed: bytes) -> int:
 
 def add(packed: bytes, *entries: Entry) -> bytes:
     """With the entries; a serial that is there already takes the new end."""
-    return _change(packed, {entry: _record(entry) for entry in entries})
+    return _change(packed, ((entry, _record(entry)) for entry in entries))
 
 
 def remove(packed: bytes, *entries: Entry) -> bytes:
     """Without the entries, whatever the ends of their serials."""
-    return _change(packed, dict.fromkeys(entries, b""))
+    return _change(packed, ((entry, b"") for entry in entries))
 
 
 def expire(packed: bytes, now: int) -> bytes:
@@ -81,10 +81,10 @@ def expire(packed: bytes, now: int) -> bytes:
     return _join(b"".join(_SERIAL.pack(number, end) for number, end in held), keys)
 
 
-def _change(packed: bytes, changes: dict[Entry, bytes]) -> bytes:
+def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
     """With the record of each entry replaced."""
     records, keys = _split(packed)
-    for entry, record in changes.items():
+    for entry, record in changes:
         if isinstance(entry, RevokedSerial):
             records = _replace(records, _record(entry)[:_NUMBER_BYTES], record, _SERIAL.size)
         else:

@@ -5,7 +5,6 @@ They may be set in the bodies that create and change it, so that it never goes l
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from chalicelib.http.auth import Caller
@@ -17,7 +16,6 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.references import Reference
 
 
-@cache
 def requested(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
     """Return a shape with a field for each module: null means unset."""
     types = {module.name: module.shape | None for module in modules}

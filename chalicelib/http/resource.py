@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from chalicelib import clock, ids
@@ -150,12 +151,20 @@ class EditableResource(Resource):
     repeated: tuple[str, ...] = ()
     remove: Callable[[str, str], bool] = table.delete
 
+    @cached_property
+    def creation(self) -> type[Shape]:
+        """The shape of a POST: `create` with the modules inline."""
+        return inline_modules.requested(self.create, self.modules)
+
+    @cached_property
+    def alteration(self) -> type[Shape]:
+        """The shape of a PATCH: `change` with the modules inline."""
+        return inline_modules.requested(self.change, self.modules)
+
     def endpoints(self) -> tuple[Endpoint, ...]:
-        create = inline_modules.requested(self.create, self.modules)
-        change = inline_modules.requested(self.change, self.modules)
         edits = self._own(
-            Endpoint("POST", self.kind.path, 201, self.post, body=create, response=self.response),
-            Endpoint("PATCH", self.kind.one, 200, self.patch, body=change, response=self.response),
+            Endpoint("POST", self.kind.path, 201, self.post, body=self.creation, response=self.response),
+            Endpoint("PATCH", self.kind.one, 200, self.patch, body=self.alteration, response=self.response),
             Endpoint("DELETE", self.kind.one, 204, self.delete),
         )
         return (*super().endpoints(), *edits)

@@ -79,7 +79,10 @@ def test_an_authority_is_named_by_an_id_of_its_form(admin: Client, least: dict[s
             "must be an rsa, ecdsa or ed25519 key; security keys cannot be certified",
         ),
         ("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA\n-----END PUBLIC KEY-----\n", FORM),
-        ("-----BEGIN OPENSSH PRIVATE KEY----- AAAA", INTACT),
+        (
+            "-----BEGIN OPENSSH PRIVATE KEY----- AAAA",
+            "must be a public key; this is a private one, which nobody else should ever see",
+        ),
         (DSA, TYPE),
     ],
 )

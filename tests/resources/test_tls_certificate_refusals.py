@@ -84,7 +84,7 @@ UNUSABLE_KEYS: dict[str, tuple[Callable[[str], str], str]] = {
     "Ed448": (lambda key: openssl.key("ed448"), KINDS),
     "another curve": (lambda key: openssl.key("secp256k1"), KINDS),
     "a curve that is not prime": (lambda key: openssl.key("sect233k1"), KINDS),
-    "a weak RSA key": (lambda key: openssl.key("rsa-512"), "must use an RSA key of 1024 to 4096 bits, not 512"),
+    "a weak RSA key": (lambda key: openssl.key("rsa-512"), "must use an RSA key of 2048 to 4096 bits, not 512"),
     "nothing": (lambda key: "", NOT_ONE_KEY),
     "words": (lambda key: "my private key", NOT_ONE_KEY),
     "no BEGIN and END lines": (lambda key: "".join(key.splitlines()[1:-1]), NOT_ONE_KEY),
@@ -152,7 +152,7 @@ UNUSABLE_CHAINS: dict[str, tuple[Callable[[str], str], str]] = {
     "RSA for PSS only": (lambda leaf: self_signed(openssl.key("rsa-pss")), KINDS),
     "a weak RSA key": (
         lambda leaf: self_signed(openssl.key("rsa-512")),
-        "must use an RSA key of 1024 to 4096 bits, not 512",
+        "must use an RSA key of 2048 to 4096 bits, not 512",
     ),
 }
 

@@ -53,7 +53,7 @@ LEAVES: dict[str, dict[str, Any]] = {
     "a signature of before SHA-2": {"options": ("-sha1",), "kind": "rsa-2048"},
     "a signature with PSS": {"options": ("-sigopt", "rsa_padding_mode:pss"), "kind": "rsa-2048"},
 }
-KINDS = ["rsa-1024", "rsa-2048", "rsa-4096", "p256", "p384", "p521", "ed25519"]
+KINDS = ["rsa-2048", "rsa-4096", "p256", "p384", "p521", "ed25519"]
 
 
 def shown(created: Any, issued: Issued) -> dict[str, Any]:

@@ -5,11 +5,12 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser, FileType, Namespace
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from chalicelib import operations, routes
-from chalicelib.model import accounts, tunnels
+from chalicelib.model import accounts, migrations, tunnels
 from chalicelib.operations import CommandError
 from chalicelib.storage.aws import AwsError
 
@@ -58,6 +59,9 @@ def _parser() -> ArgumentParser:
     revoked.add_argument("later", metavar="TABLE", help="the name of the later table")
     repeat = _command(revocations, "repeat", "revoke what such a list names, of this table", _repeat)
     repeat.add_argument("list", type=FileType(encoding="utf-8", errors="replace"), metavar="FILE", help="the list")
+
+    migrate = _command(groups, "migrate", "say which records of earlier editions would be rewritten", _migrate)
+    migrate.add_argument("--apply", action="store_true", help="rewrite them, while the API serves; can be repeated")
 
     _command(groups, "routes", "list the routes of the API", _routes)
     return parser
@@ -116,6 +120,21 @@ def _repeat(arguments: Namespace) -> None:
         named = [operations.revocable(line) for line in lines if line.strip()]
     for account, id in named:
         print(id, "is revoked" if operations.revoke(account, id) else "is not there", flush=True)
+
+
+def _migrate(arguments: Namespace) -> None:
+    found, rewritten, overtaken = Counter[str](), 0, 0
+    for migration in migrations.pending():
+        found[migration.what if migration else "up to date"] += 1
+        if migration and arguments.apply:
+            done = migrations.apply(migration)
+            rewritten, overtaken = rewritten + done, overtaken + (not done)
+    lacking = ", ".join(f"{count} of the kind {what}" for what, count in sorted(found.items()) if what != "up to date")
+    print(f"{found.total()} records; to be rewritten: {lacking or 'none'}.")
+    if arguments.apply:
+        print(f"{rewritten} rewritten." + (f" {overtaken} changed meanwhile: run it again." if overtaken else ""))
+    elif lacking:
+        print("Nothing was changed: --apply rewrites them.")
 
 
 def _routes(arguments: Namespace) -> None:

@@ -151,6 +151,18 @@ def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -
         query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
+def scan() -> Iterator[list[dict[str, Any]]]:
+    """Yield all records of the table, page by page, in no order. Raises aws.Unavailable."""
+    request: dict[str, Any] = {"TableName": table_name(), "ConsistentRead": True}
+    while True:
+        with aws.translate_errors():
+            answer = _client().scan(**request)
+        yield [marshal.plain(found) for found in answer["Items"]]
+        if "LastEvaluatedKey" not in answer:
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
     """Work in the table of that name, not in the one that the environment names."""

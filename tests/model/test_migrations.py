@@ -1,0 +1,78 @@
+"""Records of the first edition: served before they are migrated and after, migrated once, by a work that can stop."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import __main__ as operator
+from chalicelib.storage import aws
+from tests.doors import Client
+
+
+def records() -> list[dict[str, Any]]:
+    return list(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
+
+
+def age(record: dict[str, Any]) -> None:
+    """Make of a record what the first edition would have written."""
+    first = {name: value for name, value in record.items() if name not in ("schema", "revision")}
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=first)
+
+
+@pytest.fixture
+def edge(admin: Client) -> Any:
+    """An edge with a route and modules; it and all other records as of the first edition."""
+    edge = admin.create("/edges/https", {"hostports": ["app.example.com:443"], "tls_termination": {}})
+    admin.create(f"/edges/https/{edge['id']}/routes", {"match_type": "exact_path", "match": "/", "oauth": None})
+    for record in records():
+        age(record)
+    return admin.get(f"/edges/https/{edge['id']}").json
+
+
+def test_every_record_is_rewritten_once(admin: Client, edge: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    count = len(records())
+    operator.main(["migrate"])
+    said = capsys.readouterr().out
+    assert said.startswith(f"{count} records; to be rewritten: ")
+    assert said.endswith("Nothing was changed: --apply rewrites them.\n")
+    assert all("schema" not in record for record in records())
+    operator.main(["migrate", "--apply"])
+    assert f"{count} rewritten." in capsys.readouterr().out
+    assert {(record["schema"]["N"], record["revision"]["N"]) for record in records()} == {("2", "1")}
+    operator.main(["migrate", "--apply"])
+    assert capsys.readouterr().out == f"{count} records; to be rewritten: none.\n0 rewritten.\n"
+    assert admin.get(f"/edges/https/{edge['id']}").json == edge
+
+
+def test_a_record_of_the_first_edition_is_changed_as_any_other(admin: Client, edge: Any) -> None:
+    address = f"/edges/https/{edge['id']}"
+    changed = admin.patch(address, {"description": "new", "hostports": ["other.example.com:443"]}).json
+    assert changed == {**edge, "description": "new", "hostports": ["other.example.com:443"]}
+    route = f"{address}/routes/{edge['routes'][0]['id']}"
+    assert admin.put(f"{route}/user_agent_filter", {}).status == 200
+    assert admin.patch(route, {"match": "/new"}).json["match"] == "/new"
+    assert admin.delete(f"{route}/user_agent_filter").status == 204
+    assert admin.delete(address).status == 204
+    assert admin.get(route).status == 404
+
+
+def revision(id: str) -> int:
+    return next(int(record["revision"]["N"]) for record in records() if record["id"]["S"] == id)
+
+
+def test_every_change_raises_the_revision_of_the_record_and_a_routes_that_of_its_edge(admin: Client) -> None:
+    edge = admin.create("/edges/https", {})
+    address = f"/edges/https/{edge['id']}"
+    assert revision(edge["id"]) == 1
+    admin.patch(address, {"description": "new"})
+    admin.put(f"{address}/tls_termination", {})
+    assert revision(edge["id"]) == 3
+    route = admin.create(f"{address}/routes", {"match_type": "exact_path", "match": "/"})
+    assert (revision(edge["id"]), revision(route["id"])) == (4, 1)
+    admin.patch(f"{address}/routes/{route['id']}", {"description": "new"})
+    admin.put(f"{address}/routes/{route['id']}/user_agent_filter", {})
+    assert (revision(edge["id"]), revision(route["id"])) == (6, 3)
+    admin.delete(f"{address}/routes/{route['id']}/user_agent_filter")
+    assert (revision(edge["id"]), revision(route["id"])) == (7, 4)
+    admin.delete(f"{address}/routes/{route['id']}")
+    assert revision(edge["id"]) == 8

@@ -10,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
-# What GET /docs sends: a build product, made of files that stand in the repository and one that npm's registry has.
+# What GET /docs sends: a build product, made of the OpenAPI document and of a viewer that npm fetches.
 DOCS := chalicelib/docs.html
 
 # Where the generated client is written.
@@ -116,7 +116,10 @@ infra/build/openapi/lint/node_modules/.bin/redocly: infra/build/openapi/lint/pac
 	@npm --prefix infra/build/openapi/lint ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(DOCS): chalicelib/openapi.json infra/build/viewer.json infra/build/docs.py | .venv/run
+$(DOCS): chalicelib/openapi.json infra/build/viewer/package-lock.json infra/build/docs.py | .venv/run
+	@command -v npm >/dev/null || { echo "npm is needed for the page of GET /docs: install Node.js with npm." >&2; exit 1; }
+	@npm --prefix infra/build/viewer ci --ignore-scripts --prefer-offline --silent || \
+		{ echo "npm cannot fetch the viewer of GET /docs from its registry." >&2; exit 1; }
 	@echo "Making the page of GET /docs …"
 	@$(BIN)/python -m infra.build.docs
 

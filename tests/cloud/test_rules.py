@@ -1,0 +1,214 @@
+"""What no template may ever do, whatever else it says: lose data, allow more than is needed, answer unguarded."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import botocore.session
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from tests.cloud import policies
+from tests.cloud.policies import Statement
+from tests.conftest import ROOT, Served
+from tests.samples import OPEN
+
+Resources = Mapping[str, Any]
+DATA, PIPELINE = (
+    yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"] for file in ("data.yaml", "pipeline.yaml")
+)
+BY_HAND = ("policy-api.json", "policy-authorizer.json")
+ROLES = ("DeployRole", "ServiceRole")
+EVERY_TYPE = botocore.session.get_session().get_service_model("apigateway").shape_for("GatewayResponseType").enum
+STATUSES = {  # of what the gateway answers by itself, as the contract has them
+    "ACCESS_DENIED": 400,
+    "AUTHORIZER_CONFIGURATION_ERROR": 503,
+    "AUTHORIZER_FAILURE": 503,
+    "DEFAULT_4XX": 400,
+    "DEFAULT_5XX": 500,
+    "INTEGRATION_FAILURE": 500,
+    "INTEGRATION_TIMEOUT": 503,
+    "MISSING_AUTHENTICATION_TOKEN": 404,
+    "REQUEST_TOO_LARGE": 413,
+    "THROTTLED": 429,
+    "UNAUTHORIZED": 401,
+}
+REQUIRED = {401: ("WWW-Authenticate", "'Bearer'"), 429: ("Retry-After", "'1'"), 503: ("Retry-After", "'1'")}
+
+
+@pytest.fixture(scope="module")
+def api(deployed: Served) -> Resources:
+    """The API's stack as SAM makes it of the package that was deployed."""
+    resources: Resources = json.loads((ROOT / "build" / "dev" / "translated.json").read_text())["Resources"]
+    return resources
+
+
+def of_type(resources: Resources, type: str) -> list[Any]:
+    """Return the properties of the resources of a type."""
+    return [found["Properties"] for found in resources.values() if found["Type"] == type]
+
+
+def of_role(name: str) -> list[Statement]:
+    found = PIPELINE[name]["Properties"]["Policies"]
+    return [statement for policy in found for statement in policy["PolicyDocument"]["Statement"]]
+
+
+def boundary() -> list[Statement]:
+    statements: list[Statement] = PIPELINE["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
+    return statements
+
+
+def requiring(statements: list[Statement], action: str) -> Iterator[Any]:
+    """Yield the condition of each statement that allows an action."""
+    for statement in statements:
+        if action in policies.each(statement["Action"]):
+            yield statement["Condition"]
+
+
+def test_what_holds_data_stays_when_its_stack_goes_and_survives_mistakes() -> None:
+    for resource in (*DATA.values(), PIPELINE["Bucket"]):
+        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    table = DATA["Table"]["Properties"]
+    assert table["DeletionProtectionEnabled"]
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
+    assert DATA["Key"]["Properties"]["EnableKeyRotation"]
+
+
+def test_the_account_administers_the_key_and_only_the_api_uses_it() -> None:
+    administers, uses = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
+    use = ("crypt", "DataKey", "Grant", "Mac", "Sign", "*")
+    assert not [action for action in administers["Action"] if any(word in action for word in use)]
+    assert policies.actions([uses]) == {"kms:Decrypt", "kms:Encrypt"}
+    for allowed in uses["Condition"]["ArnLike"]["aws:PrincipalArn"]:
+        assert "role/${Name}-api-ApiHandlerRole-*" in allowed["Fn::Sub"]
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_no_role_can_delete_the_table_or_the_key_or_use_either_or_leave_the_boundary(name: str) -> None:
+    forbidden = {
+        "dynamodb:DeleteTable", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query",
+        "dynamodb:Scan", "iam:AttachRolePolicy", "iam:DeleteRolePermissionsBoundary", "iam:UpdateAssumeRolePolicy",
+        "kms:CreateGrant", "kms:Decrypt", "kms:DeleteAlias", "kms:Encrypt", "kms:PutKeyPolicy",
+        "kms:ScheduleKeyDeletion", "kms:UpdateAlias",
+    }  # fmt: skip
+    assert not forbidden & policies.actions(of_role(name))
+
+
+@pytest.mark.parametrize("statements", [*map(of_role, ROLES), boundary(), *map(policies.of_function, BY_HAND)])
+def test_no_policy_has_a_wildcard_for_an_action_or_reaches_past_its_environment(statements: list[Statement]) -> None:
+    of_no_resource = {  # AWS knows these actions for all resources only
+        "cloudwatch:DescribeAlarms", "kms:CreateKey", "kms:ListAliases", "logs:DescribeIndexPolicies",
+        "logs:DescribeLogGroups",
+    }  # fmt: skip
+    nameless = (":key/*", "::/", "aws:transform/", "aws-service-role/")  # what AWS gives a name, or none
+    for statement in statements:
+        assert statement["Effect"] == "Allow"
+        assert not [action for action in policies.actions([statement]) if "*" in action]
+        for resource in policies.each(statement["Resource"]):
+            if resource == "*":
+                assert policies.actions([statement]) <= of_no_resource
+            elif resource != {"Fn::Sub": "${Bucket.Arn}/*"} and "arn:" in str(resource):
+                own = ("tunnel-edge-${Environment}", "table/${TableName}", *nameless)
+                assert any(name in resource["Fn::Sub"] for name in own), resource
+
+
+def test_roles_are_made_within_the_boundary_and_passed_to_one_service_only() -> None:
+    deploy, service = map(of_role, ROLES)
+    boundary = {"StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}}
+    for action in ("iam:CreateRole", "iam:PutRolePolicy", "iam:PutRolePermissionsBoundary", "iam:DeleteRolePolicy"):
+        assert [*requiring(service, action)] == [boundary]
+    for statements, to in ((deploy, "cloudformation.amazonaws.com"), (service, "lambda.amazonaws.com")):
+        assert [*requiring(statements, "iam:PassRole")] == [{"StringEquals": {"iam:PassedToService": to}}]
+    with_the_service_role = {"StringEquals": {"cloudformation:RoleArn": {"Fn::GetAtt": ["ServiceRole", "Arn"]}}}
+    for action in ("cloudformation:CreateStack", "cloudformation:UpdateStack"):
+        assert [*requiring(deploy, action)] == [with_the_service_role]
+
+
+def test_only_jobs_of_the_repository_in_the_environment_deploy() -> None:
+    (trust,) = PIPELINE["DeployRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    asked = trust["Condition"]["StringEquals"]
+    assert [*asked.values()] == ["sts.amazonaws.com", {"Fn::Sub": "repo:${Repository}:environment:${Environment}"}]
+
+
+def test_the_boundary_allows_what_the_functions_need_from_within_them_and_nothing_else() -> None:
+    needed = [statement for file in BY_HAND for statement in policies.of_function(file)]
+    assert policies.actions(boundary()) == policies.actions(needed)
+    for statement in boundary():
+        if statement["Sid"] != "Logs":
+            assert "function:tunnel-edge-${Environment}-api-*" in str(
+                statement["Condition"]["ArnLike"]["lambda:SourceFunctionArn"]
+            )
+    (of_the_key,) = requiring(boundary(), "kms:Decrypt")
+    assert of_the_key["ForAllValues:StringEquals"] == {"kms:EncryptionContextKeys": ["account", "resource"]}
+    assert of_the_key["Null"] == {"kms:EncryptionContextKeys": "false"}  # else a call without a context would do
+
+
+def test_packages_are_private_encrypted_and_travel_over_tls_only() -> None:
+    bucket = PIPELINE["Bucket"]["Properties"]
+    assert {*bucket["PublicAccessBlockConfiguration"].values()} == {True}
+    assert "BucketEncryption" in bucket
+    (denied,) = PIPELINE["BucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert (denied["Effect"], denied["Principal"], denied["Action"]) == ("Deny", "*", "s3:*")
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_each_function_has_the_policy_written_for_it_within_a_boundary_and_a_log_of_its_own(api: Resources) -> None:
+    functions = (("APIHandler", "ApiHandlerRole", BY_HAND[0]), ("Authorizer", "AuthorizerRole", BY_HAND[1]))
+    for function, role, file in functions:
+        assert api[function]["Properties"]["Role"] == {"Fn::GetAtt": [role, "Arn"]}
+        properties, written = api[role]["Properties"], policies.of_function(file)
+        assert [policy["PolicyDocument"]["Statement"] for policy in properties["Policies"]] == [written]
+        assert "ManagedPolicyArns" not in properties
+        assert {"Ref": "PermissionsBoundary"} in properties["PermissionsBoundary"]["Fn::If"]
+        (log,) = (statement["Resource"] for statement in written if statement["Sid"] == "Logs")
+        assert api[function]["Properties"]["LoggingConfig"] == {"LogGroup": {"Ref": log["Fn::GetAtt"][0]}}
+    for permission in of_type(api, "AWS::Lambda::Permission"):
+        assert permission["Principal"] == "apigateway.amazonaws.com"
+        assert "RestAPI" in str(permission["SourceArn"])  # not for APIs of others
+
+
+def test_every_route_but_the_fallbacks_and_the_open_ones_is_behind_the_authorizer(api: Resources) -> None:
+    body = api["RestAPI"]["Properties"]["Body"]
+    for path, methods in body["paths"].items():
+        assert "x-amazon-apigateway-any-method" in methods
+        for method, operation in methods.items():
+            is_open = method == "x-amazon-apigateway-any-method" or path in OPEN
+            expected = None if is_open else [{"authorizer": []}]
+            assert operation.get("security") == expected, f"{method} {path}"
+    authorizer = body["securityDefinitions"]["authorizer"]["x-amazon-apigateway-authorizer"]
+    assert authorizer["authorizerResultTtlInSeconds"] == {"Ref": "AuthorizerCacheSeconds"}
+
+
+def test_all_is_throttled_and_what_is_open_to_everyone_by_itself(api: Resources) -> None:
+    (stage,) = of_type(api, "AWS::ApiGateway::Stage")
+    limits = {limit["ResourcePath"]: limit["ThrottlingRateLimit"] for limit in stage["MethodSettings"]}
+    assert limits == {"/*": {"Ref": "ThrottleRate"}, **{f"/~1{path[1:]}": 5 for path in OPEN}}
+
+
+def test_every_request_is_logged_without_its_secrets_and_logs_are_kept_for_a_time(api: Resources) -> None:
+    (stage,) = of_type(api, "AWS::ApiGateway::Stage")
+    logged = json.loads(stage["AccessLogSetting"]["Format"])
+    assert {"operation_id", "account", "key", "route", "status", "error"} <= logged.keys()
+    assert not [value for value in logged.values() if "header" in value.lower() or "body" in value.lower()]
+    assert all("RetentionInDays" in group for group in of_type(api, "AWS::Logs::LogGroup"))
+
+
+def test_whatever_the_gateway_says_by_itself_has_the_one_error_body_and_the_status_of_the_contract(
+    api: Resources,
+) -> None:
+    inside = api["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"]
+    beside = {found["ResponseType"]: found for found in of_type(api, "AWS::ApiGateway::GatewayResponse")}
+    assert inside.keys() == beside.keys() == {*EVERY_TYPE}
+    for type, response in inside.items():
+        status, headers = response["statusCode"], response["responseParameters"]
+        assert status == STATUSES.get(type, status)
+        body = json.loads(response["responseTemplates"]["application/json"])
+        assert body.keys() == {"error_code", "status_code", "msg", "details"}
+        assert (body["status_code"], body["details"]) == (status, {"operation_id": "$context.requestId"})
+        assert headers["gatewayresponse.header.Operation-Id"] == "context.requestId"
+        if status in REQUIRED:
+            name, value = REQUIRED[status]
+            assert headers[f"gatewayresponse.header.{name}"] == value
+        assert beside[type]["ResponseTemplates"] == response["responseTemplates"]
+        assert beside[type]["StatusCode"] == str(status)

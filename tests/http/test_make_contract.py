@@ -53,18 +53,3 @@ def test_a_url_or_a_key_that_is_wrong_is_told_in_a_sentence(served: Served) -> N
             given.ask(url, key)
         assert ended.value.msg.startswith(sentence)
         assert ended.value.returncode == 1
-
-
-def test_that_sentence_is_all_that_is_said() -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    status, out, err = run({"URL": url, "API_KEY": "any", "SUITE": "tests/contract/test_lists.py"}, "make", "contract")
-    assert status == 2
-    assert f"Exit: {url}/openapi.json does not answer: [Errno 111] Connection refused." in out
-    assert len((out + err).splitlines()) <= 5
-
-
-@pytest.mark.parametrize("missing", ["URL", "API_KEY"])
-def test_without_a_url_or_a_key_nothing_is_tried(missing: str) -> None:
-    status, out, err = run({"URL": "http://127.0.0.1", "API_KEY": "any", missing: ""}, "make", "contract")
-    sentence = "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…"
-    assert (status, out, err.splitlines()[0]) == (2, "", sentence)

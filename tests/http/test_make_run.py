@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Event
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -21,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.conftest import ROOT, Served, await_answer, free_port, processes_with
-from tests.doors import RECORD, Client, Http, refusal
+from tests.doors import RECORD, Client, Http
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
 AUTHORITIES, CERTIFICATES = "/ssh_certificate_authorities", "/ssh_user_certificates"
@@ -143,12 +142,6 @@ def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
     }
 
 
-def test_the_base_url_and_the_key_can_be_sourced(first: Run) -> None:
-    script = '. "$LOCAL_DIR/env" && echo "$BASE_URL $API_KEY"'
-    done = subprocess.run(script, shell=True, env=environment(first.settings), capture_output=True, text=True)
-    assert done.stdout == f"{first.base_url} {first.token}\n"
-
-
 def test_what_it_keeps_is_for_its_owners_eyes_only(first: Run) -> None:
     kept = [first.local, *first.local.rglob("*")]
     assert {oct(path.stat().st_mode & 0o777) for path in kept if path.is_dir()} == {"0o700"}
@@ -159,24 +152,6 @@ def test_what_it_keeps_is_for_its_owners_eyes_only(first: Run) -> None:
 def test_the_version_is_read_from_any_header_that_is_set(first: Run, name: str) -> None:
     client = replace(first.client(), headers={name: "2"})
     assert client.get("/api_keys").status == 200
-
-
-def test_without_any_of_these_headers_the_first_one_is_asked_for(first: Run) -> None:
-    answer = replace(first.client(), headers={}).get("/api_keys")
-    assert answer.json == refusal(answer)
-    assert (answer.status, answer.json["error_code"]) == (400, "unsupported_version")
-    assert answer.json["msg"] == "Send the header 'Vendor-Version' with a supported version: 2 or 0."
-
-
-def test_a_proxy_is_not_asked_for_what_is_on_this_machine(tmp_path: Path) -> None:
-    proxy = {"http_proxy": f"http://127.0.0.1:{free_port()}", "no_proxy": "intranet.example.com"}  # it is not there
-    with make_run({**settings(tmp_path / "local"), **proxy, "NO_PROXY": ""}) as run:
-        assert run.client().get("/api_keys").status == 200
-        command = f". {run.local}/cloud.env && {sys.executable} -m chalicelib accounts list && echo $no_proxy"
-        done = subprocess.run(
-            ["sh", "-c", command], cwd=ROOT, env={**os.environ, **proxy}, capture_output=True, text=True
-        )
-    assert done.stdout.endswith(" admin (admin)\nintranet.example.com,127.0.0.1,localhost\n"), done
 
 
 def test_plain_chalice_local_works_on_the_embedded_cloud(served: Served, tmp_path: Path) -> None:
@@ -237,15 +212,6 @@ def reset(folder: Path, **chosen: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_reset_forgets_the_state_in_the_usual_place_and_can_be_repeated(tmp_path: Path) -> None:
-    (tmp_path / ".local" / "cloud").mkdir(parents=True)
-    for _ in range(2):
-        reset(tmp_path)
-        assert list((tmp_path / ".local").iterdir()) == []
-    (tmp_path / ".local").rmdir()
-    reset(tmp_path, LOCAL_DIR="")
-
-
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
     with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
@@ -254,16 +220,6 @@ def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: sig
         assert run.process.wait(timeout=30) == 0
         assert run.log.read_text().endswith(f"\n{STOPPED}\n")
         assert processes_with(f"LOCAL_DIR={run.local}") == []
-
-
-def test_an_impatient_second_ctrl_c_loses_nothing(tmp_path: Path) -> None:
-    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
-        while run.process.poll() is None:
-            os.killpg(run.process.pid, signal.SIGINT)
-            Event().wait(0.01)
-        assert run.process.returncode == 0
-        assert run.log.read_text().endswith(f"\n{STOPPED}\n")
-        assert (run.local / "cloud" / "dynamodb.json").stat().st_size > 0
 
 
 def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> None:
@@ -276,13 +232,3 @@ def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> Non
             f"The embedded cloud ended by itself; its last words are in {last_words}."
         )
         assert processes_with(f"LOCAL_DIR={run.local}") == []
-
-
-def test_the_table_and_the_key_have_the_name_that_is_set_and_other_programs_learn_it(tmp_path: Path) -> None:
-    with make_run({**settings(tmp_path / "local"), "TABLE_NAME": "another"}) as run:
-        run.client().create(AUTHORITIES, {})  # whose private key is sealed
-        script = '. "$LOCAL_DIR/cloud.env" && exec "$PYTHON" -m chalicelib accounts list'
-        chosen = environment({**run.settings, "PYTHON": sys.executable})
-        listed = subprocess.run(["sh", "-c", script], cwd=ROOT, env=chosen, capture_output=True, text=True, check=True)
-    assert " local\n" in listed.stdout
-    assert "TABLE_NAME=another" in (run.local / "cloud.env").read_text()

@@ -43,31 +43,6 @@ def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: P
     assert processes_with(f"LOCAL_DIR={tmp_path / 'local'}") == []
 
 
-def test_make_adds_only_its_own_line(tmp_path: Path) -> None:
-    with taken() as port:
-        status, out, err = run({**settings(tmp_path / "local"), "PORT": port}, "make", "run")
-    assert (status, out) == (2, "")
-    assert err.splitlines()[0] == f"Port {port} cannot be used (Address already in use): choose another with PORT=…."
-    assert [line.partition(":")[0] for line in err.splitlines()[1:]] == ["make"]
-
-
-@pytest.mark.parametrize(
-    ("setting", "port"),
-    [("PORT", "eighty"), ("PORT", "0"), ("PORT", "65536"), ("PORT", "-1"), ("PORT", "٨٠"), ("CLOUD_PORT", "eighty")],
-)
-def test_what_is_not_a_port_is_refused(tmp_path: Path, setting: str, port: str) -> None:
-    said = run({**settings(tmp_path / "local"), setting: port})
-    assert said == (1, "", f"{setting}={port} is not a port: choose one from 1 to 65535.\n")
-
-
-def test_one_port_cannot_serve_for_both(tmp_path: Path) -> None:
-    port = str(free_port())
-    said = run({"LOCAL_DIR": str(tmp_path / "local"), "PORT": port, "CLOUD_PORT": port})
-    sentence = f"Port {port} cannot be used (Address already in use): choose another with PORT=….\n"
-    assert said == (1, "", sentence)
-    assert processes_with(f"LOCAL_DIR={tmp_path / 'local'}") == []
-
-
 def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "local" / "cloud" / "dynamodb.json"
     file.parent.mkdir(parents=True)
@@ -79,14 +54,6 @@ def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
         "mend it, or forget all of it with 'make reset'.\n"
     )
     assert file.read_text() == '{"tables": '
-
-
-def test_a_place_for_the_state_that_is_none_is_named(tmp_path: Path) -> None:
-    place = tmp_path / "local"
-    place.write_text("a file")
-    status, out, err = run(settings(place))
-    assert (status, out) == (1, "")
-    assert err == f"{place / 'cloud'} cannot be used (Not a directory): choose another place with LOCAL_DIR=….\n"
 
 
 @pytest.mark.parametrize("setting", ["AWS_ENDPOINT_URL=http://127.0.0.1:{port}", "LOCALSTACK_HOST=127.0.0.1:{port}"])
@@ -117,15 +84,13 @@ DIFFERENT = ".venv and .venv-cloud are not of one Python, the one that PYTHON na
     ("asked", "made", "sentence"),
     [
         ("new", {".venv": "3.11", ".venv-cloud": "3.11"}, DIFFERENT),
-        ("new", {".venv-cloud": "3.11"}, DIFFERENT),
-        ("", {".venv": "3.12", ".venv-cloud": "3.11"}, DIFFERENT),
         (
             "./missing",
             {".venv": "3.12"},
             "PYTHON=./missing cannot be run: install it, or name another Python with PYTHON=…",
         ),
     ],
-    ids=["both", "cloud", "unnamed", "missing"],
+    ids=["both", "missing"],
 )
 def test_virtual_environments_of_another_python_are_named(
     tmp_path: Path, asked: str, made: dict[str, str], sentence: str
@@ -145,15 +110,3 @@ def test_virtual_environments_of_another_python_are_named(
     for target in ("help", "reset", "cloud-stop"):  # which need neither
         asked_for = ["make", "-n", target]
         assert subprocess.run(asked_for, cwd=tmp_path, env=environment(chosen), capture_output=True).returncode == 0
-
-
-def test_the_embedded_cloud_has_the_python_of_the_service(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\ntest "$1" = -c && echo 3.99 || echo "3.99 $@"\n')  # not the machine's
-    python.chmod(0o700)
-    made = subprocess.run(
-        ["make", ".venv-cloud/bin/python"], cwd=tmp_path, env=environment({}), capture_output=True, text=True
-    )
-    assert (made.returncode, made.stdout) == (0, "3.99 -m venv .venv-cloud\n")

@@ -1,4 +1,4 @@
-"""The local server's HTTP manners, on raw connections: what an HTTP library would smooth over."""
+"""The local server's HTTP manners on raw connections, beyond those that the contract tries at every door."""
 
 import json
 import socket
@@ -73,45 +73,12 @@ def asking(method: str, path: str, headers: Mapping[str, str], body: bytes = b""
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def test_a_connection_outlives_every_kind_of_answer(wire: HTTPConnection, headers: dict[str, str]) -> None:
-    made = ask(wire, "POST", "/api_keys", headers, {}).json
-    one = f"/api_keys/{made['id']}"
-    asked: list[tuple[str, str, dict[str, str], Any]] = [
-        ("GET", one, headers, None),
-        ("PATCH", one, headers, {"description": "kept"}),
-        ("POST", "/api_keys", headers, {"description": 1}),
-        ("POST", "/api_keys", headers, b"{"),
-        ("POST", "/api_keys", {**headers, "Content-Type": "text/plain"}, {}),
-        ("POST", "/api_keys", headers, b"1" * MEGABYTE),
-        ("POST", "/api_keys", VERSION, {}),
-        ("HEAD", one, headers, None),
-        ("OPTIONS", one, headers, None),
-        ("BREW", one, headers, None),
-        ("GET", "/nowhere", headers, None),
-        ("DELETE", one, headers, None),
-        ("GET", one, headers, None),
-        ("GET", "/api_keys", headers, None),
-    ]
-    answers = [ask(wire, *request).status for request in asked]
-    assert answers == [200, 200, 400, 400, 415, 413, 401, 405, 405, 405, 404, 204, 404, 200]
-
-
-@pytest.mark.parametrize("method", ["OPTIONS", "PUT", "BREW", "x-amazon-apigateway-any-method"])
-@pytest.mark.parametrize(("path", "allowed"), [("/api_keys", "GET, POST"), ("/api_keys/x", "DELETE, GET, PATCH")])
-def test_a_method_that_a_path_does_not_have_is_refused_with_those_it_has(
-    wire: HTTPConnection, method: str, path: str, allowed: str
-) -> None:
-    answer = ask(wire, method, path, {})
+@pytest.mark.parametrize("method", ["BREW", "x-amazon-apigateway-any-method"])
+def test_a_method_that_http_does_not_have_is_refused_with_those_of_the_path(wire: HTTPConnection, method: str) -> None:
+    answer = ask(wire, method, "/api_keys", {})
     assert answer.json == refusal(answer)
     assert (answer.status, answer.json["error_code"]) == (405, "method_not_allowed")
-    assert answer.json["msg"] == f"This path answers to {allowed}."
-    assert answer.headers["allow"] == allowed
-
-
-def test_head_is_refused_without_a_body(address: tuple[str, int], headers: dict[str, str]) -> None:
-    answer = read(exchange(address, asking("HEAD", "/api_keys", headers)))
-    assert (answer.status, answer.headers["allow"].upper(), answer.text) == (405, "GET, POST", "")
-    assert int(answer.headers["content-length"]) > 0
+    assert answer.headers["allow"] == "GET, POST"
 
 
 def test_a_204_has_neither_a_body_nor_a_length(
@@ -123,29 +90,11 @@ def test_a_204_has_neither_a_body_nor_a_length(
     assert answer.headers.keys() == {"server", "date", "operation-id"}
 
 
-def test_header_names_may_have_any_case(wire: HTTPConnection, served: Served) -> None:
-    shouted = {"AUTHORIZATION": f"bearer {served.token}", "SERVICE-VERSION": "2", "CONTENT-TYPE": "application/json"}
-    whispered = {name.lower(): value for name, value in shouted.items()}
-    for headers in (shouted, whispered):
-        made = ask(wire, "POST", "/api_keys", headers, {})
-        assert made.status == 201
-        assert ask(wire, "DELETE", f"/api_keys/{made.json['id']}", headers).status == 204
-
-
-@pytest.mark.parametrize(
-    "path", ["/nowhere", "/api_keys/a/b/c/d/e/f", "//example.com/api_keys", "/%2e%2e/%00", "/?a=b", "*", "/[::1"]
-)
+@pytest.mark.parametrize("path", ["//example.com/api_keys", "/%2e%2e/%00", "/?a=b", "*", "/[::1"])
 def test_a_path_that_leads_nowhere_is_a_404(wire: HTTPConnection, headers: dict[str, str], path: str) -> None:
     answer = ask(wire, "GET", path, headers)
     assert answer.json == refusal(answer)
     assert (answer.status, answer.json["error_code"]) == (404, "no_such_route")
-
-
-def test_a_body_above_the_limit_is_a_413(wire: HTTPConnection, headers: dict[str, str]) -> None:
-    answer = ask(wire, "POST", "/api_keys", headers, {"description": "x" * 2 * MEGABYTE})
-    assert answer.json == refusal(answer)
-    assert (answer.status, answer.json["error_code"]) == (413, "payload_too_large")
-    assert answer.json["msg"] == "The body is larger than 262144 bytes."
 
 
 @pytest.mark.parametrize("body", [b"", b"x" * 11 * MEGABYTE], ids=["announced", "sent"])

@@ -95,7 +95,7 @@ TOGETHER = {
 }
 
 
-class Scheduling(LoadScopeScheduling):
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no types
     """Tests in several processes: those that share, and else those of one file, in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -202,7 +202,7 @@ def processes_with(setting: str) -> list[str]:
     return found
 
 
-def await_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def await_answer(url: str, process: subprocess.Popen[bytes] | subprocess.Popen[str], log: Path) -> None:
     while process.poll() is None:
         try:
             httpx.get(url, timeout=5, trust_env=False)

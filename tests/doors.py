@@ -33,6 +33,9 @@ class Answer:
 
 
 class Door(Protocol):
+    @property
+    def base_url(self) -> str: ...
+
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer: ...
 
 
@@ -70,7 +73,7 @@ class Record:
     """
 
     secrets: set[str] = field(default_factory=set)
-    sealed: list[tuple[bytes, Mapping[str, str]]] = field(default_factory=list)
+    sealed: list[tuple[bytes, dict[str, str]]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     log_files: list[Path] = field(default_factory=list)

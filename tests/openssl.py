@@ -187,7 +187,7 @@ def _first(name: str, part: str) -> str:
 
 
 def _after(text: str, label: str) -> str:
-    return re.findall(f"^{label}(.*)$", text, flags=re.MULTILINE)[0]
+    return str(re.findall(f"^{label}(.*)$", text, flags=re.MULTILINE)[0])
 
 
 def _listed(text: str, title: str) -> list[str]:

@@ -174,8 +174,7 @@ def test_every_route_but_the_fallbacks_and_the_open_ones_is_behind_the_authorize
         assert "x-amazon-apigateway-any-method" in methods
         for method, operation in methods.items():
             is_open = method == "x-amazon-apigateway-any-method" or path in OPEN
-            expected = None if is_open else [{"authorizer": []}]
-            assert operation.get("security") == expected, f"{method} {path}"
+            assert operation.get("security") == (None if is_open else [{"authorizer": []}]), f"{method} {path}"
     authorizer = body["securityDefinitions"]["authorizer"]["x-amazon-apigateway-authorizer"]
     assert authorizer["authorizerResultTtlInSeconds"] == {"Ref": "AuthorizerCacheSeconds"}
 

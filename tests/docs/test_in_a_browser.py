@@ -15,6 +15,12 @@ from tests.conftest import ROOT, Served
 PATIENCE = 10  # seconds
 
 
+def logged(page: Chrome) -> list[dict[str, Any]]:
+    """Return the browser's own log of the page: its errors and warnings."""
+    entries: list[dict[str, Any]] = page.get_log("browser")  # type: ignore[no-untyped-call]
+    return entries
+
+
 @pytest.fixture(scope="module")
 def document() -> Any:
     return json.loads((ROOT / "chalicelib" / "openapi.json").read_text())
@@ -40,7 +46,7 @@ def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, 
             assert operation["summary"] in text
             assert f"{method.upper()}\n{path}" in text
     assert browser.requested(page) == []
-    assert page.get_log("browser") == []
+    assert logged(page) == []
     assert page.title == document["info"]["title"]
 
 
@@ -50,7 +56,7 @@ def test_it_finds_what_is_searched_for(page: Chrome, document: Any) -> None:
     results = WebDriverWait(page, PATIENCE).until(lambda _: page.find_elements(By.CSS_SELECTOR, "[role=search] li"))
     assert summary in [result.text.rpartition("\n")[2] for result in results]  # behind the method
     assert browser.requested(page) == []
-    assert page.get_log("browser") == []
+    assert logged(page) == []
 
 
 def test_its_addresses_are_those_of_the_api(page: Chrome, served: Served) -> None:

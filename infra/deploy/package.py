@@ -38,7 +38,8 @@ def main() -> None:
         out = package(asked.stage, asked.arch, asked.out or ROOT / "build" / asked.stage)
     except CommandError as error:
         sys.exit(str(error))
-    print(_content(out / "deployment.zip"))
+    archive = out / "deployment.zip"
+    print(f"{archive}: {archive.stat().st_size:,} bytes")
 
 
 def package(stage: str, arch: str, out: Path) -> Path:
@@ -143,17 +144,6 @@ def _translated(stack: dict[str, Any]) -> dict[str, Any]:
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
     translated: dict[str, Any] = transform(stack, {}, None)
     return translated
-
-
-def _content(archive: Path) -> str:
-    parts: dict[str, int] = {}
-    with zipfile.ZipFile(archive) as packed:
-        for entry in packed.infolist():
-            top = entry.filename.partition("/")[0]
-            parts[top] = parts.get(top, 0) + entry.compress_size
-    rows = sorted(parts.items(), key=lambda part: -part[1])
-    sizes = [f"{size:>12,}  {top}" for top, size in [*rows, (str(archive), archive.stat().st_size)]]
-    return "\n".join([*sizes, "bytes, compressed"])
 
 
 if __name__ == "__main__":

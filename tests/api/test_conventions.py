@@ -1,6 +1,7 @@
 """What creation, reading, changing and deleting have in common, for every kind of resource (SPEC 2.1, 4)."""
 
 import re
+from typing import Any
 
 from chalicelib import clock, ids
 from chalicelib.schema.models import model
@@ -100,6 +101,7 @@ def test_the_longest_texts_in_bytes_may_come_with_a_change(mine: Collection) -> 
 def test_descriptions_and_metadata_are_strings(mine: Collection) -> None:
     asked, uri = mine.body(), f"{mine.path}/{mine.one()['id']}"
     faults = {"description": "must be a string", "metadata": "must be a string"}
+    value: Any
     for value in (1, True, [], {}, 1.5):
         wrong = {"description": value, "metadata": value}
         assert_invalid(mine.client.post(mine.path, {**asked, **wrong}), faults)
@@ -132,6 +134,7 @@ def test_a_change_to_nothing_clears_a_field(mine: Collection) -> None:
 @each_editable_kind
 def test_an_empty_change_changes_nothing(mine: Collection) -> None:
     resource = mine.one(description="d", metadata="m")
+    nothing: Any
     for nothing in (None, {}):
         answer = mine.client.patch(f"{mine.path}/{resource['id']}", nothing)
         assert (answer.status, answer.json) == (200, resource)

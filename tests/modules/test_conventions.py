@@ -56,6 +56,7 @@ def test_a_module_is_enabled_unless_it_says_otherwise(admin: Client, module: Mod
 def test_whether_a_module_is_enabled_is_a_boolean(admin: Client, module: Module) -> None:
     address, (full, least) = anywhere(module), SAMPLES[module.path]
     admin.put(address, full.asked)
+    value: Any
     for value in (0, 1, "true", "", [], {}):
         answer = admin.put(address, {**least.asked, "enabled": value})
         assert_invalid(answer, {"enabled": "must be true or false"})

@@ -105,11 +105,13 @@ def test_empty_strings_mean_unset_too(admin: Client) -> None:
 
 
 def test_exactly_one_provider_is_named(admin: Client) -> None:
+    providers: Any
     for providers in ({}, NO_PROVIDER, {"github": {}, "google": {}}, {name: {} for name in PROVIDERS}):
         assert_invalid(admin.put(anywhere(OAUTH), {"provider": providers}), {"provider": EXACTLY_ONE})
 
 
 def test_the_provider_is_an_object(admin: Client) -> None:
+    provider: Any
     for provider in (None, [], "github", 1):
         assert_invalid(admin.put(anywhere(OAUTH), {"provider": provider}), {"provider": "must be an object"})
 

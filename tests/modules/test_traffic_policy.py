@@ -100,6 +100,7 @@ def test_what_is_not_a_policy_is_refused_with_the_place(admin: Client) -> None:
 
 
 def test_the_value_is_a_string(admin: Client) -> None:
+    value: Any
     for value in (None, {}, [], 1, True):
         assert_invalid(admin.put(anywhere(TRAFFIC_POLICY), {"value": value}), {"value": "must be a string"})
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ def test_a_user_agent_filter_is_put_read_and_deleted(admin: Client) -> None:
 
 
 def test_no_pattern_at_all_is_shown_as_empty_lists(admin: Client) -> None:
+    nothing: Any
     for nothing in ({}, {"allow": None, "deny": None}, {"allow": [], "deny": []}):
         assert admin.put(anywhere(USER_AGENT_FILTER), nothing).json == {"enabled": True, "allow": [], "deny": []}
 

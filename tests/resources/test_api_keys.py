@@ -130,6 +130,7 @@ def test_an_owner_of_another_form_is_refused(admin: Client, member: Client, owne
 
 
 def test_an_owner_is_a_string(admin: Client) -> None:
+    owner: Any
     for owner in (1, True, [admin.user], {}):
         assert_invalid(admin.post(PATH, {"owner_id": owner}), {"owner_id": "must be a string"})
 

@@ -109,6 +109,7 @@ def test_curve_and_size_go_with_their_type_only(admin: Client, asked: Any, fault
 
 def test_types_curves_and_sizes_are_those_of_the_specification(admin: Client) -> None:
     types = "must be one of 'rsa', 'ecdsa' or 'ed25519'"
+    value: Any
     for value in ("dsa", "RSA", "ed448", 1, True, False, [], {}):
         assert_invalid(admin.post(PATH, {"private_key_type": value}), {"private_key_type": types})
     curves = "must be one of 'nistp256', 'nistp384' or 'nistp521'"

@@ -156,6 +156,7 @@ def test_a_time_is_written_as_rfc_3339_says_and_exists(
 
 
 def test_a_time_is_a_string(admin: Client, least: dict[str, Any]) -> None:
+    value: Any
     for value in (0, 1893456000, 1.5, True, False, [], {}):
         answer = admin.post(PATH, {**least, "valid_until": value})
         assert_invalid(answer, {"valid_until": "must be an RFC 3339 time, as a string"})
@@ -270,5 +271,6 @@ def test_extensions_are_names_and_texts(
 @pytest.mark.parametrize("field", ["principals", "critical_options"])
 def test_collections_are_of_their_kind(admin: Client, least: dict[str, Any], field: str) -> None:
     rule = {"principals": "must be an array", "critical_options": "must be an object"}[field]
+    value: Any
     for value in ("", "x", 1, True, {} if field == "principals" else []):
         assert_invalid(admin.post(PATH, {**least, field: value}), {field: rule})

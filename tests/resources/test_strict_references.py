@@ -95,6 +95,7 @@ def test_a_change_of_the_children_holds_the_new_and_frees_the_old(admin: Client)
 def test_a_change_of_something_else_keeps_the_children_held(admin: Client) -> None:
     [child] = some(admin, 1)
     parent = weighted(admin, child)
+    nothing: Any
     for nothing in ({"description": "new"}, {"backends": {}}, {"backends": None}, {}):
         assert admin.patch(f"{WEIGHTED}/{parent['id']}", nothing).json["backends"] == {child: 1}
     assert_held(admin.delete(f"{RESPONSE}/{child}"), f"{WEIGHTED}/{parent['id']}")

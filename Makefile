@@ -16,7 +16,7 @@ DOCS := chalicelib/docs.html
 # Where the generated client is written.
 CLIENT ?= build/client
 
-.PHONY: help run reset package cloud cloud-stop contract openapi lint-openapi test fuzz client bench bench-profile \
+.PHONY: help run edge reset package cloud cloud-stop contract openapi lint-openapi test fuzz client bench bench-profile \
 	check docs screenshot format requirements
 
 help: ## List the targets.
@@ -25,6 +25,10 @@ help: ## List the targets.
 run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
 	@$(MAKE) -s --no-print-directory $(DOCS) || echo "GET /docs stays empty: the rest works." >&2
 	@exec $(BIN)/python -m infra.local.run
+
+edge: .venv-edge/ready ## Serve tunnels beside a running make run, or on the cloud that the environment names, until Ctrl-C.
+	@if [ -z "$$AWS_ENDPOINT_URL$$LOCALSTACK_HOST$$TABLE_NAME" ] && [ -f "$${LOCAL_DIR:-.local}/cloud.env" ]; then \
+		. "$${LOCAL_DIR:-.local}/cloud.env"; fi; exec .venv-edge/bin/python -m edge
 
 reset: ## Forget what was created with make run.
 	@if cd "$${LOCAL_DIR:-.local}" 2>/dev/null; then rm -rf cloud cloud.env env; fi
@@ -91,7 +95,7 @@ format: .venv/dev ## Format the code.
 	$(BIN)/ruff check --fix .
 
 requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
-	for name in requirements requirements-run requirements-dev requirements-bench infra/local/requirements-cloud \
+	for name in requirements requirements-run requirements-dev requirements-bench requirements-edge infra/local/requirements-cloud \
 		.github/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
@@ -150,6 +154,14 @@ bench/node_modules/ready: bench/package-lock.json
 	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the benchmarks: install it." >&2; exit 1; }
 	@echo "Installing the engine and the load generator of the benchmarks …"
 	@cd bench && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+.venv-edge/bin/python: | .venv/bin/python
+	@$(BIN)/python -m venv .venv-edge
+
+.venv-edge/ready: requirements-edge.txt .venv-edge/bin/python
+	@echo "Installing the live edge …"
+	@.venv-edge/bin/python $(INSTALL) -r requirements-edge.txt
 	@touch $@
 
 .venv-cloud/ready: infra/local/requirements-cloud.txt .venv-cloud/bin/python

@@ -1,0 +1,81 @@
+"""Child processes that are watched: one that dies is started again, after a pause that grows while it keeps dying."""
+
+import asyncio
+import ctypes
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from subprocess import DEVNULL
+from typing import IO
+
+_FIRST, _LAST, _STEADY = 0.2, 15.0, 30.0  # seconds
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to start; its output goes to ours, or into a file."""
+
+    name: str
+    command: Sequence[str]
+    log: IO[bytes] | None = None
+
+
+class Child:
+    """One program that runs until `end`."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    async def start(self) -> None:
+        """Start it for the first time, and watch it from then on. OSError when it cannot be started."""
+        self._process = await self._spawn()
+        self._task = asyncio.create_task(self._watch())
+
+    async def end(self, *, within: float = 10) -> None:
+        """End it with SIGTERM, and with SIGKILL if it takes too long."""
+        if self._task:
+            self._task.cancel()
+        if self.pid is None or self._process is None:
+            return
+        self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), within)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+    async def _watch(self) -> None:
+        pause = _FIRST
+        while self._process:
+            started = time.monotonic()
+            status = await self._process.wait()
+            pause = _FIRST if time.monotonic() - started > _STEADY else pause
+            print(f"{self.program.name} ended ({_said(status)}): it starts again in {pause:g} s.", file=sys.stderr)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST)
+            self._process = await self._spawn()
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        output = self.program.log
+        return await asyncio.create_subprocess_exec(
+            *self.program.command, stdin=DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_the_parent
+        )
+
+
+def _end_with_the_parent() -> None:
+    """Have the system end this process when its parent dies, however that dies; and leave Ctrl-C to the parent."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _said(status: int) -> str:
+    return signal.Signals(-status).name if status < 0 else f"status {status}"

@@ -1,0 +1,84 @@
+"""Control: reads what is to be served, writes Envoy's files when it changes, and hands Envoy the private keys."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from edge import authority, envoy, hop, log, plan, secrets
+from edge.authority import Authority
+from edge.envoy import Json
+from edge.records import KeyPair, Store, Unavailable
+from edge.settings import Settings
+
+POLL = 0.2  # seconds
+
+
+class Control:
+    """The control of one edge host."""
+
+    def __init__(self, settings: Settings, store: Store, hop_authority: Authority) -> None:
+        self._settings, self._store, self._hop = settings, store, hop_authority
+        self._hop_pair = hop_authority.issue(hop.CLIENT)
+        self._operator_pair = _operator_pair(settings)
+        self._written: dict[str, str] = {}
+
+    async def serve(self) -> None:
+        """Keep Envoy's files as the records want them, until cancelled."""
+        server = await secrets.serve(self._settings.directory / "secrets.sock", self._find)
+        async with server:
+            self._write({"bootstrap.json": envoy.bootstrap(self._settings)})
+            while True:
+                await self._update()
+                await asyncio.sleep(POLL)
+
+    async def _update(self) -> None:
+        try:
+            served = await asyncio.to_thread(self._store.served)
+        except Unavailable:
+            return  # what is configured stays as it is
+        wanted = plan.make(served, now=int(time.time()))
+        files = envoy.files(wanted, self._settings, self._hop.pem)
+        self._write(files)
+        self._forget(files)
+
+    def _write(self, files: Mapping[str, Json]) -> None:
+        """Write what has changed, each file in one step: Envoy looks when a file is moved into its place."""
+        for name, content in files.items():
+            text = json.dumps(content)
+            if self._written.get(name) != text:
+                _replace(self._settings.directory / name, text)
+                self._written[name] = text
+
+    def _forget(self, files: Mapping[str, Json]) -> None:
+        for name in [name for name in self._written if name.startswith("routes-") and name not in files]:
+            (self._settings.directory / name).unlink(missing_ok=True)
+            del self._written[name]
+
+    async def _find(self, name: str) -> KeyPair | None:
+        match name:
+            case envoy.HOP_SECRET:
+                return self._hop_pair
+            case plan.OPERATOR:
+                return self._operator_pair
+        pair = await asyncio.to_thread(self._store.key_pair, name)
+        if pair is None:
+            log.event("certificate_missing", certificate=name)
+        return pair
+
+
+def _operator_pair(settings: Settings) -> KeyPair:
+    """Return the operator's certificate for every name of the domain: their own, or one made here."""
+    if settings.certificate:
+        return KeyPair(Path(settings.certificate).read_text(), Path(settings.private_key).read_text())
+    local = authority.kept(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
+    (settings.directory / "authority.crt").write_text(local.pem)
+    return local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain)
+
+
+def _replace(file: Path, text: str) -> None:
+    temporary = file.with_name(f".{file.name}")
+    temporary.write_text(text)
+    os.replace(temporary, file)

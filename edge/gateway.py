@@ -1,0 +1,104 @@
+"""The SSH gateway of a process: where clients come in, and where Envoy reaches their tunnels."""
+
+import asyncio
+import functools
+import secrets
+from typing import Any
+
+import asyncssh
+
+from edge import hop, log
+from edge.authority import Authority
+from edge.connection import Connection
+from edge.records import Gateway, Store, Unavailable
+from edge.session import Session
+from edge.settings import Settings
+from edge.sign_ins import SignIns
+from edge.tunnels import Tunnel, Tunnels
+
+_BACKLOG = 1024
+
+
+class Server:
+    """The gateway; its id is new with each start, since what it carried has ended with it."""
+
+    def __init__(self, settings: Settings, store: Store, authority: Authority, host_key: asyncssh.SSHKey) -> None:
+        self.settings, self.store = settings, store
+        self.id = f"gw-{secrets.token_hex(8)}"
+        self.sign_ins = SignIns(settings.limits)
+        self.tunnels = Tunnels(store, self.id, settings.limits)
+        self._authority, self._host_key = authority, host_key
+        self._sessions: set[Session] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def close(self, tunnel: Tunnel, reason: str) -> None:
+        """Take a tunnel offline, beside what else goes on."""
+        task = asyncio.create_task(self.tunnels.close(tunnel, reason))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def gone(self, session: Session) -> None:
+        """Hear that a session has ended."""
+        self._sessions.discard(session)
+
+    async def serve(self) -> None:
+        """Serve until cancelled; the tunnels are taken offline then."""
+        async with await self._listen_for_envoy() as inner, await self._listen_for_clients():
+            here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])
+            await asyncio.to_thread(self._announce, here)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._announce_for_ever(here))
+                    tasks.create_task(self.tunnels.renew_for_ever())
+                    tasks.create_task(self.tunnels.watch_leases_for_ever())
+            finally:
+                await self._end()
+
+    async def _listen_for_envoy(self) -> asyncio.Server:
+        settings = self.settings
+        return await hop.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
+
+    async def _listen_for_clients(self) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        options = await asyncssh.SSHServerConnectionOptions.construct(None, **self._options())
+        connection = functools.partial(Connection, loop, options)
+        return await loop.create_server(connection, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "server_factory": self._session,
+            "server_host_keys": [self._host_key],
+            "login_timeout": self.settings.limits.sign_in_timeout,
+            "keepalive_interval": 15,
+            "keepalive_count_max": 3,
+            "agent_forwarding": False,
+            "line_editor": False,
+            "compression_algs": None,
+            "gss_host": None,
+        }
+
+    def _session(self) -> Session:
+        session = Session(self)
+        self._sessions.add(session)
+        return session
+
+    def _announce(self, here: Gateway) -> None:
+        self.store.announce(here, lease=self.settings.limits.lease)
+
+    async def _announce_for_ever(self, here: Gateway) -> None:
+        while True:
+            await asyncio.sleep(self.settings.limits.lease / 3)
+            try:
+                await asyncio.to_thread(self._announce, here)
+            except Unavailable:
+                log.event("store_away")
+
+    async def _end(self) -> None:
+        for session in list(self._sessions):
+            session.drop()
+        await asyncio.sleep(0)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        try:
+            await asyncio.to_thread(self.store.withdraw, self.id)
+        except Unavailable:
+            log.event("store_away")

@@ -1,0 +1,151 @@
+"""What the edge asks of the store, as one typed protocol. Every call blocks, and is made from a thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from chalicelib import acl
+
+
+class Unavailable(Exception):
+    """The store cannot be reached just now."""
+
+
+class NameTaken(Exception):
+    """Another credential has the name."""
+
+
+class NameBanned(Exception):
+    """The operator has banned the name."""
+
+
+class TooManyTunnels(Exception):
+    """The account has as many tunnels as it may."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Who signed in: an account, by a credential or user certificate of that id, and what that may bind."""
+
+    account: str
+    credential: str
+    acl: tuple[str, ...]
+
+    def permits(self, target: str) -> bool:
+        """Tell whether a host name or a label may be bound; what is neither may not."""
+        try:
+            return acl.permits(self.acl, target)
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A tunnel to be opened; either `name`, the whole host name, or `labels`."""
+
+    grant: Grant
+    gateway: str
+    session: str
+    forwards_to: str
+    name: str = ""
+    url: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def named(self, name: str, url: str) -> "Opening":
+        return replace(self, name=name, url=url)
+
+    def labelled(self, labels: tuple[tuple[str, str], ...]) -> "Opening":
+        return replace(self, labels=labels)
+
+
+@dataclass(frozen=True)
+class Leased:
+    """An online tunnel, as its gateway renews and closes it."""
+
+    id: str
+    account: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway that is up, and where its hop listens."""
+
+    id: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """A tunnel that is to be served under its host name."""
+
+    name: str
+    tunnel: str
+    account: str
+    gateway: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """An uploaded certificate of an account, without its key. What an id stands for never changes."""
+
+    id: str
+    account: str
+    names: tuple[str, ...]
+    not_before: int
+    not_after: int
+
+
+@dataclass(frozen=True)
+class Served:
+    """All that control plans from."""
+
+    gateways: tuple[Gateway, ...] = ()
+    sites: tuple[Site, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate chain and its private key, PEM. The key is never written to a file."""
+
+    chain: str
+    key: str
+
+    def __repr__(self) -> str:
+        return "KeyPair(…)"
+
+
+class Store(Protocol):
+    """The records, as the gateway and control use them. Every method raises Unavailable."""
+
+    def grant_of_key(self, fingerprint: str) -> Grant | None:
+        """Return what the credential with this key may do, None when there is none that is active."""
+
+    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+        """Return what a user certificate may do that the authority with this fingerprint signed."""
+
+    def is_granted(self, grant: Grant) -> bool:
+        """Tell whether the credential is still there, active, and has the same rules."""
+
+    def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
+        """Bring a tunnel online; raise NameTaken, NameBanned, TooManyTunnels."""
+
+    def renew(self, tunnels: Sequence[Leased], *, gateway: str, lease: int) -> frozenset[str]:
+        """Renew leases; return the ids of those that are lost."""
+
+    def close(self, tunnel: Leased, *, gateway: str) -> None:
+        """Take a tunnel offline, its name with it."""
+
+    def announce(self, gateway: Gateway, *, lease: int) -> None:
+        """Say that a gateway is up, for so many seconds."""
+
+    def withdraw(self, gateway: str) -> None:
+        """Say that a gateway is down."""
+
+    def served(self) -> Served:
+        """Return all that is to be served at this moment."""
+
+    def key_pair(self, certificate: str) -> KeyPair | None:
+        """Return an uploaded certificate with its key."""

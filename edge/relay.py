@@ -1,0 +1,118 @@
+"""A connection from Envoy joined to a channel of an SSH connection, at the pace of the slower one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import asyncssh
+
+Open = Callable[["Channel"], Awaitable[None]]
+Closed = Callable[[], None]
+Seen = Callable[[bytes], None]
+
+
+class Channel(asyncssh.SSHTCPSession[bytes]):
+    """The end at the SSH client."""
+
+    def __init__(self, relay: "Relay") -> None:
+        self._relay = relay
+
+    def connection_made(self, chan: "asyncssh.SSHTCPChannel[bytes]") -> None:
+        self._relay.opened(chan)
+
+    def data_received(self, data: bytes, datatype: Any) -> None:
+        self._relay.answered(data)
+
+    def eof_received(self) -> bool:
+        return False  # TLS has no half-closed state: the connection ends when all is written
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._relay.close()
+
+    def pause_writing(self) -> None:
+        self._relay.hold()
+
+    def resume_writing(self) -> None:
+        self._relay.go_on()
+
+
+class Relay(asyncio.Protocol):
+    """The end at Envoy. What comes before the channel is open waits, and nothing more is read meanwhile."""
+
+    def __init__(self, open: Open, closed: Closed, seen: Seen, *, timeout: float) -> None:
+        self._open, self._closed, self._seen, self._timeout = open, closed, seen, timeout
+        self._transport: asyncio.Transport | None = None
+        self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._late: asyncio.TimerHandle | None = None
+        self._early = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._opening = asyncio.create_task(self._connect())
+
+        self._late = asyncio.get_running_loop().call_later(self._timeout, self.close)
+
+    async def _connect(self) -> None:
+        """Open the channel. Never cancelled: a channel that opens after all must be closed, which `opened` does."""
+        try:
+            await self._open(Channel(self))
+        except (asyncssh.Error, OSError):
+            self.close()  # Envoy says for us that there is no answer
+
+    def opened(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
+        """Go on with a channel that the SSH client has accepted."""
+        self._channel = channel
+        if self._late:
+            self._late.cancel()
+        if self._early:
+            channel.write(self._early)
+            self._early = b""
+        if self._transport:
+            self._transport.resume_reading()
+        else:
+            channel.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._seen(data)
+        if self._channel:
+            self._channel.write(data)
+        else:
+            self._early += data
+            self.hold()
+
+    def answered(self, data: bytes) -> None:
+        """Send Envoy what the SSH client sent."""
+        if self._transport:
+            self._transport.write(data)
+
+    def pause_writing(self) -> None:
+        if self._channel:
+            self._channel.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._channel:
+            self._channel.resume_reading()
+
+    def hold(self) -> None:
+        """Read nothing more from Envoy until `go_on`."""
+        if self._transport:
+            self._transport.pause_reading()
+
+    def go_on(self) -> None:
+        """Read from Envoy again."""
+        if self._transport:
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._late:
+            self._late.cancel()
+        if self._channel:
+            self._channel.close()
+        self._closed()
+
+    def close(self) -> None:
+        """End both; what was written before is still sent."""
+        if self._transport:
+            self._transport.close()

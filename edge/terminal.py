@@ -1,0 +1,82 @@
+"""What the person at the other end of an `ssh -R` sees: each address, connections as they come, and what was refused.
+
+There is no shell behind it. Where ssh was told not to take a terminal (-T), only addresses and refusals are shown.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import asyncssh
+
+_CONTROL_C, _CONTROL_D = "\x03", "\x04"
+_REQUEST = re.compile(rb"([A-Z]{3,20}) ([^ ?\r\n]{1,2000})[^ \r\n]* HTTP/1\.[01]\r\n")
+_CLIENT = re.compile(rb"\r\nx-forwarded-for: ([0-9A-Fa-f.:]{2,45})\r\n")
+
+
+def request_in(data: bytes) -> str | None:
+    """Return the client's address and the request, without its query, of which these bytes are the beginning.
+
+    Envoy sends a request on a connection when the last one was answered, so that one begins where a read begins.
+    """
+    found = _REQUEST.match(data)
+    if found is None:
+        return None
+    client = _CLIENT.search(data)
+    address = client[1].decode() if client else "?"
+    return f"{address}  {found[1].decode()} {printable(found[2].decode(errors='replace'))}"
+
+
+def printable(text: str) -> str:
+    """Return the text without what could move a terminal's cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+class Terminal(asyncssh.SSHServerSession[str]):
+    """One session of a connection, most often the only one."""
+
+    def __init__(self, ready: Callable[["Terminal"], None], ended: Callable[["Terminal"], None]) -> None:
+        self._ready, self._ended = ready, ended
+        self._channel: asyncssh.SSHServerChannel[str] | None = None
+        self.shows_connections = False
+
+    def connection_made(self, chan: "asyncssh.SSHServerChannel[str]") -> None:
+        self._channel = chan
+
+    def pty_requested(self, term_type: str, term_size: Any, term_modes: Any) -> bool:
+        self.shows_connections = True
+        return True
+
+    def shell_requested(self) -> bool:
+        return True
+
+    def session_started(self) -> None:
+        self._ready(self)
+
+    def data_received(self, data: str, datatype: Any) -> None:
+        if _CONTROL_C in data or _CONTROL_D in data:
+            self.exit(0)
+
+    def eof_received(self) -> bool:
+        return True  # `ssh … < /dev/null` still wants its tunnel
+
+    def signal_received(self, signal: str) -> None:
+        self.exit(0)
+
+    def break_received(self, msec: int) -> bool:
+        self.exit(0)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._channel = None
+        self._ended(self)
+
+    def say(self, *lines: str) -> None:
+        """Show lines, unless the reader is so slow that they would pile up."""
+        if self._channel and self._channel.get_write_buffer_size() < 64 * 1024:
+            self._channel.write("".join(f"{line}\r\n" for line in lines))
+
+    def exit(self, status: int) -> None:
+        """End the session."""
+        if self._channel:
+            self._channel.exit(status)

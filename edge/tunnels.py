@@ -1,0 +1,153 @@
+"""The tunnels of this process: opened, renewed while they may be, and dropped when their lease is lost.
+
+Fail closed: a tunnel whose lease could not be renewed until its end is dropped, whatever the reason.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from edge import log
+from edge.records import Grant, Leased, Opening, Store, TooManyTunnels, Unavailable
+from edge.settings import Limits
+
+
+class Carrier(Protocol):
+    """The SSH connection that carries a tunnel."""
+
+    def connected(self, tunnel: "Tunnel", transport: asyncio.Transport) -> asyncio.Protocol:
+        """Return what reads from and writes to a new connection for the tunnel."""
+
+    def ended(self, tunnel: "Tunnel", reason: str) -> None:
+        """Hear that a tunnel has ended, and why."""
+
+
+@dataclass(eq=False)
+class Tunnel:
+    """A tunnel that is online through this gateway."""
+
+    leased: Leased
+    grant: Grant
+    url: str
+    asked: tuple[str, int]  # as ssh wrote it, which it wants to read again with every connection
+    carrier: Carrier
+    until: float = 0  # on the monotonic clock: when its lease ends
+    connections: set[asyncio.BaseTransport] = field(default_factory=set)
+
+    @property
+    def id(self) -> str:
+        return self.leased.id
+
+    def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
+        return self.carrier.connected(self, transport)
+
+
+class Tunnels:
+    """All of them, by id."""
+
+    def __init__(self, store: Store, gateway: str, limits: Limits) -> None:
+        self._store, self._gateway, self._limits = store, gateway, limits
+        self._online: dict[str, Tunnel] = {}
+        self._opening = 0
+
+    def __len__(self) -> int:
+        return len(self._online)
+
+    def find(self, id: str) -> Tunnel | None:
+        """Return the tunnel of an id, in whatever case the id was written: server names have none."""
+        return self._online.get(id.lower())
+
+    async def open(self, opening: Opening, asked: tuple[str, int], carrier: Carrier) -> Tunnel:
+        """Bring a tunnel online; raise what Store.open raises."""
+        if len(self._online) + self._opening >= self._limits.max_tunnels_per_gateway:
+            raise TooManyTunnels
+        self._opening += 1
+        try:
+            began = time.monotonic()
+            leased = await asyncio.to_thread(self._open, opening)
+        finally:
+            self._opening -= 1
+        tunnel = Tunnel(leased, opening.grant, opening.url, asked, carrier, began + self._limits.lease)
+        self._online[tunnel.id.lower()] = tunnel
+        log.event("tunnel_opened", **_said(tunnel))
+        return tunnel
+
+    async def close(self, tunnel: Tunnel, reason: str) -> None:
+        """Take a tunnel offline; its name is free when this returns, or at its lease's end where the store is away."""
+        if self._drop(tunnel, reason):
+            try:
+                await asyncio.to_thread(self._store.close, tunnel.leased, gateway=self._gateway)
+            except Unavailable:
+                log.event("tunnel_left_to_its_lease", **_said(tunnel))
+
+    async def renew_for_ever(self) -> None:
+        """Renew all leases, three times within each."""
+        while True:
+            await asyncio.sleep(self._limits.lease / 3)
+            await self.renew()
+
+    async def renew(self) -> None:
+        """Renew all leases; drop the tunnels whose lease is lost or whose credential may no longer."""
+        online = list(self._online.values())
+        began = time.monotonic()
+        try:
+            lost = await asyncio.to_thread(self._renew, online)
+        except Unavailable:
+            lost = frozenset()
+        else:
+            for tunnel in online:
+                tunnel.until = began + self._limits.lease
+        for tunnel in online:
+            if tunnel.id in lost:
+                await self.close(tunnel, "its credential or its lease is gone")
+
+    async def watch_leases_for_ever(self) -> None:
+        """Drop what has lost its lease, each second: also while the store does not answer."""
+        while True:
+            await asyncio.sleep(1)
+            now = time.monotonic()
+            for tunnel in [tunnel for tunnel in self._online.values() if tunnel.until <= now]:
+                self._drop(tunnel, "its lease has ended")
+
+    def _open(self, opening: Opening) -> Leased:
+        most = self._limits.max_tunnels_per_account
+        return self._store.open(opening, lease=self._limits.lease, most=most)
+
+    def _renew(self, tunnels: Iterable[Tunnel]) -> frozenset[str]:
+        granted = _once(self._store.is_granted)
+        kept = [tunnel for tunnel in tunnels if granted(tunnel.grant)]
+        gone = {tunnel.id for tunnel in tunnels} - {tunnel.id for tunnel in kept}
+        leases = [tunnel.leased for tunnel in kept]
+        return self._store.renew(leases, gateway=self._gateway, lease=self._limits.lease) | gone
+
+    def _drop(self, tunnel: Tunnel, reason: str) -> bool:
+        if self._online.pop(tunnel.id.lower(), None) is None:
+            return False
+        log.event("tunnel_closed", **_said(tunnel), reason=reason)
+        for transport in list(tunnel.connections):
+            transport.close()
+        tunnel.carrier.ended(tunnel, reason)
+        return True
+
+
+def _once(ask: Callable[[Grant], bool]) -> Callable[[Grant], bool]:
+    """Return the same question, asked once for each grant."""
+    known: dict[Grant, bool] = {}
+
+    def answer(grant: Grant) -> bool:
+        if grant not in known:
+            known[grant] = ask(grant)
+        return known[grant]
+
+    return answer
+
+
+def _said(tunnel: Tunnel) -> dict[str, str]:
+    return {
+        "account": tunnel.grant.account,
+        "tunnel": tunnel.id,
+        "credential": tunnel.grant.credential,
+        "url": tunnel.url,
+    }

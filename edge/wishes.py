@@ -1,0 +1,77 @@
+"""What an `ssh -R` asks for, read from the host and port that it wants to be listened on. Pure.
+
+ssh sends "localhost" for `-R 80:…`, and an empty host or `*` where somebody wrote one of them.
+"""
+
+import re
+from dataclasses import dataclass
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (ssh's ways to name no host)
+RESERVED = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels"})
+
+
+class Refused(Exception):
+    """A wish that is not granted; its text is a sentence for the person at the other terminal."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """An https tunnel; `name` is the whole host name, or empty where one is to be given."""
+
+    name: str
+
+    @property
+    def targets(self) -> list[str]:
+        """What the rules of a credential must permit; a name that is to be given is looked at when it is drawn."""
+        return [self.name] if self.name else []
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A backend tunnel that tunnel groups find by its labels."""
+
+    labels: tuple[tuple[str, str], ...]
+
+    @property
+    def targets(self) -> list[str]:
+        """What the rules of a credential must permit: each label."""
+        return [f"{key}={value}" for key, value in self.labels]
+
+
+def read(host: str, port: int, domain: str) -> Named | Labelled:
+    """Return what is asked for; raise Refused, with the reason, for what there is not."""
+    _check_port(host, port)
+    if "=" in host:
+        return Labelled(_labels(host))
+    return Named("") if host in _ANY else Named(f"{_name(host, domain)}.{domain}")
+
+
+def _check_port(host: str, port: int) -> None:
+    if port == 443:
+        raise Refused("Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside.")
+    if port != 80:
+        raise Refused(f"Port {port} is not served yet: ask for port 80, which is https outside.")
+
+
+def _labels(host: str) -> tuple[tuple[str, str], ...]:
+    pairs = [text.partition("=") for text in host.split(",")]
+    if any(not key or not value or "*" in key + value for key, _, value in pairs):
+        raise Refused(f"{_quoted(host)} is no label: write label=value, several with commas between them.")
+    return tuple(sorted({key: value for key, _, value in pairs}.items()))
+
+
+def _name(host: str, domain: str) -> str:
+    name = host.lower().removesuffix(f".{domain}")
+    if not _NAME.fullmatch(name):
+        raise Refused(
+            f"{_quoted(host)} is no name for a tunnel: use letters, digits and hyphens, with or without .{domain}."
+        )
+    if name in RESERVED or name.startswith("xn--"):
+        raise Refused(f"The name {name} is reserved: choose another.")
+    return name
+
+
+def _quoted(text: str) -> str:
+    """The text without what could move a terminal's cursor, and not longer than a line."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:80]

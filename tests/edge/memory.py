@@ -1,0 +1,107 @@
+"""A store in memory, for the gateway and control alone."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from edge.records import (
+    Certificate,
+    Gateway,
+    Grant,
+    KeyPair,
+    Leased,
+    NameBanned,
+    NameTaken,
+    Opening,
+    Served,
+    Site,
+    TooManyTunnels,
+    Unavailable,
+)
+
+
+@dataclass
+class Memory:
+    """Implements edge.records.Store; its fields are what a test arranges and looks at."""
+
+    keys: dict[str, Grant] = field(default_factory=dict)
+    certificates: dict[tuple[str, str], Grant] = field(default_factory=dict)
+    uploaded: list[Certificate] = field(default_factory=list)
+    pairs: dict[str, KeyPair] = field(default_factory=dict)
+    banned: set[str] = field(default_factory=set)
+    gateways: dict[str, Gateway] = field(default_factory=dict)
+    online: dict[str, tuple[Leased, Opening, float]] = field(default_factory=dict)
+    is_away: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    count: int = 0
+
+    def grant_of_key(self, fingerprint: str) -> Grant | None:
+        self._reach()
+        return self.keys.get(fingerprint)
+
+    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+        self._reach()
+        return self.certificates.get((authority, key_id))
+
+    def is_granted(self, grant: Grant) -> bool:
+        self._reach()
+        return grant in self.keys.values() or grant in self.certificates.values()
+
+    def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
+        self._reach()
+        with self.lock:
+            if opening.name in self.banned:
+                raise NameBanned
+            live = [entry for entry in self.online.values() if entry[2] > time.time()]
+            if sum(entry[1].grant.account == opening.grant.account for entry in live) >= most:
+                raise TooManyTunnels
+            for leased, other, _ in live:
+                if opening.name and leased.name == opening.name:
+                    if (other.grant.account, other.grant.credential) != (
+                        opening.grant.account,
+                        opening.grant.credential,
+                    ):
+                        raise NameTaken
+                    del self.online[leased.id]
+            self.count += 1
+            new = Leased(f"tn_Test{self.count:023}", opening.grant.account, opening.name)
+            self.online[new.id] = (new, opening, time.time() + lease)
+            return new
+
+    def renew(self, tunnels: Sequence[Leased], *, gateway: str, lease: int) -> frozenset[str]:
+        self._reach()
+        with self.lock:
+            lost = frozenset(tunnel.id for tunnel in tunnels if tunnel.id not in self.online)
+            for tunnel in tunnels:
+                if tunnel.id not in lost:
+                    self.online[tunnel.id] = (*self.online[tunnel.id][:2], time.time() + lease)
+            return lost
+
+    def close(self, tunnel: Leased, *, gateway: str) -> None:
+        self._reach()
+        with self.lock:
+            self.online.pop(tunnel.id, None)
+
+    def announce(self, gateway: Gateway, *, lease: int) -> None:
+        self._reach()
+        self.gateways[gateway.id] = gateway
+
+    def withdraw(self, gateway: str) -> None:
+        self._reach()
+        self.gateways.pop(gateway, None)
+
+    def served(self) -> Served:
+        self._reach()
+        with self.lock:
+            live = [entry for entry in self.online.values() if entry[2] > time.time() and entry[0].name]
+            sites = tuple(Site(leased.name, leased.id, leased.account, opening.gateway) for leased, opening, _ in live)
+            return Served(tuple(self.gateways.values()), sites, tuple(self.uploaded))
+
+    def key_pair(self, certificate: str) -> KeyPair | None:
+        self._reach()
+        return self.pairs.get(certificate)
+
+    def _reach(self) -> None:
+        if self.is_away:
+            raise Unavailable

@@ -16,11 +16,20 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from edge.records import KeyPair
-
 _YEARS = timedelta(days=3650)
 _LEAF = timedelta(days=90)
 _CLOCKS_DIFFER = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate chain and its private key, PEM. The key is never written to a file."""
+
+    chain: str
+    key: str
+
+    def __repr__(self) -> str:
+        return "KeyPair(…)"
 
 
 @dataclass(frozen=True, repr=False)

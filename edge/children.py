@@ -6,9 +6,10 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from subprocess import DEVNULL
-from typing import IO
 
 _FIRST, _LAST, _STEADY = 0.2, 15.0, 30.0  # seconds
 _PR_SET_PDEATHSIG = 1
@@ -20,7 +21,7 @@ class Program:
 
     name: str
     command: Sequence[str]
-    log: IO[bytes] | None = None
+    log: Path | None = None
 
 
 class Child:
@@ -65,10 +66,10 @@ class Child:
             self._process = await self._spawn()
 
     async def _spawn(self) -> asyncio.subprocess.Process:
-        output = self.program.log
-        return await asyncio.create_subprocess_exec(
-            *self.program.command, stdin=DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_the_parent
-        )
+        with self.program.log.open("ab") if self.program.log else nullcontext() as output:
+            return await asyncio.create_subprocess_exec(
+                *self.program.command, stdin=DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_the_parent
+            )
 
 
 def _end_with_the_parent() -> None:

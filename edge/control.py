@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edge import authority, envoy, hop, log, plan, secrets
-from edge.authority import Authority
+from edge.authority import Authority, KeyPair
 from edge.envoy import Json
-from edge.records import KeyPair, Store, Unavailable
+from edge.records import Store, Unavailable
 from edge.settings import Settings
 
 POLL = 0.2  # seconds

@@ -187,7 +187,13 @@ def _routes(group: Group, plan: Plan, settings: Settings) -> Json:
         "ignore_port_in_host_matching": True,
         "virtual_hosts": hosts,
         "request_headers_to_add": [_overwrite(name, value) for name, value in forwarded.items()],
-        "request_headers_to_remove": ["forwarded", "x-real-ip", "x-forwarded-server", "x-forwarded-ssl"],
+        "request_headers_to_remove": [
+            "forwarded",
+            "x-real-ip",
+            "x-forwarded-server",
+            "x-forwarded-ssl",
+            "x-envoy-external-address",
+        ],
     }
     return _resources("config.route.v3.RouteConfiguration", route)
 

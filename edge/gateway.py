@@ -2,7 +2,9 @@
 
 import asyncio
 import functools
+import os
 import secrets
+from pathlib import Path
 from typing import Any
 
 import asyncssh
@@ -22,12 +24,13 @@ _BACKLOG = 1024
 class Server:
     """The gateway; its id is new with each start, since what it carried has ended with it."""
 
-    def __init__(self, settings: Settings, store: Store, authority: Authority, host_key: asyncssh.SSHKey) -> None:
+    def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
         self.settings, self.store = settings, store
         self.id = f"gw-{secrets.token_hex(8)}"
         self.sign_ins = SignIns(settings.limits)
         self.tunnels = Tunnels(store, self.id, settings.limits)
-        self._authority, self._host_key = authority, host_key
+        self._authority = authority
+        self._host_key = _host_key(settings.directory / "ssh_host_ed25519_key")
         self._sessions: set[Session] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -102,3 +105,12 @@ class Server:
             await asyncio.to_thread(self.store.withdraw, self.id)
         except Unavailable:
             log.event("store_away")
+
+
+def _host_key(file: Path) -> asyncssh.SSHKey:
+    """Return the key by which clients know this host again; make it first where there is none."""
+    if not file.exists():
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(asyncssh.generate_private_key("ssh-ed25519").export_private_key())
+    return asyncssh.read_private_key(file)

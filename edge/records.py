@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chalicelib import acl
+from edge.authority import Authority, KeyPair
 
 
 class Unavailable(Exception):
@@ -106,19 +107,11 @@ class Served:
     certificates: tuple[Certificate, ...] = ()
 
 
-@dataclass(frozen=True)
-class KeyPair:
-    """A certificate chain and its private key, PEM. The key is never written to a file."""
-
-    chain: str
-    key: str
-
-    def __repr__(self) -> str:
-        return "KeyPair(…)"
-
-
 class Store(Protocol):
     """The records, as the gateway and control use them. Every method raises Unavailable."""
+
+    def hop_authority(self) -> Authority:
+        """Return the authority of the hop, the same for every edge host and gateway; the first one makes it."""
 
     def grant_of_key(self, fingerprint: str) -> Grant | None:
         """Return what the credential with this key may do, None when there is none that is active."""

@@ -10,7 +10,8 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from edge.records import KeyPair, Unavailable
+from edge.authority import KeyPair
+from edge.records import Unavailable
 
 _TYPE = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 _MAX_HEAD, _MAX_BODY = 64 * 1024, 1024 * 1024

@@ -5,11 +5,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from edge import authority
+from edge.authority import Authority, KeyPair
 from edge.records import (
     Certificate,
     Gateway,
     Grant,
-    KeyPair,
     Leased,
     NameBanned,
     NameTaken,
@@ -32,9 +33,13 @@ class Memory:
     banned: set[str] = field(default_factory=set)
     gateways: dict[str, Gateway] = field(default_factory=dict)
     online: dict[str, tuple[Leased, Opening, float]] = field(default_factory=dict)
+    authority: Authority = field(default_factory=lambda: authority.make("hop"))
     is_away: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     count: int = 0
+
+    def hop_authority(self) -> Authority:
+        return self.authority
 
     def grant_of_key(self, fingerprint: str) -> Grant | None:
         self._reach()

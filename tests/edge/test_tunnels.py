@@ -1,0 +1,246 @@
+"""What a client may open with `ssh -R`, what it may not, and what it is told."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, free_port, running, until
+
+
+def test_each_address_is_shown_in_the_terminal(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", "one:80:localhost:1", "-R", "two:80:localhost:1")
+
+    client.says(f"{edge.url('one', '')} is online.")
+    client.says(f"{edge.url('two', '')} is online.")
+
+
+def test_a_tunnel_without_a_name_is_given_one(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
+
+    client.says("is online.")
+    until(lambda: len(edge.store.online) == 1)
+    (leased, opening, _) = next(iter(edge.store.online.values()))
+    assert client.said == [f"{opening.url} is online."]
+    assert leased.name.endswith(".tunnels.localhost")
+    assert len(leased.name.partition(".")[0]) == 10
+
+
+def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", "Region=EU,app=web:80:localhost:1")
+
+    client.says("is online with Region=EU, app=web")
+    (_, opening, _) = next(iter(edge.store.online.values()))
+    assert (opening.name, opening.labels) == ("", (("Region", "EU"), ("app", "web")))
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("demo:443", "Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside."),
+        ("0", "Port 0 is not served yet: ask for port 80, which is https outside."),
+        ("2000", "Port 2000 is not served yet: ask for port 80, which is https outside."),
+        ("a_b:80", "'a_b' is no name for a tunnel"),
+        ("a.b:80", "is no name for a tunnel"),
+        ("example.com:80", "is no name for a tunnel"),
+        ("admin:80", "The name admin is reserved: choose another."),
+        ("xn--80ak6aa92e:80", "is reserved"),
+        ("=x:80", "is no label"),
+        ("a=*:80", "is no label"),
+    ],
+)
+def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, asked: str, sentence: str) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", f"{asked}:localhost:1")
+
+    assert client.ends() == 1
+    assert any(sentence.replace("'", "") in line for line in client.said), client.said
+
+
+@pytest.mark.parametrize(
+    ("acl", "asked", "permitted"),
+    [
+        ((), "any:80", True),
+        (("*",), "any:80", True),
+        (("bind:mine.tunnels.localhost",), "mine:80", True),
+        (("bind:mine.tunnels.localhost",), "MINE.tunnels.localhost:80", True),
+        (("bind:mine.tunnels.localhost",), "other:80", False),
+        (("bind:mine.tunnels.localhost",), "80", False),
+        (("bind:*.tunnels.localhost",), "any:80", True),
+        (("bind:*.tunnels.localhost",), "80", True),
+        (("bind:*.example.com",), "any:80", False),
+        (("bind:mine.tunnels.localhost",), "region=eu:80", False),
+        (("bind:region=*",), "region=eu:80", True),
+        (("bind:region=*",), "Region=eu:80", False),
+        (("bind:region=*",), "region=eu,app=web:80", False),
+        (("bind:region=*",), "any:80", False),
+    ],
+)
+def test_a_credential_binds_what_its_rules_permit(
+    edge: Edge, acl: tuple[str, ...], asked: str, permitted: bool
+) -> None:
+    client = edge.ssh(edge.key("acct_A", *acl), "-R", f"{asked}:localhost:1")
+
+    client.says("is online" if permitted else "The rules of sshcr_")
+    if not permitted:
+        assert client.ends() == 1
+        assert edge.store.online == {}
+
+
+def test_there_is_no_sftp(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", "sftp:80:localhost:1", "-s", terminal="-T", command=["sftp"])
+
+    assert client.ends() != 0
+
+
+def test_nothing_can_be_reached_from_the_gateway(edge: Edge, origin: int) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-W", f"127.0.0.1:{origin}", terminal="-T")
+
+    assert client.ends() != 0
+    assert client.said == ["stdio forwarding failed"]
+
+
+def test_local_and_dynamic_forwardings_lead_nowhere(edge: Edge, origin: int) -> None:
+    local, dynamic = free_port(), free_port()
+    forwards = ["-L", f"{local}:127.0.0.1:{origin}", "-D", f"{dynamic}", "-R", "forwards:80:localhost:1"]
+    edge.ssh(edge.key("acct_A"), *forwards).says("is online")
+
+    for proxy, port in ([], local), (["--socks5", f"127.0.0.1:{dynamic}"], origin):
+        done = subprocess.run(
+            ["curl", "-s", "--noproxy", "", *proxy, f"http://127.0.0.1:{port}/"], capture_output=True, timeout=10
+        )
+        assert (done.returncode != 0, done.stdout) == (True, b"")
+
+
+def test_a_command_is_not_run(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", "command:80:localhost:1", command=["id"])
+
+    assert client.ends() != 0
+    assert not [line for line in client.said if "uid=" in line]
+
+
+def test_without_a_tunnel_the_terminal_says_how_to_open_one_and_ends(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"))
+
+    assert client.ends() == 1
+    assert client.said == ["There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …"]
+
+
+def test_control_c_ends_the_client_and_its_tunnels(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", "short:80:localhost:1", reads=subprocess.PIPE)
+    client.says("is online")
+
+    client.types("\x03")
+
+    assert client.ends() == 0
+    until(lambda: edge.store.online == {}, within=1)
+
+
+def test_a_name_of_another_credential_is_taken_until_it_ends(edge: Edge) -> None:
+    first = edge.ssh(edge.key("acct_A"), "-R", "once:80:localhost:1")
+    first.says("is online")
+    for account in ("acct_A", "acct_B"):
+        other = edge.ssh(edge.key(account), "-R", "once:80:localhost:1")
+        assert other.ends() == 1
+        assert other.said == ["once.tunnels.localhost is taken by another credential: choose another name."]
+
+    first.kill()
+    until(lambda: edge.store.online == {}, within=1)
+    edge.ssh(edge.key("acct_B"), "-R", "once:80:localhost:1").says("is online")
+
+
+def test_a_credential_takes_its_own_name_over_at_once(edge: Edge) -> None:
+    key = edge.key("acct_A")
+    edge.ssh(key, "-R", "again:80:localhost:1").says("is online")
+
+    edge.ssh(key, "-R", "again:80:localhost:1").says("is online")
+
+
+def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
+    edge.store.banned.add("bad.tunnels.localhost")
+
+    client = edge.ssh(edge.key("acct_A"), "-R", "bad:80:localhost:1")
+
+    assert client.ends() == 1
+    assert client.said == ["bad.tunnels.localhost may not be used here: choose another name."]
+
+
+def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
+    forwards = [part for number in range(11) for part in ("-R", f"ten{number}:80:localhost:1")]
+
+    client = edge.ssh(edge.key("acct_A"), *forwards)
+
+    client.says("One connection has at most 10 tunnels: open another connection.")
+    client.says("ten9")
+    assert len(edge.store.online) == 10
+
+
+def test_an_account_and_a_gateway_have_as_many_tunnels_as_they_may(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, max_tunnels_per_account=1, max_tunnels_per_gateway=2) as edge:
+        edge.ssh(edge.key("acct_A"), "-R", "a:80:localhost:1").says("is online")
+        edge.ssh(edge.key("acct_A"), "-R", "b:80:localhost:1").says("There are as many tunnels as there may be")
+        edge.ssh(edge.key("acct_B"), "-R", "b:80:localhost:1").says("is online")
+        edge.ssh(edge.key("acct_C"), "-R", "c:80:localhost:1").says("There are as many tunnels as there may be")
+
+
+def test_a_deleted_credential_loses_its_tunnels_within_a_third_of_the_lease(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, lease=3) as edge:
+        client = edge.ssh(edge.key("acct_A"), "-R", "gone:80:localhost:1")
+        client.says("is online")
+
+        edge.store.keys.clear()
+
+        assert client.ends(within=2) == 1
+        assert client.said[-1].endswith("has ended: its credential or its lease is gone.")
+        assert edge.store.online == {}
+
+
+def test_a_tunnel_whose_lease_cannot_be_renewed_ends_with_it(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, lease=2) as edge:
+        client = edge.ssh(edge.key("acct_A"), "-R", "lost:80:localhost:1")
+        client.says("is online")
+        edge.store.is_away = True
+        began = time.monotonic()
+
+        assert client.ends(within=5) == 1
+        assert client.said[-1].endswith("has ended: its lease has ended.")
+        assert 0.5 < time.monotonic() - began < 4
+
+
+def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, lease=3) as edge:
+        client = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
+        client.says("is online")
+        edge.store.is_away = True
+        time.sleep(1.5)
+        edge.store.is_away = False
+        time.sleep(2.5)
+
+        assert client.said == [f"{edge.url('kept', '')} is online."]
+        assert len(edge.store.online) == 1
+
+
+@needs_envoy
+def test_connections_are_shown_as_they_come_unless_there_is_no_terminal(edge: Edge, origin: int) -> None:
+    shown = edge.ssh(edge.key("acct_A"), "-R", f"shown:80:127.0.0.1:{origin}")
+    quiet = edge.ssh(edge.key("acct_A"), "-R", f"quiet:80:127.0.0.1:{origin}", terminal="-T")
+    for name in ("shown", "quiet"):
+        until(lambda name=name: edge.status(name) == "200")  # type: ignore[misc]
+        edge.curl(name, path="/looked?secret=1")
+
+    shown.says("127.0.0.1  GET /looked")
+    assert not [line for line in [*shown.said, *quiet.said] if "secret" in line]
+    assert quiet.said == [f"{edge.url('quiet', '')} is online."]
+
+
+@needs_envoy
+def test_clients_that_are_dropped_leave_nothing_behind(edge: Edge) -> None:
+    clients = [
+        edge.ssh(edge.key("acct_D"), "-R", f"drop{number}:80:localhost:1", terminal="-T") for number in range(20)
+    ]
+    for number, client in enumerate(clients):
+        time.sleep(0.02 * (number % 5))
+        client.kill()
+
+    until(lambda: edge.store.online == {} and len(edge.gateway.tunnels) == 0 and len(edge.gateway.sign_ins) == 0)

@@ -1,0 +1,167 @@
+"""What one account brings touches no other: bad certificates, many names, slow readers; two gateways serve one edge."""
+
+import asyncio
+import contextlib
+import datetime
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from edge.authority import KeyPair
+from edge.gateway import Server
+from edge.records import Certificate, Leased, Opening
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, free_port, until
+
+pytestmark = needs_envoy
+
+
+def upload(edge: Edge, id: str, account: str, name: str, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
+    """Put a certificate into the store, as the API would."""
+    now = datetime.datetime.now(datetime.UTC)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, id)])
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    names = x509.SubjectAlternativeName([x509.DNSName(name)])
+    leaf = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    edge.store.pairs[id] = KeyPair(leaf.public_bytes(serialization.Encoding.PEM).decode(), pem)
+    start, end = int(leaf.not_valid_before_utc.timestamp()), int(leaf.not_valid_after_utc.timestamp())
+    edge.store.uploaded.append(Certificate(id, account, (name,), start, end))
+
+
+def served(edge: Edge, name: str) -> str:
+    """Return the common name in the certificate that a name is served with; empty where there is none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5) as raw:
+            secure = context.wrap_socket(raw, server_hostname=f"{name}.tunnels.localhost")
+            der = secure.getpeercert(binary_form=True) or b""
+            secure.close()
+    except OSError:
+        return ""
+    found = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return str(found[0].value)
+
+
+def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge: Edge, origin: int) -> None:
+    upload(edge, "cert_own", "acct_A", "own.tunnels.localhost", ec.generate_private_key(ec.SECP256R1()))
+    edge.ssh(edge.key("acct_A"), "-R", f"own:80:127.0.0.1:{origin}").says("is online")
+
+    until(lambda: served(edge, "own") == "cert_own")
+
+    assert edge.status("own", "--insecure") == "200"
+    assert served(edge, "other") == "*.tunnels.localhost"
+
+
+def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -> None:
+    upload(edge, "cert_other", "acct_B", "mine.tunnels.localhost", ec.generate_private_key(ec.SECP256R1()))
+    edge.ssh(edge.key("acct_A"), "-R", f"mine:80:127.0.0.1:{origin}").says("is online")
+
+    until(lambda: edge.status("mine") == "200")
+
+    assert served(edge, "mine") == "*.tunnels.localhost"
+
+
+def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connections(edge: Edge, origin: int) -> None:
+    upload(edge, "cert_apart", "acct_A", "apart.tunnels.localhost", ec.generate_private_key(ec.SECP256R1()))
+    edge.ssh(edge.key("acct_A"), "-R", f"apart:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("apart", "--insecure") == "200")
+
+    said = edge.curl("nobody", "-H", "Host: apart.tunnels.localhost", "-w", "%{http_code}")
+
+    assert said == "421: this connection is for another name; open one of its own.\n421"
+
+
+def test_a_certificate_that_envoy_refuses_closes_its_own_address_alone(edge: Edge, origin: int) -> None:
+    weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    upload(edge, "cert_weak", "acct_B", "weak.tunnels.localhost", weak)
+    edge.ssh(edge.key("acct_B"), "-R", f"weak:80:127.0.0.1:{origin}").says("is online")
+    began = time.monotonic()
+    edge.ssh(edge.key("acct_A"), "-R", f"strong:80:127.0.0.1:{origin}").says("is online")
+
+    until(lambda: edge.status("strong") == "200", within=1.5)
+    assert time.monotonic() - began < 2
+    upload(edge, "cert_good", "acct_A", "good.tunnels.localhost", ec.generate_private_key(ec.SECP256R1()))
+    edge.ssh(edge.key("acct_A"), "-R", f"good:80:127.0.0.1:{origin}").says("is online")
+
+    until(lambda: served(edge, "good") == "cert_good")
+    assert edge.status("good", "--insecure") == "200"
+    assert edge.status("weak", "--insecure") == "000"
+
+
+def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int) -> None:
+    key = edge.key("acct_A")
+    grant = edge.store.keys[key.fingerprint]
+    for number in range(1000):
+        name = f"many{number}.tunnels.localhost"
+        opening = Opening(grant, edge.gateway.id, "ts_many", "127.0.0.1", name, edge.url(name))
+        edge.store.online[f"tn_many{number}"] = (Leased(f"tn_many{number}", "acct_A", name), opening, time.time() + 60)
+    time.sleep(0.5)
+
+    edge.ssh(edge.key("acct_B"), "-R", f"quick:80:127.0.0.1:{origin}").says("is online")
+
+    until(lambda: edge.status("quick") == "200", within=1)
+    edge.store.online.clear()
+
+
+def test_two_gateways_stand_behind_one_edge(edge: Edge, origin: int, tmp_path: Path) -> None:
+    with _second(edge, tmp_path) as second:
+        edge.ssh(edge.key("acct_A"), "-R", f"first:80:127.0.0.1:{origin}").says("is online")
+        edge.ssh(edge.key("acct_A"), "-p", str(second), "-R", f"second:80:127.0.0.1:{origin}").says("is online")
+
+        until(lambda: edge.status("first") == "200")
+        until(lambda: edge.status("second") == "200")
+
+
+def test_a_slow_reader_stalls_nobody_else_of_the_same_tunnel(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_A"), "-R", f"slow:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("slow") == "200")
+    slow = edge.connect("slow", "http/1.1")
+    slow.sendall(b"GET /bytes/200000000 HTTP/1.1\r\nhost: slow.tunnels.localhost\r\n\r\n")
+    slow.recv(1000)
+    time.sleep(1)
+
+    times = [float(edge.curl("slow", "-o", "/dev/null", "-w", "%{time_total}")) for _ in range(10)]
+
+    assert sorted(times)[5] < 0.2
+    slow.close()
+
+
+def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge) -> None:
+    port = next(iter(edge.store.gateways.values())).port
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").says("is online")
+    tunnel = next(iter(edge.store.online))
+
+    answered = b""
+    with contextlib.suppress(ssl.SSLError), socket.create_connection(("127.0.0.1", port), 5) as raw:
+        secure = context.wrap_socket(raw, server_hostname=tunnel)
+        secure.sendall(b"GET / HTTP/1.1\r\nhost: hop\r\n\r\n")
+        answered = secure.recv(100)
+
+    assert answered == b""
+
+
+@contextlib.contextmanager
+def _second(edge: Edge, folder: Path) -> Iterator[int]:
+    """Run another gateway on the same store; its port."""
+    settings = replace(edge.settings, ssh_port=free_port(), directory=folder)
+    work = asyncio.run_coroutine_threadsafe(Server(settings, edge.store, edge.store.authority).serve(), edge.loop)
+    until(lambda: len(edge.store.gateways) == 2)
+    try:
+        yield settings.ssh_port
+    finally:
+        work.cancel()
+        until(lambda: len(edge.store.gateways) == 1)

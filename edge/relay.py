@@ -24,16 +24,17 @@ class Channel(asyncssh.SSHTCPSession[bytes]):
         self._relay.answered(data)
 
     def eof_received(self) -> bool:
-        return False  # TLS has no half-closed state: the connection ends when all is written
+        self._relay.close()  # TLS has no half-closed state: the connection ends when all is written
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._relay.close()
 
     def pause_writing(self) -> None:
-        self._relay.hold()
+        self._relay.hold(self)
 
     def resume_writing(self) -> None:
-        self._relay.go_on()
+        self._relay.go_on(self)
 
 
 class Relay(asyncio.Protocol):
@@ -46,6 +47,7 @@ class Relay(asyncio.Protocol):
         self._opening: asyncio.Task[None] | None = None
         self._late: asyncio.TimerHandle | None = None
         self._early = b""
+        self._holding: set[object] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -68,10 +70,9 @@ class Relay(asyncio.Protocol):
         if self._early:
             channel.write(self._early)
             self._early = b""
-        if self._transport:
-            self._transport.resume_reading()
-        else:
+        if self._transport is None:
             channel.close()
+        self.go_on(self)
 
     def data_received(self, data: bytes) -> None:
         self._seen(data)
@@ -79,7 +80,7 @@ class Relay(asyncio.Protocol):
             self._channel.write(data)
         else:
             self._early += data
-            self.hold()
+            self.hold(self)
 
     def answered(self, data: bytes) -> None:
         """Send Envoy what the SSH client sent."""
@@ -94,14 +95,16 @@ class Relay(asyncio.Protocol):
         if self._channel:
             self._channel.resume_reading()
 
-    def hold(self) -> None:
-        """Read nothing more from Envoy until `go_on`."""
-        if self._transport:
+    def hold(self, whoever: object) -> None:
+        """Read nothing more from Envoy until everybody who holds says `go_on`."""
+        if self._transport and not self._holding:
             self._transport.pause_reading()
+        self._holding.add(whoever)
 
-    def go_on(self) -> None:
-        """Read from Envoy again."""
-        if self._transport:
+    def go_on(self, whoever: object) -> None:
+        """Read from Envoy again if nobody else holds."""
+        self._holding.discard(whoever)
+        if self._transport and not self._holding:
             self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:

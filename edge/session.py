@@ -68,6 +68,7 @@ class Session(Client):
         self._candidate: Grant | None = None
         self._grant: Grant | None = None
         self._tunnels: list[Tunnel] = []
+        self._relays: set[Relay] = set()
         self._terminals: list[Terminal] = []
         self._said: list[str] = []
         self._ended = False
@@ -225,8 +226,19 @@ class Session(Client):
 
         def closed() -> None:
             tunnel.connections.discard(transport)
+            self._relays.discard(relay)
 
-        return Relay(open, closed, self._seen, timeout=self._limits.upstream_timeout)
+        relay = Relay(open, closed, self._seen, timeout=self._limits.upstream_timeout)
+        self._relays.add(relay)
+        return relay
+
+    def pause_writing(self) -> None:
+        for relay in self._relays:
+            relay.hold(self)
+
+    def resume_writing(self) -> None:
+        for relay in self._relays:
+            relay.go_on(self)
 
     def _seen(self, data: bytes) -> None:
         """Show the request that these bytes begin, if they begin one."""

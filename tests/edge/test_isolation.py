@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import asyncssh
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -165,3 +166,25 @@ def _second(edge: Edge, folder: Path) -> Iterator[int]:
     finally:
         work.cancel()
         until(lambda: len(edge.store.gateways) == 1)
+
+
+def test_a_client_that_does_not_read_is_not_written_to_without_bound(edge: Edge) -> None:
+    key, name = edge.key("acct_A"), "deaf"
+
+    async def deaf() -> asyncssh.SSHClientConnection:
+        port = edge.settings.ssh_port
+        client = await asyncssh.connect("127.0.0.1", port, client_keys=[str(key.file)], known_hosts=None, config=None)
+        await client.create_server(lambda *_: asyncssh.SSHTCPSession(), name, 80, window=1 << 30)
+        return client
+
+    client = edge.run(deaf())
+    large = edge.folder / "upload"
+    large.write_bytes(b"z" * 50_000_000)
+    until(lambda: edge.curl(name, "-o", "/dev/null", "-w", "%{http_code}", timeout=1) != "404")
+    edge.loop.call_soon_threadsafe(client._transport.pause_reading)
+
+    sent = edge.curl(name, "--http1.1", "-H", "Expect:", "-T", str(large), "-w", "%{size_upload}", timeout=3)
+
+    assert int(sent.rpartition("\n")[2]) < 20_000_000
+    assert edge.curl("nobody", "-o", "/dev/null", "-w", "%{http_code}") == "404"
+    edge.loop.call_soon_threadsafe(client.abort)

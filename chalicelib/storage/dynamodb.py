@@ -77,9 +77,10 @@ def updating(
     return {"Update": {**_at(scope, id), **_expressed({**condition.values, **values}, **expressions)}}
 
 
-def deleting(scope: str, id: str, condition: Condition) -> Write:
+def deleting(scope: str, id: str, condition: Condition | None = None) -> Write:
     """Remove a record."""
-    return {"Delete": {**_at(scope, id), **_expressed(condition.values, ConditionExpression=condition.text)}}
+    expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
+    return {"Delete": {**_at(scope, id), **expressed}}
 
 
 def get(scope: str, id: str) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ def writes(before: Item, after: Item) -> list[tuple[Write, Meaning]]:
 def _unique_keys(before: Item, after: Item) -> Iterator[tuple[Write, Meaning]]:
     for key in after.unique_keys:
         if key not in before.unique_keys:
-            yield unique_keys.taking(key, after.id, items.SCHEMA), Taken(key)
+            yield unique_keys.taking(key, after.scope, after.id, items.SCHEMA), Taken(key)
         elif key.attributes:
             yield unique_keys.changing(key, after.id), None
     for key in before.unique_keys:

@@ -16,7 +16,7 @@ from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.relations import Meaning
-from chalicelib.storage.unique_keys import UniqueKey
+from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
 _TRIES = 12  # at a change that others overtake
@@ -26,7 +26,8 @@ _PAUSE = 0.02  # seconds before the second try, at most; each further one may wa
 def create(*new: Item) -> None:
     """Write items with their unique keys and references, all or nothing.
 
-    Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content.
+    Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content. A unique
+    key whose holder has expired, or lets these succeed it, is taken over, and the holder removed.
     Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, aws.Unavailable.
     """
     writes: list[tuple[Write, Meaning]] = [(dynamodb.putting(item.to_record()), None) for item in new]
@@ -35,8 +36,34 @@ def create(*new: Item) -> None:
             writes += relations.writes(replace(item, unique_keys=(), references=()), item)
     if len(writes) == 1:
         dynamodb.put(writes[0][0])
-    else:
-        _transact(writes)
+        return
+    for _ in _tries():
+        try:
+            if _transact(writes):
+                return
+        except Taken as taken:
+            writes = _taken_over(writes, taken, new)
+    raise aws.Unavailable("TransactionConflict")
+
+
+def _taken_over(
+    writes: Sequence[tuple[Write, Meaning]], taken: Taken, new: Sequence[Item]
+) -> list[tuple[Write, Meaning]]:
+    """Return the writes of a creation where one key is taken over. Raises Taken where its holder may keep it."""
+    key, before = taken.key, unique_keys.holder(taken.key)
+    heir = next(item for item in new if key in item.unique_keys)
+    if before is None:
+        return list(writes)  # it was released meanwhile
+    if not before.scope:
+        raise taken
+    gone: Condition | None = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": items.now()})
+    if key.successor and key.successor == before.successor:
+        gone = None
+    elif read(before.scope, before.id):
+        raise taken
+    others = [write for write in writes if write[1] is not taken]
+    taking = unique_keys.taking(key, heir.scope, heir.id, items.SCHEMA, after=before)
+    return [*others, (taking, taken), (dynamodb.deleting(before.scope, before.id, gone), None)]
 
 
 def read(scope: str, id: str) -> Item | None:

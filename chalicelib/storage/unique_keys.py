@@ -1,7 +1,7 @@
 """Unique keys: values that one item holds for itself in the whole service, each a record beside the item's own.
 
 A unique key has a scope of its own, so that they spread over all partitions. Every write of one is part of a
-transaction.
+transaction. A key does not outlive a holder that has expired: who comes next takes it over.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,15 @@ ID = "claim"  # of every record of a unique key
 class UniqueKey:
     """A value of the field `kind` that one item holds for itself, and attributes to read together with it.
 
-    `field` is the dotted path of the value in what the caller sent, where that is not the kind itself.
+    `field` is the dotted path of the value in what the caller sent, where that is not the kind itself. An item whose
+    key names the same `successor` as the holder's takes it over at once.
     """
 
     kind: str
     value: str
     attributes: Mapping[str, Any] = default(default_factory=dict, repr=False, compare=False)
     field: str = default(default="", compare=False)
+    successor: str = default(default="", compare=False)
 
     @property
     def scope(self) -> str:
@@ -40,11 +42,29 @@ class Taken(Exception):
         self.key = key
 
 
-def taking(key: UniqueKey, holder: str, schema: int) -> Write:
-    """Take the key for an item, unless another holds it."""
-    record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": holder}
-    free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": holder})
-    return dynamodb.putting({**record, "revision": 1, "schema": schema}, free)
+@dataclass(frozen=True)
+class Holder:
+    """The item that holds a key, and whom it lets succeed at once; of the first edition's keys its scope is unknown."""
+
+    scope: str
+    id: str
+    successor: str
+
+
+def holder(key: UniqueKey) -> Holder | None:
+    """Return what holds the key, live or not, or None. Raises aws.Unavailable."""
+    record = dynamodb.get(key.scope, ID)
+    return Holder(record.get("home", ""), record["holder"], record.get("successor", "")) if record else None
+
+
+def taking(key: UniqueKey, scope: str, id: str, schema: int, *, after: Holder | None = None) -> Write:
+    """Take the key for an item, unless another holds it than the one that it takes it over from."""
+    record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope}
+    optional = {"successor": key.successor} if key.successor else {}
+    ours = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
+    if after:
+        ours = Condition(f"{ours.text} OR #holder = :before", {**ours.values, "before": after.id})
+    return dynamodb.putting({**record, **optional, "revision": 1, "schema": schema}, ours)
 
 
 def changing(key: UniqueKey, holder: str) -> Write:

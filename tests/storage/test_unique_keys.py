@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.storage import aws, table
+from chalicelib.storage import aws, items, marshal, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
@@ -99,3 +99,52 @@ def test_what_a_claim_tells_is_in_no_representation() -> None:
     assert "dark" not in repr(RED)
     assert "dark" not in repr(item(RED))
     assert "red" not in str(Taken(RED))
+
+
+def leased(*held: UniqueKey, seconds: int) -> Item:
+    """An item that expires."""
+    return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=held, expires=items.now() + seconds)
+
+
+def test_who_comes_after_an_expired_holder_takes_its_key_over_and_removes_it() -> None:
+    expired, heir = leased(RED, seconds=-1), item(RED, BLUE)
+    table.create(expired)
+    table.create(heir)
+    assert table.look_up("colour", "red") == {"shade": "dark"}
+    assert {record["id"]["S"] for record in everything()} == {heir.id, "claim"}
+    assert not table.renew(SCOPE, expired.id, expires=items.now() + 60)
+
+
+def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:
+    gone, heir = leased(RED, seconds=60), item(RED)
+    table.create(gone)
+    aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=marshal.attributes({"scope": SCOPE, "id": gone.id}))
+    table.create(heir)
+    with pytest.raises(Taken):
+        table.create(item(RED))
+
+
+def test_a_holder_keeps_its_key_until_the_second_in_which_it_expires() -> None:
+    table.create(leased(RED, seconds=60))
+    with pytest.raises(Taken):
+        table.create(leased(RED, seconds=60))
+
+
+def test_a_successor_takes_the_key_of_a_live_holder_over_at_once_and_nobody_else_does() -> None:
+    mine = UniqueKey("colour", "red", successor="me")
+    before, after = leased(mine, seconds=60), leased(mine, seconds=60)
+    table.create(before)
+    for other in (RED, UniqueKey("colour", "red", successor="you")):
+        with pytest.raises(Taken):
+            table.create(item(other))
+    table.create(after)
+    assert table.read(SCOPE, before.id) is None
+    assert table.delete(SCOPE, after.id)
+    assert table.look_up("colour", "red") is None
+
+
+def test_a_key_of_the_first_edition_whose_holder_has_gone_stays_taken() -> None:
+    record = {"scope": RED.scope, "id": "claim", "body": {}, "holder": "x_1"}
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=marshal.attributes(record))
+    with pytest.raises(Taken):
+        table.create(item(RED))

@@ -130,14 +130,14 @@ def _check_ports(settings: Settings) -> None:
 async def _gateway(settings: Settings) -> None:
     from edge import gateway, store
 
-    records = store.connect()
+    records = store.connect(settings)
     await gateway.Server(settings, records, await asyncio.to_thread(records.hop_authority)).serve()
 
 
 async def _control(settings: Settings) -> None:
     from edge import control, store
 
-    records = store.connect()
+    records = store.connect(settings)
     await control.Control(settings, records, await asyncio.to_thread(records.hop_authority)).serve()
 
 

@@ -24,6 +24,7 @@ class Control:
         self._hop_pair = hop_authority.issue(hop.CLIENT)
         self._operator_pair = _operator_pair(settings)
         self._written: dict[str, str] = {}
+        self._owners: dict[str, str] = {}  # of uploaded certificates
 
     async def serve(self) -> None:
         """Keep Envoy's files as the records want them, until cancelled."""
@@ -39,6 +40,7 @@ class Control:
             served = await asyncio.to_thread(self._store.served)
         except Unavailable:
             return  # what is configured stays as it is
+        self._owners = {found.id: found.account for found in served.certificates}
         wanted = plan.make(served, now=int(time.time()))
         files = envoy.files(wanted, self._settings, self._hop.pem)
         self._write(files)
@@ -63,7 +65,8 @@ class Control:
                 return self._hop_pair
             case plan.OPERATOR:
                 return self._operator_pair
-        pair = await asyncio.to_thread(self._store.key_pair, name)
+        account = self._owners.get(name, "")
+        pair = await asyncio.to_thread(self._store.key_pair, account, name) if account else None
         if pair is None:
             log.event("certificate_missing", certificate=name)
         return pair

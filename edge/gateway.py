@@ -30,7 +30,7 @@ class Server:
         self.settings, self.store = settings, store
         self.id = f"gw-{secrets.token_hex(8)}"
         self.sign_ins = SignIns(settings.limits)
-        self.tunnels = Tunnels(store, self.id, settings.limits)
+        self.tunnels = Tunnels(store, settings.limits)
         self._authority = authority
         self._host_key = _host_key(settings.directory / "ssh_host_ed25519_key")
         self._sessions: set[Session] = set()

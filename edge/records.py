@@ -52,6 +52,11 @@ class Opening:
     url: str = ""
     labels: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def targets(self) -> list[str]:
+        """What the rules of the credential must permit."""
+        return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
+
     def named(self, name: str, url: str) -> "Opening":
         return replace(self, name=name, url=url)
 
@@ -66,6 +71,7 @@ class Leased:
     id: str
     account: str
     name: str
+    gateway: str
 
 
 @dataclass(frozen=True)
@@ -119,20 +125,20 @@ class Store(Protocol):
     def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
         """Return what a user certificate may do that the authority with this fingerprint signed."""
 
-    def is_granted(self, grant: Grant) -> bool:
-        """Tell whether the credential is still there, active, and has the same rules."""
+    def grant_again(self, grant: Grant) -> Grant | None:
+        """Return what the credential may do now, None when it is gone or may not act."""
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
         """Bring a tunnel online; raise NameTaken, NameBanned, TooManyTunnels."""
 
-    def renew(self, tunnels: Sequence[Leased], *, gateway: str, lease: int) -> frozenset[str]:
+    def renew(self, tunnels: Sequence[Leased], *, lease: int) -> frozenset[str]:
         """Renew leases; return the ids of those that are lost."""
 
-    def close(self, tunnel: Leased, *, gateway: str) -> None:
+    def close(self, tunnel: Leased) -> None:
         """Take a tunnel offline, its name with it."""
 
     def announce(self, gateway: Gateway, *, lease: int) -> None:
-        """Say that a gateway is up, for so many seconds."""
+        """Say that a gateway is up, for so many seconds, and that what it carries may have changed."""
 
     def withdraw(self, gateway: str) -> None:
         """Say that a gateway is down."""
@@ -140,5 +146,5 @@ class Store(Protocol):
     def served(self) -> Served:
         """Return all that is to be served at this moment."""
 
-    def key_pair(self, certificate: str) -> KeyPair | None:
+    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         """Return an uploaded certificate with its key."""

@@ -10,6 +10,8 @@ from typing import Protocol, cast
 
 import asyncssh
 
+from chalicelib import ids
+from chalicelib.model import kinds
 from edge import log, wishes
 from edge.connection import Client, Connection
 from edge.records import Grant, NameBanned, NameTaken, Opening, Store, TooManyTunnels, Unavailable
@@ -60,7 +62,7 @@ class Session(Client):
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._settings, self._limits = gateway.settings, gateway.settings.limits
-        self._id = f"ts_{secrets.token_hex(16)}"
+        self._id = ids.new(kinds.TUNNEL_SESSIONS.prefix)
         self._address = "?"
         self._certificate = self._host = ""
         self._failures = self._wishing = 0
@@ -165,6 +167,9 @@ class Session(Client):
         wish = wishes.read(*asked, self._settings.tunnel_domain)
         self._check(wish, asked)
         opening = self._opening(wish)
+        for target in opening.targets:
+            if not self.grant.permits(target):
+                raise Refused(f"The rules of {self.grant.credential} do not let it bind {target}.")
         try:
             tunnel = await self._gateway.tunnels.open(opening, asked, self)
         except (NameTaken, NameBanned, TooManyTunnels, Unavailable) as error:
@@ -189,9 +194,6 @@ class Session(Client):
             raise Refused(f"One connection has at most {most} tunnels: open another connection.")
         if asked in [tunnel.asked for tunnel in self._tunnels]:
             raise Refused("This connection has that tunnel already.")
-        for target in wish.targets:
-            if not self.grant.permits(target):
-                raise Refused(f"The rules of {self.grant.credential} do not let it bind {target}.")
 
     def _opening(self, wish: Named | Labelled) -> Opening:
         opening = Opening(self.grant, self._gateway.id, self._id, forwards_to=self._address)

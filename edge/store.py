@@ -1,9 +1,236 @@
-"""The store of this process: the records of the API, in the table that the environment names."""
+"""The records of the API as the edge uses them: the table and the vault that the environment names."""
 
-from edge.records import Store
-from edge.settings import SettingError
+import base64
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from chalicelib import ids
+from chalicelib.model import gateways, kinds, ssh_authorities, ssh_credentials, tunnels
+from chalicelib.model.gateways import Gateway as Announced
+from chalicelib.model.tls_certificates import TlsCertificate
+from chalicelib.model.tunnels import EDGE, AgentTunnel, BackendTunnel, Carried
+from chalicelib.storage import aws, items, table, vault
+from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import Taken, UniqueKey
+from edge import authority
+from edge.authority import Authority, KeyPair
+from edge.records import (
+    Certificate,
+    Gateway,
+    Grant,
+    Leased,
+    NameBanned,
+    NameTaken,
+    Opening,
+    Served,
+    Site,
+    TooManyTunnels,
+    Unavailable,
+)
+from edge.settings import SettingError, Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_AUTHORITIES, _HOP = items.scope(EDGE, "/authorities"), "hop"
+_CERTIFICATES_HOLD = 60.0  # seconds until those of an account are read again
 
 
-def connect() -> Store:
-    """Return the store; raise SettingError while there is none that can be reached."""
-    raise SettingError("The records do not carry what the edge needs yet.")
+def connect(settings: Settings) -> "Records":
+    """Return the store; raise SettingError when it cannot be used."""
+    try:
+        gateways.up()
+    except aws.AwsError as error:
+        raise SettingError(
+            f"The store cannot be used ({error.code}): start make run first, or name another with AWS_ENDPOINT_URL."
+        ) from None
+    return Records(settings)
+
+
+def _translated(ask: Callable[P, R]) -> Callable[P, R]:
+    """Return the same, raising Unavailable where the store cannot be used."""
+
+    @wraps(ask)
+    def asked(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return ask(*arguments, **named)
+        except aws.AwsError as error:
+            raise Unavailable(error.code) from None
+
+    return asked
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """What a gateway carries, as of a revision of its record, and until when that holds if none follows."""
+
+    revision: int
+    until: int
+    sites: tuple[Site, ...]
+
+
+@dataclass(frozen=True)
+class _Uploaded:
+    """The certificates of an account, and for which names they were read, when."""
+
+    names: frozenset[str]
+    at: float
+    certificates: tuple[Certificate, ...]
+
+
+class Records:
+    """Implements edge.records.Store; what control reads again and again is kept until it may have changed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._region = settings.region
+        self._lease = settings.limits.lease
+        self._here: Announced | None = None
+        self._carried: dict[str, _Carried] = {}
+        self._uploaded: dict[str, _Uploaded] = {}
+
+    # For both
+
+    @_translated
+    def hop_authority(self) -> Authority:
+        found = table.read(_AUTHORITIES, _HOP)
+        if found is None:
+            with suppress(Taken):  # another makes it just now
+                table.create(_new_authority())
+            found = table.read(_AUTHORITIES, _HOP)
+        if found is None:
+            raise Unavailable("the hop's authority is gone")
+        return vault.unseal(found.sealed["authority"], vault.context(EDGE, _HOP), _authority)
+
+    # For the gateway
+
+    @_translated
+    def grant_of_key(self, fingerprint: str) -> Grant | None:
+        found = ssh_credentials.find_by_fingerprint(fingerprint)
+        return Grant(found.account, found.id, tuple(found.acl)) if found else None
+
+    @_translated
+    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+        found = ssh_authorities.find_certificate(authority, key_id)
+        return Grant(found.account, found.id, ()) if found else None
+
+    @_translated
+    def grant_again(self, grant: Grant) -> Grant | None:
+        if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
+            return grant if ssh_authorities.read_certificate(grant.account, grant.credential) else None
+        found = ssh_credentials.read(grant.account, grant.credential)
+        return Grant(found.account, found.id, tuple(found.acl)) if found else None
+
+    @_translated
+    def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
+        account, name = opening.grant.account, opening.name
+        if len(tunnels.online(account)) >= most:
+            raise TooManyTunnels
+        try:
+            id = tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name)
+        except Taken:
+            raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
+        self._changed()
+        return Leased(id, account, name, opening.gateway)
+
+    def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
+        common = {
+            "tunnel_session": opening.session,
+            "region": self._region,
+            "forwards_to": opening.forwards_to,
+            "gateway": opening.gateway,
+            "credential": opening.grant.credential,
+        }
+        if opening.labels:
+            return BackendTunnel(**common, labels=dict(opening.labels))
+        endpoint = ids.new(kinds.ENDPOINTS.prefix)
+        return AgentTunnel(**common, endpoint=endpoint, proto="https", public_url=opening.url)
+
+    @_translated
+    def renew(self, leased: Sequence[Leased], *, lease: int) -> frozenset[str]:
+        return tunnels.renew_leases([Carried(it.account, it.id, it.gateway, it.name, 0) for it in leased], lease=lease)
+
+    @_translated
+    def close(self, tunnel: Leased) -> None:
+        tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway)
+        self._changed()
+
+    @_translated
+    def announce(self, gateway: Gateway, *, lease: int) -> None:
+        self._here, self._lease = Announced(gateway.id, gateway.host, gateway.port), lease
+        self._changed()
+
+    def _changed(self) -> None:
+        """Have control look at what this gateway carries."""
+        if self._here:
+            gateways.announce(self._here, lease=self._lease)
+
+    @_translated
+    def withdraw(self, gateway: str) -> None:
+        self._here = None
+        gateways.withdraw(gateway)
+
+    # For control
+
+    @_translated
+    def served(self) -> Served:
+        up = gateways.up()
+        self._carried = {it.id: self._carried_by(it.id, revision) for it, revision in up}
+        found = sorted((site for it in self._carried.values() for site in it.sites), key=lambda site: site.tunnel)
+        sites = tuple({site.name: site for site in found}.values())  # the newest, where a name was taken over
+        return Served(
+            tuple(Gateway(it.id, it.host, it.port) for it, _ in up),
+            sites,
+            self._certificates(sites),
+        )
+
+    def _carried_by(self, gateway: str, revision: int) -> _Carried:
+        known = self._carried.get(gateway)
+        if known and known.revision == revision and items.now() < known.until:
+            return known
+        found = tunnels.carried_by(gateway)
+        sites = tuple(Site(it.name, it.id, it.account, gateway) for it in found if it.name)
+        return _Carried(revision, min((it.expires for it in found), default=items.now() + 3600), sites)
+
+    def _certificates(self, sites: Sequence[Site]) -> tuple[Certificate, ...]:
+        names: dict[str, set[str]] = {}
+        for site in sites:
+            names.setdefault(site.account, set()).add(site.name)
+        self._uploaded = {account: self._uploaded_by(account, frozenset(wanted)) for account, wanted in names.items()}
+        return tuple(found for it in self._uploaded.values() for found in it.certificates)
+
+    def _uploaded_by(self, account: str, names: frozenset[str]) -> _Uploaded:
+        """Return the certificates of an account, read again for new names and from time to time."""
+        known = self._uploaded.get(account)
+        if known and names <= known.names and time.monotonic() - known.at < _CERTIFICATES_HOLD:
+            return known
+        found = [TlsCertificate.of(item) for item in table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path))]
+        return _Uploaded(names, time.monotonic(), tuple(map(_certificate, found)))
+
+    @_translated
+    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
+        item = table.read(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate)
+        if item is None:
+            return None
+        found = TlsCertificate.of(item)
+        lines = base64.encodebytes(found.private_key()).decode()
+        return KeyPair(found.chain, f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n")
+
+
+def _certificate(found: TlsCertificate) -> Certificate:
+    return Certificate(
+        found.id, found.account, found.names, int(found.not_before.timestamp()), int(found.not_after.timestamp())
+    )
+
+
+def _new_authority() -> Item:
+    """Return the record of a fresh authority; its unique key lets one edge alone make it."""
+    made = authority.make("Hop of the live edge").to_pem().encode()
+    sealed = {"authority": vault.seal(made, vault.context(EDGE, _HOP))}
+    return Item(_AUTHORITIES, _HOP, {"name": _HOP}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _HOP),))
+
+
+def _authority(pem: bytes) -> Authority:
+    return authority.from_pem(pem.decode())

@@ -4,8 +4,9 @@ Fail closed: a tunnel whose lease could not be renewed until its end is dropped,
 """
 
 import asyncio
+import functools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,8 +30,7 @@ class Tunnel:
     """A tunnel that is online through this gateway."""
 
     leased: Leased
-    grant: Grant
-    url: str
+    opening: Opening
     asked: tuple[str, int]  # as ssh wrote it, which it wants to read again with every connection
     carrier: Carrier
     until: float = 0  # on the monotonic clock: when its lease ends
@@ -40,6 +40,10 @@ class Tunnel:
     def id(self) -> str:
         return self.leased.id
 
+    @property
+    def url(self) -> str:
+        return self.opening.url
+
     def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
         return self.carrier.connected(self, transport)
 
@@ -47,8 +51,8 @@ class Tunnel:
 class Tunnels:
     """All of them, by id."""
 
-    def __init__(self, store: Store, gateway: str, limits: Limits) -> None:
-        self._store, self._gateway, self._limits = store, gateway, limits
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store, self._limits = store, limits
         self._online: dict[str, Tunnel] = {}
         self._opening = 0
 
@@ -69,16 +73,19 @@ class Tunnels:
             leased = await asyncio.to_thread(self._open, opening)
         finally:
             self._opening -= 1
-        tunnel = Tunnel(leased, opening.grant, opening.url, asked, carrier, began + self._limits.lease)
+        tunnel = Tunnel(leased, opening, asked, carrier, began + self._limits.lease)
+        before = [other for other in self._online.values() if opening.name and other.leased.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
         log.event("tunnel_opened", **_said(tunnel))
+        for other in before:
+            await self.close(other, "another connection with the same credential has it now")
         return tunnel
 
     async def close(self, tunnel: Tunnel, reason: str) -> None:
         """Take a tunnel offline; its name is free when this returns, or at its lease's end where the store is away."""
         if self._drop(tunnel, reason):
             try:
-                await asyncio.to_thread(self._store.close, tunnel.leased, gateway=self._gateway)
+                await asyncio.to_thread(self._store.close, tunnel.leased)
             except Unavailable:
                 log.event("tunnel_left_to_its_lease", **_said(tunnel))
 
@@ -115,12 +122,12 @@ class Tunnels:
         most = self._limits.max_tunnels_per_account
         return self._store.open(opening, lease=self._limits.lease, most=most)
 
-    def _renew(self, tunnels: Iterable[Tunnel]) -> frozenset[str]:
-        granted = _once(self._store.is_granted)
-        kept = [tunnel for tunnel in tunnels if granted(tunnel.grant)]
+    def _renew(self, tunnels: Sequence[Tunnel]) -> frozenset[str]:
+        """Renew what is still permitted; return the ids of the others and of those that are lost."""
+        again = functools.cache(self._store.grant_again)
+        kept = [tunnel for tunnel in tunnels if _permits(again(tunnel.opening.grant), tunnel.opening)]
         gone = {tunnel.id for tunnel in tunnels} - {tunnel.id for tunnel in kept}
-        leases = [tunnel.leased for tunnel in kept]
-        return self._store.renew(leases, gateway=self._gateway, lease=self._limits.lease) | gone
+        return self._store.renew([tunnel.leased for tunnel in kept], lease=self._limits.lease) | gone
 
     def _drop(self, tunnel: Tunnel, reason: str) -> bool:
         if self._online.pop(tunnel.id.lower(), None) is None:
@@ -132,22 +139,10 @@ class Tunnels:
         return True
 
 
-def _once(ask: Callable[[Grant], bool]) -> Callable[[Grant], bool]:
-    """Return the same question, asked once for each grant."""
-    known: dict[Grant, bool] = {}
-
-    def answer(grant: Grant) -> bool:
-        if grant not in known:
-            known[grant] = ask(grant)
-        return known[grant]
-
-    return answer
+def _permits(grant: Grant | None, opening: Opening) -> bool:
+    return grant is not None and all(map(grant.permits, opening.targets))
 
 
 def _said(tunnel: Tunnel) -> dict[str, str]:
-    return {
-        "account": tunnel.grant.account,
-        "tunnel": tunnel.id,
-        "credential": tunnel.grant.credential,
-        "url": tunnel.url,
-    }
+    grant = tunnel.opening.grant
+    return {"account": grant.account, "tunnel": tunnel.id, "credential": grant.credential, "url": tunnel.url}

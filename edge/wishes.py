@@ -21,22 +21,12 @@ class Named:
 
     name: str
 
-    @property
-    def targets(self) -> list[str]:
-        """What the rules of a credential must permit; a name that is to be given is looked at when it is drawn."""
-        return [self.name] if self.name else []
-
 
 @dataclass(frozen=True)
 class Labelled:
     """A backend tunnel that tunnel groups find by its labels."""
 
     labels: tuple[tuple[str, str], ...]
-
-    @property
-    def targets(self) -> list[str]:
-        """What the rules of a credential must permit: each label."""
-        return [f"{key}={value}" for key, value in self.labels]
 
 
 def read(host: str, port: int, domain: str) -> Named | Labelled:

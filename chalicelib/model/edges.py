@@ -75,10 +75,16 @@ def routes_scope(scope: str, id: str) -> str:
     return f"{scope}/{id}/routes"
 
 
-def hostport_keys(_account: str, _id: str, body: Mapping[str, Any]) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of an edge: its hostports."""
-    named = enumerate(body["hostports"])
-    return tuple(UniqueKey("hostports", hostport, field=f"hostports.{place}") for place, hostport in named)
+def hostport_keys(account: str, id: str, body: Mapping[str, Any]) -> tuple[UniqueKey, ...]:
+    """Return the unique keys of an edge: its hostports, each of which leads to the edge."""
+    named, edge = enumerate(body["hostports"]), {"account": account, "id": id}
+    return tuple(UniqueKey("hostports", hostport, edge, field=f"hostports.{place}") for place, hostport in named)
+
+
+def find_by_hostport(hostport: str) -> tuple[str, str] | None:
+    """Return the account and id of the edge that listens on a hostport, or None. Raises aws.Unavailable."""
+    found = table.look_up("hostports", hostport)
+    return (found["account"], found["id"]) if found else None
 
 
 def match_keys(account: str, _id: str, body: Mapping[str, Any]) -> tuple[UniqueKey, ...]:

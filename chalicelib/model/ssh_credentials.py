@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import crypto
-from chalicelib.model import accounts
-from chalicelib.storage import table
+from chalicelib.model import accounts, kinds
+from chalicelib.storage import items, table
 from chalicelib.storage.unique_keys import UniqueKey
 
 _KIND = "public_key"
@@ -38,3 +38,11 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
     if found is None or not accounts.is_active(found["account"], found["owner_id"]):
         return None
     return Credential(found["account"], found["id"], found["owner_id"], found["acl"])
+
+
+def read(account: str, id: str) -> Credential | None:
+    """Return a credential as it is now, or None where it was deleted or its bot may not act. Raises aws.Unavailable."""
+    found = table.read(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
+    if found is None or not accounts.is_active(account, found.body["owner_id"]):
+        return None
+    return Credential(account, id, found.body["owner_id"], found.body["acl"])

@@ -1,9 +1,10 @@
 """Tunnels that are online (SPEC 2.8): opened, renewed and closed by tunnel servers through the functions here.
 
-A tunnel is online while its lease runs: one that its server does not renew is gone at once.
+A tunnel is online while its lease runs: one that its server does not renew is gone at once. Its name is a unique key,
+which the same credential takes over at once, and anybody when the tunnel is gone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,11 @@ from chalicelib import clock, ids
 from chalicelib.model import kinds
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import Taken, UniqueKey
 
+EDGE = "edge"  # in the place of an account: what the edge keeps for itself
+_NAME = "tunnel_name"
+_BANNED = items.scope(EDGE, "/banned_names")
 Proto = Literal["http", "https", "tcp", "tls"]
 
 
@@ -19,7 +24,8 @@ Proto = Literal["http", "https", "tcp", "tls"]
 class Tunnel:
     """What both kinds carry; other resources are named by their ids.
 
-    `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent.
+    `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
+    what carries it, and `credential` the SSH credential or user certificate that opened it: the API shows neither.
     """
 
     tunnel_session: str
@@ -27,6 +33,8 @@ class Tunnel:
     forwards_to: str
     metadata: str = ""
     metadata_0: str = ""
+    gateway: str = ""
+    credential: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +60,27 @@ def of(item: Item) -> AgentTunnel | BackendTunnel:
     return BackendTunnel(**stored) if "labels" in stored else AgentTunnel(**stored)
 
 
-def open_tunnel(account: str, tunnel: AgentTunnel | BackendTunnel, *, lease: int) -> str:
-    """Bring a tunnel online for `lease` seconds; return its id. Raises aws.Unavailable."""
+@dataclass(frozen=True)
+class Carried:
+    """A tunnel as its gateway keeps it, beside the account's own record; a backend tunnel has no name."""
+
+    account: str
+    id: str
+    gateway: str
+    name: str
+    expires: int
+
+
+def open_tunnel(account: str, tunnel: AgentTunnel | BackendTunnel, *, lease: int, name: str = "") -> str:
+    """Bring a tunnel online for `lease` seconds under a host name, if it has one; return its id.
+
+    Raises Taken when a tunnel of another credential has the name, or the operator; aws.Unavailable.
+    """
     id = ids.new(kinds.TUNNELS.prefix)
     body = {"started_at": clock.rfc3339(ids.created_at(id)), **asdict(tunnel)}
-    table.create(Item(_scope(account), id, body, expires=_end(lease)))
+    keys = (_name_key(account, id, name, tunnel.credential),) if name else ()
+    item = Item(_scope(account), id, body, unique_keys=keys, expires=_end(lease))
+    table.create(item, *_carried(item, tunnel.gateway, name))
     return id
 
 
@@ -68,9 +92,31 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
     return table.renew(_scope(account), id, expires=_end(lease))
 
 
-def close_tunnel(account: str, id: str) -> bool:
-    """Take a tunnel offline; False when it was not online. Raises aws.Unavailable."""
+def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
+    """Keep tunnels of a gateway online for `lease` seconds from now; return the ids of those that are not any more.
+
+    Raises aws.Unavailable.
+    """
+    places = [place for it in tunnels for place in ((_scope(it.account), it.id), (_carried_scope(it.gateway), it.id))]
+    return frozenset(id for _, id in table.renew_all(places, expires=_end(lease)))
+
+
+def close_tunnel(account: str, id: str, *, gateway: str = "") -> bool:
+    """Take a tunnel offline, its name with it; False when it was not online. Raises aws.Unavailable.
+
+    `gateway` is what carries it; whoever does not know reads it first.
+    """
+    if not gateway and (item := table.read(_scope(account), id)):
+        gateway = item.body.get("gateway", "")
+    if gateway:  # which stops serving it first
+        table.delete(_carried_scope(gateway), id)
     return table.delete(_scope(account), id)
+
+
+def carried_by(gateway: str) -> list[Carried]:
+    """Return the tunnels that a gateway carries, newest first. Raises aws.Unavailable."""
+    found = table.newest(_carried_scope(gateway))
+    return [Carried(item.body["account"], item.id, gateway, item.body["name"], item.expires or 0) for item in found]
 
 
 def online(account: str) -> list[Item]:
@@ -81,6 +127,48 @@ def online(account: str) -> list[Item]:
 def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
     """Whether a tunnel has all the labels, of which there must be one: tunnels of agents have none."""
     return bool(labels) and labels.items() <= tunnel.body.get("labels", {}).items()
+
+
+def ban_name(name: str) -> None:
+    """Let no tunnel have a host name; one that has it ends. Raises aws.Unavailable."""
+    key = UniqueKey(_NAME, name)
+    while True:
+        try:
+            return table.create(Item(_BANNED, name, {"created_at": clock.rfc3339(clock.now())}, unique_keys=(key,)))
+        except Taken:
+            if found := table.look_up(_NAME, name):
+                close_tunnel(found["account"], found["id"])
+
+
+def allow_name(name: str) -> bool:
+    """Let tunnels have a host name again; False when it was not banned. Raises aws.Unavailable."""
+    return table.delete(_BANNED, name)
+
+
+def is_banned(name: str) -> bool:
+    """Whether the operator keeps a host name from all tunnels. Raises aws.Unavailable."""
+    return table.read(_BANNED, name) is not None
+
+
+def banned_names() -> list[str]:
+    """Return the host names that no tunnel may have. Raises aws.Unavailable."""
+    return sorted(item.id for item in table.newest(_BANNED))
+
+
+def _name_key(account: str, id: str, name: str, credential: str) -> UniqueKey:
+    successor = f"{account}/{credential}" if credential else ""
+    return UniqueKey(_NAME, name, {"account": account, "id": id}, successor=successor)
+
+
+def _carried(item: Item, gateway: str, name: str) -> tuple[Item, ...]:
+    if not gateway:
+        return ()
+    body = {"account": item.account, "name": name}
+    return (Item(_carried_scope(gateway), item.id, body, expires=item.expires),)
+
+
+def _carried_scope(gateway: str) -> str:
+    return items.scope(EDGE, f"/gateways/{gateway}/tunnels")
 
 
 def _scope(account: str) -> str:

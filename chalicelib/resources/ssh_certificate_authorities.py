@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds
+from chalicelib.model import kinds, ssh_authorities
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.rules import Before, WithData, if_zero
 
@@ -51,15 +51,14 @@ class SSHCertificateAuthority(Described, Shown):
 
 def make(caller: Caller, id: str, request: Create) -> New:
     key = _generate(request)
-    return New(
-        body={
-            "description": request.description,
-            "metadata": request.metadata,
-            "public_key": crypto.keys.authorized_key(key.public_key()),
-            "key_type": request.private_key_type,
-        },
-        sealed={"private_key": crypto.keys.to_der(key)},
-    )
+    body = {
+        "description": request.description,
+        "metadata": request.metadata,
+        "public_key": crypto.keys.authorized_key(key.public_key()),
+        "key_type": request.private_key_type,
+    }
+    unique_key = ssh_authorities.unique_key(caller.account, id, body)
+    return New(body, sealed={"private_key": crypto.keys.to_der(key)}, unique_keys=(unique_key,))
 
 
 def _generate(request: Create) -> crypto.keys.PrivateKey:

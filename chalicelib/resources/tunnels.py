@@ -13,6 +13,7 @@ from chalicelib.schema.fields import Ref, Timestamp
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
+_HIDDEN = {"metadata_0", "gateway", "credential"}
 _REFS = ("tunnel_session", "endpoint", "backends")
 
 
@@ -62,7 +63,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 def _response(item: Item, call: Call) -> dict[str, Any]:
     """Return a tunnel as SPEC 2.8 has it: without an address, and without a Ref to a group that it does not serve."""
     tunnel = tunnels.of(item)
-    stored = {name: value for name, value in asdict(tunnel).items() if name != "metadata_0"}
+    stored = {name: value for name, value in asdict(tunnel).items() if name not in _HIDDEN}
     refs = {name: links.ref(call.base_url, stored[name]) for name in _REFS if stored.get(name)}
     metadata = tunnel.metadata_0 if call.caller.version == "0" else tunnel.metadata
     shown = {name: value for name, value in stored.items() if (name, value) != ("backends", "")}

@@ -18,6 +18,7 @@ from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.relations import Meaning
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
+_AT_ONCE = 100  # writes in one transaction
 _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
 _TRIES = 12  # at a change that others overtake
 _PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
@@ -175,6 +176,31 @@ def renew(scope: str, id: str, *, expires: int) -> bool:
     except ConditionFailed:
         return False
     return True
+
+
+def renew_all(places: Sequence[tuple[str, str]], *, expires: int) -> list[tuple[str, str]]:
+    """Set the second at which items are gone, by scope and id; return those that are gone already.
+
+    A hundred in one request, each by itself. Raises aws.Unavailable.
+    """
+    lost: list[tuple[str, str]] = []
+    for start in range(0, len(places), _AT_ONCE):
+        left = list(places[start : start + _AT_ONCE])
+        leased = Condition("#expires > :now", {"now": items.now()})
+        while left and (
+            failed := dynamodb.transact([dynamodb.updating(*it, leased, sets={"expires": expires}) for it in left])
+        ):
+            lost += [left[place] for place in failed]
+            left = [it for place, it in enumerate(left) if place not in failed]
+    return lost
+
+
+def put(scope: str, id: str, body: Mapping[str, Any], *, expires: int) -> None:
+    """Write an item, whatever was there, and raise its revision: for one that nobody else writes.
+
+    Raises aws.Unavailable.
+    """
+    dynamodb.update(items.changing(scope, id, {"body": dict(body), "expires": expires}, Condition("")))
 
 
 def _tries() -> Iterator[None]:

@@ -49,9 +49,10 @@ class Memory:
         self._reach()
         return self.certificates.get((authority, key_id))
 
-    def is_granted(self, grant: Grant) -> bool:
+    def grant_again(self, grant: Grant) -> Grant | None:
         self._reach()
-        return grant in self.keys.values() or grant in self.certificates.values()
+        known = [*self.keys.values(), *self.certificates.values()]
+        return next((found for found in known if found.credential == grant.credential), None)
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
         self._reach()
@@ -70,11 +71,11 @@ class Memory:
                         raise NameTaken
                     del self.online[leased.id]
             self.count += 1
-            new = Leased(f"tn_Test{self.count:023}", opening.grant.account, opening.name)
+            new = Leased(f"tn_Test{self.count:023}", opening.grant.account, opening.name, opening.gateway)
             self.online[new.id] = (new, opening, time.time() + lease)
             return new
 
-    def renew(self, tunnels: Sequence[Leased], *, gateway: str, lease: int) -> frozenset[str]:
+    def renew(self, tunnels: Sequence[Leased], *, lease: int) -> frozenset[str]:
         self._reach()
         with self.lock:
             lost = frozenset(tunnel.id for tunnel in tunnels if tunnel.id not in self.online)
@@ -83,7 +84,7 @@ class Memory:
                     self.online[tunnel.id] = (*self.online[tunnel.id][:2], time.time() + lease)
             return lost
 
-    def close(self, tunnel: Leased, *, gateway: str) -> None:
+    def close(self, tunnel: Leased) -> None:
         self._reach()
         with self.lock:
             self.online.pop(tunnel.id, None)
@@ -103,9 +104,9 @@ class Memory:
             sites = tuple(Site(leased.name, leased.id, leased.account, opening.gateway) for leased, opening, _ in live)
             return Served(tuple(self.gateways.values()), sites, tuple(self.uploaded))
 
-    def key_pair(self, certificate: str) -> KeyPair | None:
+    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         self._reach()
-        return self.pairs.get(certificate)
+        return self.pairs.get(certificate) if account else None
 
     def _reach(self) -> None:
         if self.is_away:

@@ -107,7 +107,11 @@ def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int)
     for number in range(1000):
         name = f"many{number}.tunnels.localhost"
         opening = Opening(grant, edge.gateway.id, "ts_many", "127.0.0.1", name, edge.url(name))
-        edge.store.online[f"tn_many{number}"] = (Leased(f"tn_many{number}", "acct_A", name), opening, time.time() + 60)
+        edge.store.online[f"tn_many{number}"] = (
+            Leased(f"tn_many{number}", "acct_A", name, edge.gateway.id),
+            opening,
+            time.time() + 60,
+        )
     time.sleep(0.5)
 
     edge.ssh(edge.key("acct_B"), "-R", f"quick:80:127.0.0.1:{origin}").says("is online")

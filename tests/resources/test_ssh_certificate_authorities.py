@@ -144,7 +144,7 @@ def test_the_private_key_is_stored_as_a_ciphertext_for_this_account_and_resource
     private_key = load_der_private_key(der, password=None)
     assert keys.authorized_key(private_key.public_key()) == created["public_key"]  # type: ignore[arg-type]
     assert der not in ciphertext
-    assert stored.keys() == {"scope", "id", "body", "sealed", "revision", "schema"}
+    assert stored.keys() == {"scope", "id", "body", "claims", "sealed", "revision", "schema"}
     assert "private_key" not in stored["body"]["M"]
 
 

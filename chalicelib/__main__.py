@@ -11,6 +11,7 @@ from typing import Any
 
 from chalicelib import operations, routes
 from chalicelib.model import accounts, migrations, tunnels
+from chalicelib.model.audit import OPERATOR
 from chalicelib.operations import CommandError
 from chalicelib.storage.aws import AwsError
 
@@ -106,7 +107,7 @@ def _demo(arguments: Namespace) -> None:
         while tunnels.renew_lease(arguments.account, tunnel, lease=operations.DEMO_LEASE):
             time.sleep(operations.DEMO_LEASE / 3)
     except KeyboardInterrupt:
-        tunnels.close_tunnel(arguments.account, tunnel)
+        tunnels.close_tunnel(arguments.account, tunnel, by=OPERATOR)
 
 
 def _list_revoked(arguments: Namespace) -> None:

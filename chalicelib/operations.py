@@ -1,14 +1,14 @@
 """The operator's work that no endpoint offers: accounts, their users and bots, first keys, revoking once more."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from chalicelib import ids
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
-from chalicelib.http.resource import EditableResource
+from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, kinds, tunnels
+from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import AgentTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.shapes import Shape
@@ -36,7 +36,7 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
     account = accounts.new_account(_checked(name))
     user = accounts.new_user(account.id, _checked(admin), admin=True)
     key, token = _key(Caller(account.id, user.id, admin=True), "The account's first key")
-    table.create(account, user, key)
+    table.create(account, user, key, *map(OPERATOR.made, (account, user, key)))
     return account, user, token
 
 
@@ -46,7 +46,7 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     make = _bot if prefix == "bot" else accounts.new_user
     owner = make(account_id, _checked(name), admin=admin)
     try:
-        table.create(owner)
+        table.create(owner, OPERATOR.made(owner))
     except Taken:
         raise CommandError(f"The account {account_id} has a bot of that name.") from None
     return owner
@@ -61,7 +61,7 @@ def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, s
     if owner is None:
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
     key, token = _key(Caller(account_id, owner.id, owner.admin), description)
-    table.create(key)
+    table.create(key, OPERATOR.made(key))
     return key, token
 
 
@@ -84,7 +84,7 @@ def open_demo_tunnel(account_id: str) -> str:
         metadata="A demonstration",
         metadata_0="A demonstration, as version 0 shows it",
     )
-    return tunnels.open_tunnel(account_id, tunnel, lease=DEMO_LEASE)
+    return tunnels.open_tunnel(account_id, tunnel, lease=DEMO_LEASE, by=OPERATOR)
 
 
 def revoked_by(later: str) -> dict[tuple[str, str], Item]:
@@ -121,8 +121,12 @@ def revoke(account_id: str, id: str) -> bool:
     kind = kinds.of(id)
     scope = items.scope(account_id, kind.path)
     if kind is kinds.BOT_USERS:
-        return table.change(scope, id, {"active": False}) is not None
-    return table.delete(scope, id)
+        return table.rewrite(scope, id, _inactive, also=OPERATOR.telling("update")) is not None
+    return table.delete(scope, id, also=OPERATOR.telling("delete"))
+
+
+def _inactive(bot: Item) -> Item:
+    return replace(bot, body={**bot.body, "active": False})
 
 
 def _account_ids() -> list[str]:
@@ -155,12 +159,12 @@ def _bot(account_id: str, name: str, *, admin: bool) -> Item:
 
 
 def _key(caller: Caller, description: str) -> tuple[Item, str]:
-    key, once = _new(api_keys.RESOURCE, caller, {"description": description})
-    return key, once["token"]
+    key, new = _new(api_keys.RESOURCE, caller, {"description": description})
+    return key, new.once["token"]
 
 
-def _new(resource: EditableResource, caller: Caller, values: dict[str, str]) -> tuple[Item, Mapping[str, str]]:
-    """Return a resource as a POST would make it, not yet stored, and what is shown once. Raises CommandError."""
+def _new(resource: EditableResource, caller: Caller, values: dict[str, str]) -> tuple[Item, New]:
+    """Return a resource as a POST would make it, not yet stored, and how it came into being. Raises CommandError."""
     return resource.new(caller, _read(resource.create, values), scope=caller.scope(resource.kind.path))
 
 

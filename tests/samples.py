@@ -48,6 +48,11 @@ def _weighted_backend(client: Client) -> dict[str, Any]:
     return {"backends": {child["id"]: 100}}
 
 
+def _event(client: Client) -> str:
+    client.create("/backends/http_response", {})
+    return str(client.get("/audit_events?limit=1").json["audit_events"][0]["id"])
+
+
 def _tunnel(client: Client) -> str:
     tunnel = AgentTunnel(
         tunnel_session=ids.new("ts"),
@@ -80,6 +85,7 @@ BODIES: dict[str, Callable[[Client], dict[str, Any]]] = {
 
 # How one of a kind that no client creates comes into being in the client's account; its id.
 BEGUN: dict[str, Callable[[Client], str]] = {
+    "/audit_events": _event,
     "/tunnels": _tunnel,
 }
 

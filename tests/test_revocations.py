@@ -30,7 +30,8 @@ class Tables:
     def restore(self) -> None:
         """The API's table is as it was; as it is now it is there under another name."""
         described = self._dynamodb.describe_table(TableName=TABLE)["Table"]
-        shape = {name: described[name] for name in ("KeySchema", "AttributeDefinitions")}
+        attributes = [it for it in described["AttributeDefinitions"] if it["AttributeName"] != "indexed"]
+        shape = {"KeySchema": described["KeySchema"], "AttributeDefinitions": attributes}
         self._dynamodb.create_table(TableName=LATER, BillingMode="PAY_PER_REQUEST", **shape)
         self._fill(LATER, self._records(TABLE))
         self._fill(TABLE, self._earlier)

@@ -5,34 +5,60 @@ view.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.http import auth, body, links, query
+from chalicelib.http import auth, body, etags, links, query
 from chalicelib.http.auth import ANONYMOUS, Caller
-from chalicelib.http.errors import ApiError, InvalidRequest
+from chalicelib.http.errors import ApiError, InvalidRequest, PreconditionFailed
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Static
+from chalicelib.model.audit import Actor, Trail
 from chalicelib.schema.shapes import Shape
+from chalicelib.storage.items import Item
+
+
+@dataclass
+class Noted:
+    """What a view notes for the answer's headers and the log: the revision of what it shows, and what that is."""
+
+    revision: int | None = None
+    log: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request as its view sees it: who calls, the path's values, and the body in its shape, the query read."""
+    """One request as its view sees it: who calls and from where, the path's values, the body in its shape, the query.
+
+    `if_match` is the header of that name, "" without one.
+    """
 
     caller: Caller
+    trail: Trail
     path: dict[str, str]
     base_url: str
     body: Any
     query: Mapping[str, Any]
+    if_match: str = ""
+    noted: Noted = field(default_factory=Noted)
 
     @property
     def id(self) -> str:
         """The id of what the request is about: the last value in the path."""
         return next(reversed(self.path.values()))
+
+    def check(self, item: Item) -> None:
+        """Refuse to change what is not as the caller expects it. Raises PreconditionFailed."""
+        if self.if_match and not etags.is_expected(self.if_match, item.revision):
+            raise PreconditionFailed
+
+    def note(self, item: Item, log: Mapping[str, Any] | None = None) -> None:
+        """Note what the answer shows, and what the log is to tell of it."""
+        self.noted.revision = item.revision
+        self.noted.log.update({"resource": item.id, **(log or {})})
 
 
 class GatewayAuthorizer(Authorizer):
@@ -109,23 +135,41 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         try:
             request = cast(Request, app.current_request)
-            answer = endpoint.view(_call(request, endpoint, path))
+            call = _call(request, endpoint, path)
+            answer = endpoint.view(call)
+            return answer.answer(request) if isinstance(answer, Static) else _response(request, endpoint, call, answer)
         except Exception as error:
             raise Raised from error
-        if isinstance(answer, Static):
-            return answer.answer(request)
-        return Response(answer, headers={"Content-Type": "application/json"}, status_code=endpoint.status)
 
     return view
+
+
+def _response(request: Request, endpoint: Endpoint, call: Call, answer: dict[str, Any] | str | None) -> Response:
+    text = "" if answer is None else answer if isinstance(answer, str) else body.text(answer)
+    headers: dict[str, str | list[str]] = {"Content-Type": "application/json"}
+    if text and call.noted.revision is not None:
+        headers["ETag"] = tag = etags.of(call.noted.revision, text)
+        if endpoint.method == "GET" and etags.is_known(request.headers.get("if-none-match", ""), tag):
+            return Response("", headers, status_code=304)
+    return Response(text, headers, status_code=endpoint.status)
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
     content, parameters = _check(request, endpoint, path)
     endpoint.permits(who)
+    noted = Noted(log=request.context.setdefault("noted", {}))
     if path:
         links.check_ids(endpoint.path, path)
-    return Call(who, path, links.base_url(request.to_original_event()), content, parameters)
+        noted.log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
+    base_url, if_match = links.base_url(request.to_original_event()), request.headers.get("if-match", "")
+    return Call(who, _trail(request, who), path, base_url, content, parameters, if_match, noted)
+
+
+def _trail(request: Request, who: Caller) -> Trail:
+    context = request.context
+    source_ip = context.get("identity", {}).get("sourceIp") or ""
+    return Trail(Actor("api_key", who.key, who.id), context["operationId"], source_ip)
 
 
 def _caller(request: Request) -> Caller:

@@ -108,6 +108,15 @@ class Conflict(ApiError):
     status, code = 409, "conflict"
 
 
+class PreconditionFailed(ApiError):
+    """`If-Match` names another state than the present one."""
+
+    status, code = 412, "precondition_failed"
+
+    def __init__(self) -> None:
+        super().__init__("It has changed since you read it: read it again, and repeat the change with its new ETag.")
+
+
 class PayloadTooLarge(ApiError):
     """The body is above the limit."""
 

@@ -31,7 +31,7 @@ def shown(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:
 def responses(modules: tuple[Module, ...], item: Item, call: Call) -> dict[str, Any]:
     """Return the responses of an item's modules by name, None for those that are unset. Raises aws.Unavailable."""
     return {
-        module.name: module.one(module.stored_in(item), item, call) if module.name in item.modules else None
+        module.name: module.to_response(module.stored_in(item), item, call) if module.name in item.modules else None
         for module in modules
     }
 

@@ -8,6 +8,8 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Mapping
+from typing import Any
 
 _logger = logging.getLogger("tunnel_edge")
 
@@ -22,7 +24,7 @@ def start() -> None:
     _logger.setLevel(level if isinstance(level, int) else logging.INFO)
 
 
-def request(line: dict[str, str | int | float | None], error: BaseException | None) -> None:
+def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     """Log an answered request, and the place in the code of the error behind a 5xx."""
     level = logging.ERROR if error else logging.INFO
     if not _logger.isEnabledFor(level):

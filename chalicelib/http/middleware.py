@@ -32,7 +32,7 @@ def wrap(app: Chalice) -> None:
     def answer(request: Request | None, get_response: Callable[[Any], Response]) -> Response:
         started = time.perf_counter()
         context: dict[str, Any] = request.context if request else {}
-        operation_id = context.get("requestId") or ids.new("op")
+        operation_id = context["operationId"] = context.get("requestId") or ids.new("op")
         with aws.deadline():
             response, error = _attempt(app, request, get_response, operation_id)
         response.headers["Operation-Id"] = operation_id
@@ -46,6 +46,7 @@ def wrap(app: Chalice) -> None:
             "status": response.status_code,
             "duration_ms": round((time.perf_counter() - started) * 1000, 2),
             "bytes": len(response.body.encode()),
+            **context.get("noted", {}),
         }
         log.request(line, error)
         return response

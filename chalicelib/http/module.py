@@ -10,12 +10,14 @@ from typing import Annotated, Any
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import ApiError, InvalidRequest, NotFound
 from chalicelib.model import references
+from chalicelib.model.audit import Verb
 from chalicelib.model.modules import Module as Stored
 from chalicelib.model.references import References
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import modules, table
+from chalicelib.storage import table
 from chalicelib.storage.items import Item
+from chalicelib.storage.modules import Change, dropping, setting
 from chalicelib.storage.references import Reference
 
 
@@ -82,15 +84,10 @@ class Module:
         )
 
     def put(self, call: Call) -> dict[str, Any]:
-        scope, module = self.scope(call), self.stored.from_request(call.body.values())
-        if self.checked_with:
-            self.check(call.body, table.read(scope, call.id) or Item(scope, call.id, {}))
+        module = self.stored.from_request(call.body.values())
         record = module.to_record(call.caller.account, call.id)
-        if references.are_strict():
-            named = self.recorded(call.caller.account, record)
-            holder = modules.replace_in(scope, call.id, self.name, record, named)
-        else:
-            holder = modules.put(scope, call.id, self.name, record)
+        named = self.recorded(call.caller.account, record)
+        holder = self._change(call, setting(self.name, record, named), "replace")
         if holder is None:
             raise NotFound(f"There is no edge or route {call.id} in this account.")
         return self.one(module, holder, call)  # not the stored one, which another may have taken away by now
@@ -102,11 +99,25 @@ class Module:
         return self.one(self.stored_in(holder), holder, call)
 
     def delete(self, call: Call) -> None:
-        if not modules.drop(self.scope(call), call.id, self.name):
-            raise self._unset()
+        self._change(call, dropping(self.name), "delete")
+
+    def _change(self, call: Call, change: Change, verb: Verb) -> Item | None:
+        """Change the edge or route, also one that is not registered here unless references are strict."""
+        write = table.rewrite if references.are_strict() and verb == "replace" else table.rewrite_any
+
+        def checked(holder: Item) -> Item:
+            if verb == "delete" and self.name not in holder.modules:
+                raise self._unset()
+            call.check(holder)
+            if verb == "replace":
+                self.check(call.body, holder)
+            return change(holder)
+
+        return write(self.scope(call), call.id, checked, also=call.trail.telling(verb, module=self.name))
 
     def one(self, module: Stored, holder: Item, call: Call) -> dict[str, Any]:
         """Return the response of the module of an edge or route."""
+        call.note(holder)
         return self.to_response(module, holder, call)
 
     def stored_in(self, holder: Item) -> Stored:

@@ -1,5 +1,6 @@
 """Lists: newest first, in pages that lead to one another and are never empty."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -10,6 +11,8 @@ from chalicelib.http import body, sizes
 from chalicelib.schema.fields import Uri
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
+
+NO_OTHERS: Mapping[str, str] = {}
 
 
 def _whole_number(text: str) -> int:
@@ -73,15 +76,25 @@ def listed(array: str, entry: type[Shape]) -> type[Shape]:
     return type("Listed", (Listed,), {"__annotations__": {array: list[entry]}})  # type: ignore[valid-type]
 
 
-def text(array: str, entries: list[dict[str, Any]], uri: str, page: Page, *, has_more: bool) -> str:
+def text(
+    array: str,
+    entries: list[dict[str, Any]],
+    uri: str,
+    page: Page,
+    *,
+    has_more: bool,
+    last: str = "",
+    others: Mapping[str, str] = NO_OTHERS,
+) -> str:
     """Return the JSON of a page, with as many of the entries, at least one, as fit into an answer.
 
-    It is measured by the text that is sent, so that of most pages nothing is written only to be measured.
+    The next page begins behind the entry `last`, the last of them unless it is said; `others` are parameters that it
+    keeps. The page is measured by the text that is sent, so that of most pages nothing is written only to be measured.
     """
-    following = urlencode({"before_id": entries[-1]["id"], "limit": page.limit}) if has_more else ""
+    following = urlencode({**others, "before_id": last or entries[-1]["id"], "limit": page.limit}) if has_more else ""
     next_page_uri = f"{uri}?{following}" if has_more else None
     sent = body.text({array: entries, "uri": uri, "next_page_uri": next_page_uri})
     if len(sent) < sizes.MAX_ANSWER // 2:  # of each character at most two are counted
         return sent
     fitting = max(1, sum(size < sizes.MAX_ANSWER for size in accumulate(map(sizes.encoded, entries))))
-    return text(array, entries[:fitting], uri, page, has_more=True) if fitting < len(entries) else sent
+    return text(array, entries[:fitting], uri, page, has_more=True, others=others) if fitting < len(entries) else sent

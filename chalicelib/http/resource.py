@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from chalicelib import clock, ids
 from chalicelib.http import auth, inline_modules, paging
@@ -13,6 +13,7 @@ from chalicelib.http.errors import ApiError, Conflict, NotFound
 from chalicelib.http.module import Module
 from chalicelib.http.paging import Page
 from chalicelib.model import references
+from chalicelib.model.audit import Trail
 from chalicelib.model.kinds import Kind
 from chalicelib.model.references import References
 from chalicelib.schema.fields import Described, Shown
@@ -30,13 +31,16 @@ class New:
     """How a resource comes into being. The drawer decides what may ever be seen.
 
     `body` is stored and shown, `sealed` is encrypted and never shown, `once` is shown in the creation's response
-    and never stored, `unique_keys` are held in the whole service and released with the resource.
+    and never stored, `unique_keys` are held in the whole service and released with the resource. `unseen` is stored,
+    never shown; `details` is what the audit event and the log tell of it.
     """
 
     body: dict[str, Any]
     sealed: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     once: Mapping[str, str] = field(default_factory=dict, repr=False)
     unique_keys: tuple[UniqueKey, ...] = ()
+    unseen: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class Resource:
         """Return the response of a resource. Raises NotFound where there is none."""
         if item is None:
             raise self.missing()
+        call.note(item)
         return self.responses([item], call)[0]
 
     def responses(self, items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
@@ -134,6 +139,17 @@ class Resource:
         )
 
 
+class Remove(Protocol):
+    """Removes what a scope holds under an id, unless `check` refuses; False when there is none."""
+
+    def __call__(self, scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool: ...
+
+
+def remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
+    """Remove a resource with nothing beneath it, and tell of it. Raises what `check` raises, InUse, aws.Unavailable."""
+    return table.delete(scope, id, check=check, also=by.telling("delete"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class EditableResource(Resource):
     """What can also be created, changed and deleted.
@@ -149,7 +165,7 @@ class EditableResource(Resource):
     references: Callable[[Mapping[str, Any]], References] = no_references
     unique: Unique | None = None
     repeated: tuple[str, ...] = ()
-    remove: Callable[[str, str], bool] = table.delete
+    remove: Remove = remove
 
     @cached_property
     def creation(self) -> type[Shape]:
@@ -170,12 +186,13 @@ class EditableResource(Resource):
         return (*super().endpoints(), *edits)
 
     def post(self, call: Call) -> dict[str, Any]:
-        item, once = self.new(call.caller, call.body, scope=self.scope(call))
-        self._create(item)
-        return {**self.one(item, call), **once}
+        item, new = self.new(call.caller, call.body, scope=self.scope(call))
+        self._create(item, call.trail.made(item, new.details))
+        call.noted.log.update(new.details)
+        return {**self.one(item, call), **new.once}
 
-    def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, Mapping[str, str]]:
-        """Return the item of a new resource, its secrets sealed for it alone, and what is shown once.
+    def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
+        """Return the item of a new resource, its secrets sealed for it alone, and how it came into being.
 
         Raises ApiError, aws.Unavailable.
         """
@@ -187,21 +204,22 @@ class EditableResource(Resource):
             id,
             {"created_at": clock.rfc3339(ids.created_at(id)), **new.body},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
+            unseen=dict(new.unseen),
             unique_keys=new.unique_keys,
             references=references.recorded(caller.account, named) if any(named.values()) else (),
         )
-        return self._related(item, request, caller), new.once
+        return self._related(item, request, caller), new
 
     def patch(self, call: Call) -> dict[str, Any]:
         return self.one(self._changed(call, call.body.fields_set()), call)
 
     def delete(self, call: Call) -> None:
-        if not self.remove(self.scope(call), call.id):
+        if not self.remove(self.scope(call), call.id, check=call.check, by=call.trail):
             raise self.missing()
 
-    def _create(self, item: Item) -> None:
+    def _create(self, item: Item, event: Item) -> None:
         try:
-            table.create(item)
+            table.create(item, event)
         except MissingTarget as missing:
             raise (_no_parent() if self._is_parent(missing.reference) else missing) from None
         except TooManyReferrers as crowded:
@@ -209,19 +227,13 @@ class EditableResource(Resource):
 
     def _changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
         """Return the resource with the fields set, or None when there is none."""
-        scope = self.scope(call)
-        if not fields:
-            return table.read(scope, call.id)
-        if not fields.keys() & self._bound(fields):
-            return table.change(scope, call.id, fields)
-        stored = inline_modules.stored(self.modules, call.id, call.body, fields, call.caller)
-        return table.rewrite(scope, call.id, lambda item: self._with(item, fields, stored, call))
+        scope, stored = self.scope(call), inline_modules.stored(self.modules, call.id, call.body, fields, call.caller)
 
-    def _bound(self, fields: Mapping[str, Any]) -> set[str]:
-        """Return the fields that take more than to be set: what else is stored follows from them."""
-        modules = {name for module in self.modules for name in (module.name, *module.checked_with)}
-        unique = self.unique.fields if self.unique else ()
-        return {*unique, *self.repeated, *modules, *self.references(fields)}
+        def change(item: Item) -> Item:
+            call.check(item)
+            return self._with(item, fields, stored, call)
+
+        return table.rewrite(scope, call.id, change, also=call.trail.telling("update"))
 
     def _with(self, item: Item, fields: dict[str, Any], modules: Mapping[str, Any], call: Call) -> Item:
         """Return an item with fields of its body and modules set, and all that follows from them."""
@@ -231,7 +243,7 @@ class EditableResource(Resource):
         after = replace(item, body=body, references=relations.replaced(item.references, own))
         if self.modules:
             after = inline_modules.replaced(self.modules, after, modules, call.body)
-        if self.unique:
+        if self.unique and fields.keys() & {*self.unique.fields}:
             return replace(after, unique_keys=self.unique.keys(item.account, item.id, body))
         return replace(after, unique_keys=tuple(map(self._repeating(fields), item.unique_keys)))
 

@@ -7,6 +7,8 @@ from functools import cached_property
 
 from chalice.app import Request, Response
 
+from chalicelib.http import etags
+
 
 @dataclass(frozen=True)
 class Static:
@@ -22,6 +24,6 @@ class Static:
     def answer(self, request: Request) -> Response:
         """Return the text, or a 304 to whoever has it already."""
         headers: dict[str, str | list[str]] = {**self.headers, "ETag": self.etag}
-        if self.etag in request.headers.get("if-none-match", ""):
+        if etags.is_known(request.headers.get("if-none-match", ""), self.etag):
             return Response(None, headers, status_code=304)
         return Response(self.content, headers)

@@ -1,10 +1,11 @@
 """Edges and routes in their stored form: where they listen, and the modules that say what happens to traffic."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.model import kinds, modules
+from chalicelib.model.audit import Trail
 from chalicelib.model.modules import EDGE, Module
 from chalicelib.storage import aws, items, table
 from chalicelib.storage import modules as stored
@@ -93,21 +94,23 @@ def match_keys(account: str, _id: str, body: Mapping[str, Any]) -> tuple[UniqueK
     return (UniqueKey("match", f"{edge}#{body['match_type']}#{body['match']}"),)
 
 
-def delete_https_edge(scope: str, id: str) -> bool:
+def delete_https_edge(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
     """Remove an HTTPS edge with its routes; False when there is none. Can be repeated after a crash.
 
-    It leaves its hostports first, so that it is never live without a protection. Raises aws.Unavailable.
+    It leaves its hostports first, so that it is never live without a protection; what it leaves and each route it loses
+    are changes with events of their own. Raises what `check` raises of the edge; aws.Unavailable.
     """
-    if not table.rewrite(scope, id, _off_its_hostports):
+
+    def leave(edge: Item) -> Item:
+        check(edge)
+        return replace(edge, body={**edge.body, "hostports": []}, unique_keys=())
+
+    if not table.rewrite(scope, id, leave, also=by.telling("update")):
         return False
     for _ in range(_TRIES):
-        stored.sweep(routes_scope(scope, id))
+        stored.sweep(routes_scope(scope, id), also=lambda: by.telling("delete"))
         try:
-            return table.delete(scope, id)
+            return table.delete(scope, id, also=by.telling("delete"))
         except InUse:
             continue
     raise aws.Unavailable("TransactionConflict")
-
-
-def _off_its_hostports(edge: Item) -> Item:
-    return replace(edge, body={**edge.body, "hostports": []}, unique_keys=())

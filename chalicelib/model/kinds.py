@@ -12,8 +12,8 @@ class Kind:
     """A kind of thing that has ids.
 
     `prefix` is that of its ids, or a pattern of such. `path` is that of its list, `name` what one is called, `array`
-    the name of the array in its list, `named_by` the fields of bodies that may hold one of its ids. A kind without a
-    name is listed nowhere.
+    the name of the array in its list, `named_by` the fields of bodies that may hold one of its ids. One without an
+    array is listed nowhere.
     """
 
     prefix: str
@@ -50,7 +50,7 @@ class Kind:
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
 
-USERS = Kind("usr", "/users", named_by=_OWNER)  # whom the operator makes, and no endpoint shows
+USERS = Kind("usr", "/users", "user", named_by=_OWNER)  # whom the operator makes, and no endpoint shows
 API_KEYS = Kind("ak", "/api_keys", "API key", "keys")
 BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", _OWNER)
 CERTIFICATE_AUTHORITIES = Kind(
@@ -72,11 +72,12 @@ TUNNELS = Kind("tn", "/tunnels", "tunnel", "tunnels")
 WEIGHTED_BACKENDS = Kind("bkdwd", "/backends/weighted", "weighted backend", "backends", _BACKEND)
 HTTPS_EDGES = Kind("edghts", "/edges/https", "HTTPS edge", "https_edges", ("edge_id",), variable="edge_id")
 HTTPS_EDGE_ROUTES = Kind("edghtsrt", "/edges/https/{edge_id}/routes", "HTTPS edge route", "routes")
+AUDIT_EVENTS = Kind("evt", "/audit_events", "audit event", "audit_events")
 TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges")
 TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges")
 
 # Named in responses and by the operator, and served nowhere.
-ACCOUNTS = Kind("acct")
+ACCOUNTS = Kind("acct", name="account")
 ENDPOINTS = Kind("ep", "/endpoints")
 TUNNEL_SESSIONS = Kind("ts", "/tunnel_sessions")
 OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some of them

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.storage import dynamodb, items, unique_keys
-from chalicelib.storage.dynamodb import Condition, Write
+from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,11 @@ def pending() -> Iterator[Migration | None]:
 
 def apply(migration: Migration) -> bool:
     """Rewrite a record; False when another has changed it meanwhile. Raises aws.Unavailable."""
-    return not dynamodb.transact(migration.writes)
+    try:
+        dynamodb.transact(migration.writes)
+    except TransactionFailed:
+        return False
+    return True
 
 
 def _lacking(record: Mapping[str, Any]) -> Migration | None:

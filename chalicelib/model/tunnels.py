@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from chalicelib import clock, ids
-from chalicelib.model import kinds
+from chalicelib.model import audit, kinds
+from chalicelib.model.audit import Trail
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -71,7 +72,9 @@ class Carried:
     expires: int
 
 
-def open_tunnel(account: str, tunnel: AgentTunnel | BackendTunnel, *, lease: int, name: str = "") -> str:
+def open_tunnel(
+    account: str, tunnel: AgentTunnel | BackendTunnel, *, lease: int, name: str = "", by: Trail = audit.EDGE
+) -> str:
     """Bring a tunnel online for `lease` seconds under a host name, if it has one; return its id.
 
     Raises Taken when a tunnel of another credential has the name, or the operator; aws.Unavailable.
@@ -80,7 +83,7 @@ def open_tunnel(account: str, tunnel: AgentTunnel | BackendTunnel, *, lease: int
     body = {"started_at": clock.rfc3339(ids.created_at(id)), **asdict(tunnel)}
     keys = (_name_key(account, id, name, tunnel.credential),) if name else ()
     item = Item(_scope(account), id, body, unique_keys=keys, expires=_end(lease))
-    table.create(item, *_carried(item, tunnel.gateway, name))
+    table.create(item, *_carried(item, tunnel.gateway, name), by.made(item))
     return id
 
 
@@ -101,7 +104,7 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
     return frozenset(id for _, id in table.renew_all(places, expires=_end(lease)))
 
 
-def close_tunnel(account: str, id: str, *, gateway: str = "") -> bool:
+def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.EDGE) -> bool:
     """Take a tunnel offline, its name with it; False when it was not online. Raises aws.Unavailable.
 
     `gateway` is what carries it; whoever does not know reads it first.
@@ -110,7 +113,7 @@ def close_tunnel(account: str, id: str, *, gateway: str = "") -> bool:
         gateway = item.body.get("gateway", "")
     if gateway:  # which stops serving it first
         table.delete(_carried_scope(gateway), id)
-    return table.delete(_scope(account), id)
+    return table.delete(_scope(account), id, also=by.telling("delete"))
 
 
 def carried_by(gateway: str) -> list[Carried]:

@@ -31,14 +31,18 @@ _table: ContextVar[str] = ContextVar("table")
 
 
 class ConditionFailed(Exception):
-    """A write did not happen; `found` is the record under its key, if there is one.
+    """A write did not happen: its condition failed."""
+
+
+class TransactionFailed(Exception):
+    """No write of a transaction happened: the conditions of those at `places` failed.
 
     `was_retried`: the answer to an earlier try was lost, and that one may have happened.
     """
 
-    def __init__(self, found: Mapping[str, Any] | None, was_retried: bool) -> None:
+    def __init__(self, places: list[int], was_retried: bool) -> None:
         super().__init__()
-        self.found = found
+        self.places = places
         self.was_retried = was_retried
 
 
@@ -99,23 +103,18 @@ def put(write: Write) -> None:
 def update(write: Write) -> dict[str, Any]:
     """Do one `updating`; return the record as it is then. Raises ConditionFailed, aws.Unavailable."""
     with _conditional():
-        answer = _client().update_item(
-            **write["Update"], ReturnValues="ALL_NEW", ReturnValuesOnConditionCheckFailure="ALL_OLD"
-        )
+        answer = _client().update_item(**write["Update"], ReturnValues="ALL_NEW")
     return marshal.plain(answer["Attributes"])
 
 
 def delete(write: Write) -> None:
     """Do one `deleting`. Raises ConditionFailed, aws.Unavailable."""
     with _conditional():
-        _client().delete_item(**write["Delete"], ReturnValuesOnConditionCheckFailure="ALL_OLD")
+        _client().delete_item(**write["Delete"])
 
 
-def transact(writes: Sequence[Write]) -> list[int]:
-    """Do all writes or none; return the places of those whose condition failed, none when all is done.
-
-    Raises aws.Unavailable, also when the writes only met another transaction.
-    """
+def transact(writes: Sequence[Write]) -> None:
+    """Do all writes or none. Raises TransactionFailed, aws.Unavailable, also when they only met another transaction."""
     try:
         with aws.translate_errors():
             _client().transact_write_items(TransactItems=list(writes))
@@ -123,21 +122,22 @@ def transact(writes: Sequence[Write]) -> list[int]:
         response: Mapping[str, Any] = error.response
         reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
         if failed := [place for place, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
-            return failed
+            raise TransactionFailed(failed, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
         if reasons and "ValidationError" not in reasons:
             raise aws.Unavailable("TransactionCanceledException") from None
         raise
-    return []
 
 
-def pages(values: Mapping[str, Any], *, limit: int | None, **expressions: str) -> Iterator[list[dict[str, Any]]]:
+def pages(
+    values: Mapping[str, Any], *, limit: int | None, index: str = "", **expressions: str
+) -> Iterator[list[dict[str, Any]]]:
     """Yield the records that a query selects, the highest id first, page by page. Raises aws.Unavailable.
 
     `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
     """
     query: dict[str, Any] = {
         "TableName": table_name(),
-        "ConsistentRead": True,
+        **({"IndexName": index} if index else {"ConsistentRead": True}),
         "ScanIndexForward": False,
         **_expressed(values, **expressions),
         **({"Limit": limit} if limit else {}),
@@ -182,9 +182,7 @@ def _conditional() -> Iterator[None]:
     except ClientError as error:
         if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
             raise
-        response: Mapping[str, Any] = error.response
-        found = marshal.plain(response["Item"]) if response.get("Item") else None
-        raise ConditionFailed(found, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
+        raise ConditionFailed from None
 
 
 def _named(path: str) -> str:

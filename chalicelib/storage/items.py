@@ -23,9 +23,10 @@ class Item:
     """What is stored under a scope and an id.
 
     `body` is what the API shows, `modules` what of it comes and goes by itself, by name, `sealed` what only the vault
-    can read, `unique_keys` the values it holds for itself, `references` what it names, `referrers` the paths of what
-    names it, `expires` the Unix second at which it is gone, `revision` how often it was written (0: by the first
-    edition, which did not count).
+    can read, `unseen` what the service knows and nobody is shown, `unique_keys` the values it holds for itself,
+    `references` what it names, `referrers` the paths of what names it, `expires` the Unix second at which it is gone,
+    `revision` how often it was written (0: by the first edition, which did not count), `indexed` where it stands in the
+    table's index, if it does.
     """
 
     scope: str
@@ -33,11 +34,13 @@ class Item:
     body: dict[str, Any]
     modules: dict[str, Any] = field(default_factory=dict)
     sealed: dict[str, bytes] = field(default_factory=dict, repr=False)
+    unseen: dict[str, Any] = field(default_factory=dict)
     unique_keys: tuple[UniqueKey, ...] = ()
     references: tuple[Reference, ...] = ()
     referrers: frozenset[str] = frozenset()
     expires: int | None = None
     revision: int = 1
+    indexed: str | None = None
 
     @property
     def account(self) -> str:
@@ -61,16 +64,19 @@ class Item:
             record.get("body", {}),
             record.get("parts", {}),
             record.get("sealed", {}),
+            record.get("unseen", {}),
             tuple(UniqueKey(kind, value) for kind, value in record.get("claims", ())),
             references.from_record(record.get("points", {})),
             frozenset(record.get("pointed_by", ())),
             record.get("expires"),
             record.get("revision", 0),
+            record.get("indexed"),
         )
 
     def to_record(self) -> dict[str, Any]:
         """The item as DynamoDB keeps it: nothing that is empty but the body."""
-        optional = {**_relations(self), "sealed": self.sealed, "expires": self.expires}
+        hidden = {"sealed": self.sealed, "unseen": self.unseen, "indexed": self.indexed}
+        optional = {"parts": self.modules, **_relations(self), **hidden, "expires": self.expires}
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
         own = {"scope": self.scope, "id": self.id, "body": self.body, "revision": self.revision}
         return {**own, "schema": SCHEMA, **present}
@@ -88,11 +94,17 @@ def parent(scope: str) -> tuple[str, str] | None:
 
 
 def replacing(before: Item, after: Item) -> Write:
-    """Write what differs between two states of an item, if nobody has changed it since the first."""
+    """Write what differs between two states of an item, if nobody has changed it since the first.
+
+    An item without body and modules is removed.
+    """
+    if not after.body and not after.modules:
+        return dynamodb.deleting(before.scope, before.id, unchanged(before))
     old, new = _relations(before), _relations(after)
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
-    return changing(before.scope, before.id, {**body, **differing}, unchanged(before))
+    sets = {**body, **differing, **_modules(before, after)}
+    return changing(before.scope, before.id, sets, unchanged(before))
 
 
 def changing(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition) -> Write:
@@ -106,11 +118,11 @@ def live() -> Condition:
 
 
 def unchanged(item: Item) -> Condition:
-    """Require that the item is live and has the revision that it had."""
-    alive = live()
+    """Require that the item has the revision that it had; that it is live, or that it was never made."""
+    there = live() if item.body else Condition("attribute_not_exists(#body)")
     if item.revision == 0:
-        return Condition(f"{alive.text} AND attribute_not_exists(#revision)", alive.values)
-    return Condition(f"{alive.text} AND #revision = :revision", {**alive.values, "revision": item.revision})
+        return Condition(f"{there.text} AND attribute_not_exists(#revision)", there.values)
+    return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
 
 
 def now() -> int:
@@ -119,9 +131,19 @@ def now() -> int:
 
 
 def _relations(item: Item) -> dict[str, Any]:
-    """What of a record is neither body nor secret, by the names of its attributes."""
+    """Return the unique keys and references of a record, by the names of its attributes."""
     return {
-        "parts": item.modules,
         "claims": [[key.kind, key.value] for key in item.unique_keys],
         "points": references.to_record(item.references),
     }
+
+
+def _modules(before: Item, after: Item) -> dict[str, Any]:
+    """Return the modules that differ, each by its path in the record; all of them where there were none."""
+    if before.modules == after.modules:
+        return {}
+    if not before.modules or not after.modules:
+        return {"parts": after.modules or None}
+    names = sorted(before.modules.keys() | after.modules.keys())
+    differing = [name for name in names if before.modules.get(name) != after.modules.get(name)]
+    return {f"parts.{name}": after.modules.get(name) for name in differing}

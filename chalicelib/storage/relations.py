@@ -8,7 +8,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.references import MissingTarget, Reference
 from chalicelib.storage.unique_keys import Taken
 
-MAX_RELATIONS = 98  # of an item, and that one change touches: a transaction holds 100 actions, one for the item itself
+MAX_RELATIONS = 97  # of an item, and of one change: a transaction holds 100 actions, with item, parent and event
 Meaning = Exception | None  # what a failed condition means; None: that the item has changed
 
 _COUNTED = {"revision": 1}
@@ -63,7 +63,7 @@ def _counted(named: list[Reference], item: Item) -> Mapping[str, int]:
 
 
 def _parent(before: Item, after: Item) -> Iterator[tuple[Write, Meaning]]:
-    """Raise the parent's revision, unless it is a target that this change writes anyway."""
-    parent = items.parent(after.scope)
+    """Raise the parent's revision, unless it does not show the item, or this change writes it anyway."""
+    parent = items.parent(after.scope) if before.body or after.body else None
     if parent and parent not in {named.target for named in set(after.references) ^ set(before.references)}:
         yield dynamodb.updating(*parent, Condition("attribute_exists(#body)"), adds=_COUNTED), None

@@ -1,8 +1,8 @@
 """The one table (DynamoDB): items under a scope and an id, and the unique keys and references between them.
 
 A scope is one account's items of one kind, so a list is one Query and a read one GetItem, whatever the size. Every
-change is one conditional update or one transaction, and raises the item's revision: what another wrote meanwhile is
-never overwritten unseen.
+change is one transaction, raises the item's revision, and takes with it what is to be told of it: what another wrote
+meanwhile is never overwritten unseen, and nothing is changed untold.
 """
 
 import random
@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.storage import aws, dynamodb, items, relations, unique_keys
-from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.relations import Meaning
 from chalicelib.storage.unique_keys import Taken, UniqueKey
+
+Also = Callable[[Item, Item], Sequence[Item]]  # what to write with a change, made of the item before and after it
 
 _AT_ONCE = 100  # writes in one transaction
 _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
@@ -107,64 +109,79 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     return found, False
 
 
-def change(scope: str, id: str, fields: Mapping[str, Any]) -> Item | None:
-    """Set fields of an item's body, at least one; return the item as it is then, or None when there is none.
-
-    For fields that have no part in its unique keys and references. Raises aws.Unavailable.
-    """
-    if items.parent(scope):  # whose revision is raised with it
-        return rewrite(scope, id, lambda item: replace(item, body={**item.body, **fields}))
-    sets = {f"body.{name}": value for name, value in fields.items()}
-    try:
-        return Item.from_record(dynamodb.update(items.changing(scope, id, sets, items.live())))
-    except ConditionFailed:
-        return None
+def nothing(_before: Item, _after: Item) -> Sequence[Item]:
+    """Return nothing to write with a change."""
+    return ()
 
 
-def rewrite(scope: str, id: str, change: Callable[[Item], Item]) -> Item | None:
+def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """Return at most `count` items that stand in an index under a value, as `page` does; it may lag by a second."""
+    found: list[Item] = []
+    for records in dynamodb.pages(
+        {"value": value, "now": items.now(), **({"before": before} if before else {})},
+        limit=count + 1,
+        index=index,
+        KeyConditionExpression="#indexed = :value" + (" AND #id < :before" if before else ""),
+        FilterExpression=items.live().text,
+    ):
+        found += map(Item.from_record, records)
+        if len(found) > count:
+            return found[:count], True
+    return found, False
+
+
+def rewrite(scope: str, id: str, change: Callable[[Item], Item], *, also: Also = nothing) -> Item | None:
     """Replace an item by what `change` makes of it, with its unique keys and references, all or nothing.
 
     `change` keeps scope and id, is called again when another writer came first, and may raise. A unique key that it
-    keeps and gives attributes has these set. Returns the item as it is then, or None when there is none.
+    keeps and gives attributes has these set. Returns the item as it is then, or None when there is none. Nothing is
+    written where nothing differs.
 
     Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, aws.Unavailable.
     """
+    return _rewrite(lambda: read(scope, id), change, also)
+
+
+def rewrite_any(scope: str, id: str, change: Callable[[Item], Item], *, also: Also = nothing) -> Item:
+    """Replace an item as `rewrite` does, also where it was never made and has modules at most."""
+    blank = Item(scope, id, {}, revision=0)
+    return _rewrite(lambda: read_any(scope, id) or blank, change, also) or blank
+
+
+def _rewrite(find: Callable[[], Item | None], change: Callable[[Item], Item], also: Also) -> Item | None:
     for _ in _tries():
-        before = read(scope, id)
+        before = find()
         if before is None:
             return None
         after = change(before)
-        if _transact([(items.replacing(before, after), None), *relations.writes(before, after)]):
+        if after == before:
+            return before
+        told = also(before, after)
+        writes = [(items.replacing(before, after), None), *relations.writes(before, after)]
+        if _transact(writes, told):
             return replace(after, revision=before.revision + 1)
     raise aws.Unavailable("TransactionConflict")
 
 
-def delete(scope: str, id: str) -> bool:
+def delete(scope: str, id: str, *, check: Callable[[Item], None] | None = None, also: Also = nothing) -> bool:
     """Remove an item, its unique keys and its references, all or nothing; False when there is none.
 
-    Raises InUse when something refers to it, aws.Unavailable.
+    `check` looks at the item before, and may raise. Raises InUse when something refers to it, aws.Unavailable.
     """
-    live = items.live()
-    single = " AND ".join(f"attribute_not_exists(#{name})" for name in ("claims", "points", "pointed_by"))
-    try:
-        dynamodb.delete(dynamodb.deleting(scope, id, Condition(f"{live.text} AND {single}", live.values)))
-    except ConditionFailed as failed:
-        return _delete_related(Item.from_record(failed.found)) if failed.found else failed.was_retried
-    return True
-
-
-def _delete_related(item: Item | None) -> bool:
     for _ in _tries():
-        if item is None or not item.body or not item.is_live:
+        item = read(scope, id)
+        if item is None:
             return False
+        if check:
+            check(item)
         if item.referrers:
             raise InUse(item.referrers)
         same = items.unchanged(item)
         unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
-        deletion = dynamodb.deleting(item.scope, item.id, unused)
-        if _transact([(deletion, None), *relations.writes(item, replace(item, unique_keys=(), references=()))]):
+        gone = replace(item, unique_keys=(), references=())
+        writes = [(dynamodb.deleting(scope, id, unused), None), *relations.writes(item, gone)]
+        if _transact(writes, also(item, gone)):
             return True
-        item = read(item.scope, item.id)
     raise aws.Unavailable("TransactionConflict")
 
 
@@ -186,12 +203,14 @@ def renew_all(places: Sequence[tuple[str, str]], *, expires: int) -> list[tuple[
     lost: list[tuple[str, str]] = []
     for start in range(0, len(places), _AT_ONCE):
         left = list(places[start : start + _AT_ONCE])
-        leased = Condition("#expires > :now", {"now": items.now()})
-        while left and (
-            failed := dynamodb.transact([dynamodb.updating(*it, leased, sets={"expires": expires}) for it in left])
-        ):
-            lost += [left[place] for place in failed]
-            left = [it for place, it in enumerate(left) if place not in failed]
+        while left:
+            leased = Condition("#expires > :now", {"now": items.now()})
+            try:
+                dynamodb.transact([dynamodb.updating(*it, leased, sets={"expires": expires}) for it in left])
+                break
+            except TransactionFailed as failed:
+                lost += [left[place] for place in failed.places]
+                left = [it for place, it in enumerate(left) if place not in failed.places]
     return lost
 
 
@@ -210,12 +229,21 @@ def _tries() -> Iterator[None]:
         yield
 
 
-def _transact(writes: Sequence[tuple[Write, Meaning]]) -> bool:
-    """Do all or nothing; False when the item has changed meanwhile. Raises what else a failed condition means."""
-    failed = [writes[place][1] for place in dynamodb.transact([write for write, _ in writes])]
-    if failed and failed[0] is not None:
-        raise _meant(failed[0])
-    return not failed
+def _transact(writes: Sequence[tuple[Write, Meaning]], told: Sequence[Item] = ()) -> bool:
+    """Do all or nothing; False when the item has changed meanwhile. Raises what else a failed condition means.
+
+    What is told of the writes is written with them, and so proves that they were done when the answer was lost.
+    """
+    telling = [dynamodb.putting(item.to_record()) for item in told]
+    try:
+        dynamodb.transact([*(write for write, _ in writes), *telling])
+    except TransactionFailed as failed:
+        if failed.was_retried and told and read_any(told[0].scope, told[0].id):
+            return True
+        if meant := writes[failed.places[0]][1]:
+            raise _meant(meant) from None
+        return False
+    return True
 
 
 def _meant(error: Exception) -> Exception:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.http.errors import ApiError
-from chalicelib.http.resource import EditableResource, New
-from chalicelib.model.kinds import Kind
-from chalicelib.schema.fields import Described
+from chalicelib.http.resource import New
+from chalicelib.resources import http_response_backends
 from chalicelib.storage.unique_keys import UniqueKey
 from tests import gateway
 from tests.api.conftest import Path as Offered
@@ -192,14 +192,14 @@ def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve:
     def make(caller: Any, id: str, asked: Any) -> New:
         return New({}, unique_keys=(UniqueKey("colour", "red"),))
 
-    things = EditableResource(kind=Kind("x", "/things", "thing", "things"), create=Described, make=make)
-    client = serve(admin, things)
-    first = client.create("/things", {})
+    client = serve(admin, replace(http_response_backends.RESOURCE, make=make))
+    path = "/backends/http_response"
+    first = client.create(path, {})
     rule = {"colour": "must be one that nothing else uses"}
-    assert_refused(client.post("/things", {}), 409, "conflict", "'colour' is in use already.", rule)
-    assert client.get("/things").json["things"] == [first]
-    assert client.delete(f"/things/{first['id']}").status == 204
-    assert client.post("/things", {}).status == 201
+    assert_refused(client.post(path, {}), 409, "conflict", "'colour' is in use already.", rule)
+    assert client.get(path).json["backends"] == [first]
+    assert client.delete(f"{path}/{first['id']}").status == 204
+    assert client.post(path, {}).status == 201
 
 
 def crash(call: object) -> Any:

@@ -1,5 +1,6 @@
 """Claims: a value that one item holds for itself, taken and given up in the same transaction as the item."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_a_deletion_releases_the_claims() -> None:
 def test_a_change_keeps_the_claims() -> None:
     made = item(RED)
     table.create(made)
-    assert table.change(SCOPE, made.id, {"name": "new"})
+    assert table.rewrite(SCOPE, made.id, lambda item: replace(item, body={"name": "new"}))
     with pytest.raises(Taken):
         table.create(item(RED))
 

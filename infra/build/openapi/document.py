@@ -69,7 +69,11 @@ def _components(every: list[Operation]) -> Words:
         "schemas": dict(sorted({**_schemas(every), "Error": refusals.SCHEMA}.items())),
         "responses": refusals.responses([operation.endpoint for operation in every]),
         "headers": refusals.HEADERS,
-        "parameters": {"Version": operations.VERSION},
+        "parameters": {
+            "Version": operations.VERSION,
+            "IfMatch": operations.IF_MATCH,
+            "IfNoneMatch": operations.IF_NONE_MATCH,
+        },
         "securitySchemes": {"token": _TOKEN},
     }
 

@@ -19,6 +19,23 @@ VERSION = {
     "schema": {"type": "string", "enum": [*auth.VERSIONS]},
     "example": auth.VERSIONS[0],
 }
+IF_MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The ETag of the resource or module as it was read: it is only changed if it is still the same.",
+    "schema": {"type": "string"},
+}
+IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "The ETag of the answer that the caller has: the same is not sent again.",
+    "schema": {"type": "string"},
+}
+_CONDITIONS = {"IfMatch": ("update", "replace", "delete"), "IfNoneMatch": ("get",)}
+_UNCHANGED = {
+    "description": "The caller has this answer already; there is no body.",
+    "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in ("Operation-Id", "ETag")},
+}
 _SENTENCES = {
     "list": "Newest first, in pages: `next_page_uri` leads to the next one.",
     "update": (
@@ -44,6 +61,7 @@ def described(operation: Operation) -> Words:
         **({"requestBody": _request(operation, endpoint.body)} if endpoint.body else {}),
         "responses": {
             str(endpoint.status): _answer(operation),
+            **({"304": _UNCHANGED} if operation.verb == "get" and endpoint.authorizer else {}),
             **{status: _ref("responses", name) for status, name in refusals.by(endpoint).items()},
         },
     }
@@ -64,6 +82,7 @@ def _parameters(operation: Operation) -> Iterable[Words]:
         yield {"name": name, "in": "query", "description": rule.json_schema["description"], "schema": schema}
     if operation.endpoint.authorizer:
         yield _ref("parameters", "Version")
+        yield from (_ref("parameters", name) for name, verbs in _CONDITIONS.items() if operation.verb in verbs)
 
 
 def _request(operation: Operation, body: type[Shape]) -> Words:
@@ -74,7 +93,9 @@ def _request(operation: Operation, body: type[Shape]) -> Words:
 
 def _answer(operation: Operation) -> Words:
     words = {"description": _SAID[operation.endpoint.status]}
-    headers = {"headers": {"Operation-Id": _ref("headers", "Operation-Id")}}
+    shows_one = operation.endpoint.authorizer and operation.verb in ("get", "create", "update", "replace")
+    names = ["Operation-Id", *(["ETag"] if shows_one else [])]
+    headers = {"headers": {name: _ref("headers", name) for name in names}}
     body = _json(operation.shown, examples.shown(operation)) if operation.endpoint.response else {}
     return {**words, **headers, **body}
 

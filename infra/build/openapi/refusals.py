@@ -28,6 +28,7 @@ _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.MethodNotAllowed("GET, POST"),
     errors.Conflict("'public_key' is in use already.", {"public_key": "must be one that nothing else uses"}),
     errors.Conflict(f"Still in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
+    errors.PreconditionFailed(),
     errors.PayloadTooLarge("The body is larger than 262144 bytes."),
     errors.UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'."),
     errors.RateLimited("Too many requests at once; try again in a second."),
@@ -60,6 +61,7 @@ HEADERS: dict[str, Words] = {
     "Operation-Id": {"description": "The id to report the request by.", "schema": {"type": "string"}},
     "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "const": "Bearer"}},
     "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer", "minimum": 0}},
+    "ETag": {"description": "What this answer shows: its revision, and a digest.", "schema": {"type": "string"}},
     "Allow": {"description": "The methods that the path has.", "schema": {"type": "string"}},
 }
 
@@ -92,6 +94,8 @@ def _of(endpoint: Endpoint) -> set[Kind]:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
     if "{" in endpoint.path:
         found.add(errors.NotFound)
+    if endpoint.method in ("PATCH", "PUT", "DELETE"):
+        found.add(errors.PreconditionFailed)
     return found
 
 

@@ -1,0 +1,95 @@
+"""Audit events: who changed what, when and from where. Each is written in the transaction of the change it tells of.
+
+An event holds names, never values, and nobody can change one. It is kept for AUDIT_DAYS (400).
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from chalicelib import clock, ids
+from chalicelib.model import kinds
+from chalicelib.storage import items
+from chalicelib.storage.items import Item
+from chalicelib.storage.table import Also
+
+Verb = Literal["create", "update", "replace", "delete"]
+Details = Callable[[Item], Mapping[str, Any]]
+
+INDEX = "by-resource"  # of the table: events alone stand in it, by their resource
+_DAY = 24 * 60 * 60  # seconds
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who acts: an API key and its owner, the operator or the edge."""
+
+    type: Literal["api_key", "operator", "edge"]
+    key_id: str = ""
+    owner_id: str = ""
+
+
+@dataclass(frozen=True)
+class Trail:
+    """One operation of an actor, and where it came from, as each of its events tells."""
+
+    actor: Actor
+    operation_id: str = ""
+    source_ip: str = ""
+
+    def made(self, item: Item, details: Mapping[str, Any] | None = None) -> Item:
+        """Return the event of an item that is created."""
+        return self._event(ids.new(kinds.AUDIT_EVENTS.prefix), item, "create", details=details or {})
+
+    def telling(self, verb: Verb, *, module: str = "", details: Details = lambda item: {}) -> Also:
+        """Return what makes the event of a change, one and the same however often the change is tried."""
+        id = ids.new(kinds.AUDIT_EVENTS.prefix)
+
+        def tell(before: Item, after: Item) -> Sequence[Item]:
+            changed = _changed(before, after) if verb == "update" else []
+            return (self._event(id, after, verb, module=module, changed=changed, details=details(after)),)
+
+        return tell
+
+    def _event(
+        self,
+        id: str,
+        item: Item,
+        verb: Verb,
+        *,
+        module: str = "",
+        changed: Sequence[str] = (),
+        details: Mapping[str, Any],
+    ) -> Item:
+        path = f"{item.path}/{item.id}" if item.path else ""
+        body = {
+            "created_at": clock.rfc3339(ids.created_at(id)),
+            "action": ".".join(filter(None, (kinds.of(item.id).noun, module, verb))),
+            "resource_id": item.id,
+            "resource_path": f"{path}/{module}" if module and path else path,
+            "actor": asdict(self.actor),
+            "operation_id": self.operation_id,
+            "source_ip": self.source_ip,
+            "changed": list(changed),
+            "details": dict(details),
+        }
+        account = item.account if item.path else item.id  # an account is a resource of its own
+        scope, expires = items.scope(account, kinds.AUDIT_EVENTS.path), items.now() + _kept_for()
+        return Item(scope, id, body, expires=expires, indexed=f"{account}#{item.id}")
+
+
+OPERATOR = Trail(Actor("operator"))
+EDGE = Trail(Actor("edge"))
+
+
+def _changed(before: Item, after: Item) -> list[str]:
+    """Return the names of the fields and modules that differ."""
+    states = [{**item.body, **item.modules} for item in (before, after)]
+    old, new = states
+    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+
+
+def _kept_for() -> int:
+    """Return for how many seconds an event is kept."""
+    return int(os.environ.get("AUDIT_DAYS") or 400) * _DAY

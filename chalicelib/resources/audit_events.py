@@ -1,0 +1,148 @@
+"""Audit events: who changed what, when and from where. Read-only; each was written with the change it tells of.
+
+By resource they come from an index, which may lag by a second. By the other parameters they are picked out of the
+newest, some hundreds at a time, so that a page may have fewer than `limit`, and still lead to the next.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from chalicelib import clock
+from chalicelib.http import paging
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.paging import Page
+from chalicelib.http.resource import Resource
+from chalicelib.model import audit, kinds
+from chalicelib.schema.fields import Shown, Timestamp
+from chalicelib.schema.rules import After
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import table
+from chalicelib.storage.items import Item
+
+_READ = 500  # events that one page picks from
+
+
+class Actor(Shape):
+    """Who acted: an API key and the user or bot that owns it, the operator or the edge."""
+
+    type: Literal["api_key", "operator", "edge"]
+    """What acted."""
+
+    key_id: str
+    """The API key that it came with, empty for the operator and the edge."""
+
+    owner_id: str
+    """The user or bot that owns the key, empty for the operator and the edge."""
+
+
+class AuditEvent(Shown):
+    """One change: what was done to what, by whom and from where. Holds names, never values."""
+
+    action: str
+    """The kind of the resource, the module if it was one, and the verb: `https_edge_route.oauth.replace`."""
+
+    resource_id: str
+    """What was created, changed or deleted."""
+
+    resource_uri: str
+    """Absolute address of it or of its module; empty for what has no address, as users and accounts."""
+
+    actor: Actor
+    """Who acted."""
+
+    operation_id: str
+    """The id of the operation, as its response and its log line have it; empty for the operator and the edge."""
+
+    source_ip: str
+    """The address that the request came from; empty for the operator and the edge."""
+
+    created_at: Timestamp
+    """When it happened, RFC 3339."""
+
+    changed: list[str]
+    """The names of the fields and modules that an update changed."""
+
+    details: dict[str, Any]
+    """Of certificates: the authority, the serial, the principals, the validity and the key's fingerprint."""
+
+
+def _responses(events: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [_response(event, call) for event in events]
+
+
+def _response(event: Item, call: Call) -> dict[str, Any]:
+    stored = {name: value for name, value in event.body.items() if name != "resource_path"}
+    path = event.body["resource_path"]
+    uri = {"uri": f"{call.base_url}{event.path}/{event.id}", "resource_uri": f"{call.base_url}{path}" if path else ""}
+    return {"id": event.id, **stored, **uri}
+
+
+def _moment(text: str) -> str:
+    return clock.rfc3339(clock.parse(text))
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
+_ANY: dict[str, Any] = {"type": "string", "minLength": 1}
+_TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
+_PARAMETERS = {
+    **paging.PARAMETERS,
+    "resource_id": After(_text, {**_ANY, "description": "Only events of the resource of that id."}),
+    "actor_id": After(_text, {**_ANY, "description": "Only events of that API key, user or bot."}),
+    "action": After(_text, {**_ANY, "description": "Only events of that action, for example api_key.create."}),
+    "after": After(_moment, {**_TIME, "description": "Only events at or after that time, RFC 3339."}),
+    "before": After(_moment, {**_TIME, "description": "Only events before that time, RFC 3339."}),
+}
+
+
+class AuditEvents(Resource):
+    """Lists events by parameters of their own."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        listing, *others = super().endpoints()
+        return (listing._replace(query=_PARAMETERS), *others)
+
+    def list_page(self, call: Call) -> str:
+        wanted = dict(call.query)
+        page = Page(**{name: wanted.pop(name) for name in ("before_id", "limit") if name in wanted})
+        found, last, has_more = self._found(call, wanted, page)
+        uri = f"{call.base_url}{self.path(call)}"
+        sent = {name: call.query[name] for name in wanted}
+        return paging.text(
+            self.kind.array, self.responses(found, call), uri, page, has_more=has_more, last=last, others=sent
+        )
+
+    def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
+        """Return the events of a page, the id of the last that was looked at, and whether there are more."""
+        before = page.before(self.kind.prefix)
+        if not wanted:
+            found, has_more = table.page(self.scope(call), before=before, count=page.limit)
+            return found, found[-1].id if found else "", has_more
+        if resource := wanted.get("resource_id"):
+            index = f"{call.caller.account}#{resource}"
+            read, has_more = table.indexed(audit.INDEX, index, before=before, count=_READ)
+        else:
+            read, has_more = table.page(self.scope(call), before=before, count=_READ)
+        matching = [event for event in read if _matches(event.body, wanted)]
+        if len(matching) > page.limit:
+            return matching[: page.limit], matching[page.limit - 1].id, True
+        ended = bool(read) and "after" in wanted and read[-1].body["created_at"] < wanted["after"]
+        return matching, read[-1].id if read else "", has_more and not ended
+
+
+def _matches(event: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    actor = wanted.get("actor_id")
+    return (
+        (actor is None or actor in (event["actor"]["key_id"], event["actor"]["owner_id"]))
+        and wanted.get("action", event["action"]) == event["action"]
+        and wanted.get("resource_id", event["resource_id"]) == event["resource_id"]
+        and wanted.get("after", "") <= event["created_at"]
+        and ("before" not in wanted or event["created_at"] < wanted["before"])
+    )
+
+
+RESOURCE = AuditEvents(kind=kinds.AUDIT_EVENTS, response=AuditEvent, to_responses=_responses)

@@ -1,0 +1,146 @@
+"""Audit events: one for each change of each kind and module, in its transaction; none for what was refused."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.http.module import Module
+from chalicelib.http.resource import EditableResource
+from tests.doors import Client
+from tests.modules.samples import SAMPLES, each_module, on_a_holder
+from tests.refusals import assert_invalid
+from tests.samples import Collection, each_editable_kind
+
+PATH = "/audit_events"
+
+
+def events(client: Client, **parameters: str) -> list[Any]:
+    query = "&".join(f"{name}={value}" for name, value in parameters.items())
+    return list(client.all(f"{PATH}?{query}&" if query else PATH, "audit_events") if not query else page(client, query))
+
+
+def page(client: Client, query: str) -> list[Any]:
+    """All events that a query finds, by its next_page_uri."""
+    found, uri = [], f"{PATH}?{query}"
+    while uri:
+        answer = client.get(uri)
+        assert answer.status == 200, answer.text
+        found += answer.json["audit_events"]
+        uri = (answer.json["next_page_uri"] or "").removeprefix("http://localhost")
+    return found
+
+
+def told(client: Client) -> list[tuple[str, str]]:
+    """The action and resource of each event, the oldest first."""
+    return [(event["action"], event["resource_id"]) for event in events(client)][::-1]
+
+
+@each_editable_kind
+def test_each_change_of_a_resource_makes_one_event(admin: Client, resource: EditableResource) -> None:
+    mine = Collection.of(admin, resource)
+    body, noun = mine.body(), resource.kind.noun
+    before = len(told(admin))
+    created = admin.post(mine.path, body)
+    id = created.json["id"]
+    address = f"{mine.path}/{id}"
+    changed = admin.patch(address, {"description": "changed"})
+    assert changed.status == 200, changed.text
+    assert admin.patch(address, {"description": "changed"}).status == 200  # changes nothing
+    assert admin.patch(address, {"colour": "red"}).status == 400
+    assert admin.delete(address).status == 204
+    assert admin.delete(address).status == 404
+    assert admin.patch(address, {"description": "new"}).status == 404
+    news = told(admin)[before:]
+    left = [(f"{noun}.update", id)] if noun == "https_edge" and created.json["hostports"] else []
+    assert news == [(f"{noun}.create", id), (f"{noun}.update", id), *left, (f"{noun}.delete", id)]
+    create, update = page(admin, f"resource_id={id}")[::-1][:2]
+    assert create == {
+        "id": create["id"],
+        "uri": f"http://localhost{PATH}/{create['id']}",
+        "created_at": create["created_at"],
+        "action": f"{noun}.create",
+        "resource_id": id,
+        "resource_uri": created.json["uri"],
+        "actor": {"type": "api_key", "key_id": create["actor"]["key_id"], "owner_id": admin.user},
+        "operation_id": created.headers["operation-id"],
+        "source_ip": create["source_ip"],
+        "changed": [],
+        "details": create["details"],
+    }
+    assert (update["changed"], update["operation_id"]) == (["description"], changed.headers["operation-id"])
+    assert admin.get(f"{PATH}/{create['id']}").json == create
+
+
+@each_module
+def test_each_change_of_a_module_makes_one_event(admin: Client, module: Module) -> None:
+    address = on_a_holder(admin, module)
+    before = len(told(admin))
+    full, least = SAMPLES[module.path]
+    for request in (full.asked, least.asked):
+        assert admin.put(address, request).status == 200
+    assert admin.put(address, {"colour": "red"}).status == 400
+    assert admin.delete(address).status == 204
+    assert admin.delete(address).status == 404
+    news = told(admin)[before:]
+    noun, holder = news[0][0].partition(".")[0], news[0][1]
+    verbs = ("replace", "replace", "delete")
+    assert news == [(f"{noun}.{module.name}.{verb}", holder) for verb in verbs]
+    assert events(admin)[0]["resource_uri"] == f"http://localhost{address}"
+
+
+def test_events_hold_names_and_never_values(admin: Client) -> None:
+    key = admin.create("/api_keys", {"description": "a secret of mine"})
+    admin.patch(f"/api_keys/{key['id']}", {"metadata": "another secret"})
+    text = admin.get(PATH).text
+    assert "secret" not in text
+    assert key["token"] not in text
+
+
+def test_events_are_found_by_their_parameters(admin: Client) -> None:
+    backend = admin.create("/backends/http_response", {})
+    admin.patch(f"/backends/http_response/{backend['id']}", {"body": "new"})
+    other = admin.create("/backends/weighted", {})
+    actions = [event["action"] for event in page(admin, f"resource_id={backend['id']}")]
+    assert actions == ["http_response_backend.update", "http_response_backend.create"]
+    assert [event["resource_id"] for event in page(admin, "action=weighted_backend.create")] == [other["id"]]
+    assert len(page(admin, f"actor_id={admin.user}")) == 3
+    assert page(admin, f"actor_id={ids.new('usr')}") == []
+    assert page(admin, "after=2100-01-01T00:00:00Z") == []
+    assert len(page(admin, "before=2100-01-01T00:00:00Z&limit=1")) == len(told(admin))
+    answer = admin.get(f"{PATH}?after=yesterday")
+    assert_invalid(answer, {"after": "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z"})
+
+
+def test_nobody_changes_or_deletes_an_event(admin: Client) -> None:
+    admin.create("/backends/weighted", {})
+    id = events(admin)[0]["id"]
+    for method in ("PATCH", "DELETE", "PUT", "POST"):
+        assert admin.send(method, f"{PATH}/{id}").status == 405
+
+
+def test_the_operators_changes_are_told_too(admin: Client) -> None:
+    operated = [event for event in events(admin) if event["actor"]["type"] == "operator"]
+    assert [event["action"] for event in operated] == ["account.create", "user.create", "api_key.create"][::-1] or {
+        event["action"] for event in operated
+    } == {"account.create", "user.create", "api_key.create"}
+
+
+@pytest.mark.parametrize("days", ["0"])
+def test_an_event_is_kept_for_the_days_that_are_set(admin: Client, monkeypatch: pytest.MonkeyPatch, days: str) -> None:
+    before = len(events(admin))
+    monkeypatch.setenv("AUDIT_DAYS", days)
+    admin.create("/backends/weighted", {})
+    assert len(events(admin)) == before
+
+
+def test_deleting_an_edge_tells_of_its_routes(admin: Client) -> None:
+    edge = admin.create("/edges/https", {"hostports": ["audit.example.com:443"]})
+    route = admin.create(f"/edges/https/{edge['id']}/routes", {"match_type": "exact_path", "match": "/"})
+    before = len(told(admin))
+    assert admin.delete(f"/edges/https/{edge['id']}").status == 204
+    assert told(admin)[before:] == [
+        ("https_edge.update", edge["id"]),
+        ("https_edge_route.delete", route["id"]),
+        ("https_edge.delete", edge["id"]),
+    ]

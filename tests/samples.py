@@ -99,7 +99,7 @@ class Collection:
     """A client's resources of one kind, and the path of their list."""
 
     client: Client
-    resource: Any  # a Resource; for most tests an EditableResource
+    resource: Resource
     path: str
 
     @property

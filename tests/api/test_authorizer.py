@@ -128,7 +128,7 @@ def test_every_endpoint_but_the_open_ones_stands_behind_a_request_authorizer_tha
     assert definition["x-amazon-apigateway-authorizer"] == {"type": "request", "authorizerResultTtlInSeconds": 0}
     for path, methods in swagger["paths"].items():
         for method, described in methods.items():
-            secured = [] if method == ANY_METHOD or path in OPEN else [{"authorizer": []}]
+            secured: list[dict[str, list[str]]] = [] if method == ANY_METHOD or path in OPEN else [{"authorizer": []}]
             assert described.get("security", []) == secured, (method, path)
 
 

@@ -81,7 +81,7 @@ def test_the_log_level_is_a_setting(
 ) -> None:
     monkeypatch.setenv("LOG_LEVEL", level)
     serve(admin, Path(empty)).get("/path")
-    serve(admin, Path(lambda call: {}["absent"])).get("/path")
+    serve(admin, Path(lambda call: {"present": 1}["absent"])).get("/path")
     assert len(lines(capsys)) == count
 
 

@@ -18,12 +18,12 @@ from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
 from chalicelib.crypto.ssh_certificates import UserCertificate
 
-AUTHORITIES = {
+AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp384"),
     "rsa": keys.generate_rsa(2048),
 }
-HOLDERS = {
+HOLDERS: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp521"),
     "rsa": keys.generate_rsa(2048),
@@ -75,7 +75,7 @@ class Judge:
         for name, text in asked.items():
             (self.folder / name).write_text(f"{text.split()[0]} {text.split()[1]}\n")
         file = revocations if isinstance(revocations, Path) else self.file(revocations)
-        command = ["ssh-keygen", "-Q", "-f", file, *(self.folder / name for name in asked)]
+        command: list[str | Path] = ["ssh-keygen", "-Q", "-f", file, *(self.folder / name for name in asked)]
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         verdicts = dict(re.findall(r"([^/\n]+) \([^)]*\): (ok|REVOKED)", ended.stdout))
         assert set(verdicts) == set(asked), ended.stderr
@@ -115,7 +115,7 @@ def drawn(count: int) -> list[int]:
 
 def expanded(lines: list[str]) -> list[int]:
     """The serials in the lines of a list."""
-    found = []
+    found: list[int] = []
     for first, last in re.findall(r"^serial: (\d+)(?:-(\d+))?$", "\n".join(lines), flags=re.MULTILINE):
         found.extend(range(int(first), int(last or first) + 1))
     return found

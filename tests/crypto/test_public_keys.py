@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,8 +64,8 @@ def security_key(type: str, application: str) -> str:
     return line(type, "nistp256", point, application)
 
 
-def pem(key: object) -> str:
-    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()  # type: ignore[attr-defined]
+def pem(key: PublicKeyTypes) -> str:
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 def refused(text: str) -> str:

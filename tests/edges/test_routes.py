@@ -64,7 +64,7 @@ def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) ->
     edge = admin.create(EDGES, {})
     address = f"{EDGES}/{edge['id']}"
     assert edge["routes"] == []
-    modules = {"user_agent_filter": {"enabled": True, "allow": [], "deny": ["bot"]}}
+    modules: dict[str, Any] = {"user_agent_filter": {"enabled": True, "allow": [], "deny": ["bot"]}}
     routes = [new_route(admin, f"{address}/routes", f"/{name}", **modules) for name in "abc"]
     shown = {**edge, "routes": routes[::-1]}
     assert admin.get(address).json == shown

@@ -24,6 +24,7 @@ DEFAULTS = {
 TOGETHER = "must be given together with client_id, or not at all"
 WITH_AN_APP = "may be given only together with client_id and client_secret"
 PROVIDERS = list(NO_PROVIDER)
+GOOGLE: dict[str, Any] = {"provider": {"google": {}}}
 EXACTLY_ONE = f"must name exactly one of {', '.join(PROVIDERS)}"
 APP = {"client_id": "an app", "client_secret": "hunter2"}
 
@@ -78,7 +79,7 @@ def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
 def test_every_provider_can_be_the_one(admin: Client) -> None:
     address = anywhere(OAUTH)
     for name in PROVIDERS:
-        own = {"teams": [], "organizations": []} if name == "github" else {}
+        own: dict[str, list[str]] = {"teams": [], "organizations": []} if name == "github" else {}
         answer = admin.put(address, {"provider": {name: {}}})
         assert answer.json == {**DEFAULTS, "provider": {**NO_PROVIDER, name: {**PROVIDER, **own}}}
         assert list(answer.json["provider"]) == PROVIDERS
@@ -149,22 +150,22 @@ def test_scopes_need_an_app_of_ones_own(admin: Client) -> None:
 
 @pytest.mark.parametrize("field", DURATIONS)
 def test_durations_are_32_bits_of_seconds(admin: Client, field: str) -> None:
-    address, asked = anywhere(OAUTH), {"provider": {"google": {}}}
+    address, request = anywhere(OAUTH), GOOGLE
     for seconds in (0, 1, 2**32 - 1):
-        assert admin.put(address, {**asked, field: seconds}).json[field] == seconds
+        assert admin.put(address, {**request, field: seconds}).json[field] == seconds
         assert f'"{field}":{seconds},' in admin.get(address).text.replace("}", ",")
     for seconds, rule in ((-1, "must be at least 0"), (2**32, "must be at most 4294967295")):
-        assert_invalid(admin.put(address, {**asked, field: seconds}), {field: rule})
+        assert_invalid(admin.put(address, {**request, field: seconds}), {field: rule})
     for value in ("60", 60.0, 1.5, True, [60]):
-        assert_invalid(admin.put(address, {**asked, field: value}), {field: "must be an integer"})
+        assert_invalid(admin.put(address, {**request, field: value}), {field: "must be an integer"})
 
 
 def test_a_cookie_prefix_is_letters_digits_and_dots(admin: Client) -> None:
-    address, asked = anywhere(OAUTH), {"provider": {"google": {}}}
+    address, request = anywhere(OAUTH), GOOGLE
     for prefix in ("a", "service.", "Acme.v2.", ".", "9" * 64):
-        assert admin.put(address, {**asked, "cookie_prefix": prefix}).json["cookie_prefix"] == prefix
+        assert admin.put(address, {**request, "cookie_prefix": prefix}).json["cookie_prefix"] == prefix
     for prefix in ("a_b", "a b", "a=", "é", "a;", "a\n", "9" * 65):
-        answer = admin.put(address, {**asked, "cookie_prefix": prefix})
+        answer = admin.put(address, {**request, "cookie_prefix": prefix})
         assert_invalid(answer, {"cookie_prefix": "must be 1 to 64 letters, digits and dots"})
 
 

@@ -274,8 +274,10 @@ def test_of_twenty_simultaneous_creations_of_one_key_exactly_one_succeeds(http: 
 def test_simultaneous_changes_lose_nothing_and_the_gateway_sees_the_same_rules(http: Client, served: Served) -> None:
     key = public_key()
     uri = f"{PATH}/{http.create(PATH, {'public_key': key})['id']}"
-    new_rules = [{"acl": [f"bind:{i}.example"]} for i in range(8)]
-    others = [{"description": f"d{i}"} for i in range(4)] + [{"metadata": f"m{i}"} for i in range(4)]
+    new_rules: list[dict[str, Any]] = [{"acl": [f"bind:{i}.example"]} for i in range(8)]
+    others: list[dict[str, Any]] = [{"description": f"d{i}"} for i in range(4)] + [
+        {"metadata": f"m{i}"} for i in range(4)
+    ]
     answers = at_once([lambda change=change: http.patch(uri, change) for change in new_rules + others])
     assert {answer.status for answer in answers} <= {200, 503}
     last = http.get(uri).json

@@ -55,8 +55,8 @@ def test_an_authority_is_named_by_an_id_of_its_form(admin: Client, least: dict[s
     field, rule = "ssh_certificate_authority_id", "must be an id of the form sshca_…"
     for id in ("", "x", "sshca_", f"ca_{'0' * 27}", f"sshca_{'0' * 26}", f"sshca_{'0' * 27} "):
         assert_invalid(admin.post(PATH, {**least, field: id}), {field: rule})
-    for id in (None, 1, []):
-        assert_invalid(admin.post(PATH, {**least, field: id}), {field: "must be a string"})
+    for value in (None, 1, [""]):
+        assert_invalid(admin.post(PATH, {**least, field: value}), {field: "must be a string"})
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Shapes and what reads bodies into them: plain classes, of which pydantic makes a model for the first body."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_field_that_nothing_leaves_unchanged_was_not_given(nothing: dict[str, 
 
 
 def test_a_rule_can_look_at_the_fields_above_and_at_the_path() -> None:
-    seen = []
+    seen: list[Mapping[str, object]] = []
 
     class Looking(Shape):
         first: int = 0

@@ -31,10 +31,10 @@ EVERYTHING = {
 def test_every_field_of_the_response_stands_in_the_certificate(
     sign: Sign, authorities: dict[str, Any], names: list[str]
 ) -> None:
-    asked = {name: EVERYTHING[name] for name in names}
-    answer = sign(**asked).certificate
+    request: dict[str, Any] = {name: EVERYTHING[name] for name in names}
+    answer = sign(**request).certificate
     read = Certificate.of(answer["certificate"])
-    assert {name: answer[name] for name in asked} == asked
+    assert {name: answer[name] for name in request} == request
     assert read == Certificate.promised(answer, authorities["ed25519"], serial=read.serial)
 
 

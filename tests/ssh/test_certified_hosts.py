@@ -14,7 +14,7 @@ from chalicelib.crypto.ssh_certificates import HostCertificate
 from tests.ssh import configured, keygen
 from tests.ssh.sshd import HOST
 
-AUTHORITIES = {
+AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp256"),
     "rsa": keys.generate_rsa(2048),

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,13 @@ def in_seconds(seconds: int) -> int:
 
 
 def test_what_is_created_is_read_whole() -> None:
-    body = {"text": "ä", "number": 2**53, "list": ["a", {}], "map": {"no": None, "yes": True}, "nothing": None}
+    body: dict[str, Any] = {
+        "text": "ä",
+        "number": 2**53,
+        "list": ["a", {}],
+        "map": {"no": None, "yes": True},
+        "nothing": None,
+    }
     made = sealed(item(**body))
     table.create(made)
     assert table.read(SCOPE, made.id) == made

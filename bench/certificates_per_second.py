@@ -31,7 +31,7 @@ def measure(setting: Setting) -> Result:
 
 def _rates(url: str, clients: int, token: str, authority: str) -> list[float]:
     """Certificates in a second: by the service, by ssh-keygen, by the library."""
-    asked = signing.asked(authority)
+    request = signing.request(authority)
     with TemporaryDirectory() as folder:
         commands = []
         for number in range(clients):
@@ -46,7 +46,7 @@ def _rates(url: str, clients: int, token: str, authority: str) -> list[float]:
                 clients=clients,
                 seconds=SECONDS,
                 token=token,
-                body=asked,
+                body=request,
                 status=201,
             ),
             lambda: _rate(keygens),

@@ -82,7 +82,7 @@ def free_port() -> int:
 
 
 def _start_store(folder: Path, size: int, token: str, processes: list[subprocess.Popen[str]]) -> str:
-    """Fill a store with items, half of them entries of one list, half API keys' claims, and start it; its address."""
+    """Start a store filled with items, half entries of one list, half API keys' unique keys. Return its URL."""
     _fill(folder, size, token, processes)
     port = free_port()
     dynalite = str(NODE_MODULES / "dynalite" / "cli.js")
@@ -119,17 +119,17 @@ def _start_node(processes: list[subprocess.Popen[str]], *arguments: str) -> subp
 
 
 def _items(size: int, token: str) -> Iterator[str]:
-    """Copies of an entry and of a claim that the service itself wrote, but for the ids; the last claim is the token's.
+    """Yield copies of an entry and a unique key that the service wrote, with other ids; the last key is the token's.
 
     In JSON as DynamoDB speaks it.
     """
     backend = requests.create("/backends/weighted", token, {"backends": {ids.new("bkdhr"): 100}})["id"]
-    entry, claim = _written(ids.unprefixed(backend)), _written(token[:27], beginning="token#")
+    entry, key = _written(ids.unprefixed(backend)), _written(token[:27], beginning="token#")
     for number in range(size // 2):
         yield entry.replace(ids.unprefixed(backend), f"{number:027}")
     for number in range(size // 2 - 1):
-        yield claim.replace(token[:27], f"{number:027}")
-    yield claim
+        yield key.replace(token[:27], f"{number:027}")
+    yield key
 
 
 def _written(part: str, beginning: str = "") -> str:

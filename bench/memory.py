@@ -51,5 +51,5 @@ def _events(setting: Setting) -> list[dict[str, object]]:
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
     read = event("GET", f"/ssh_certificate_authorities/{authority}")
     page = event("GET", "/ssh_certificate_authorities?limit=10")
-    certificate = event("POST", "/ssh_user_certificates", signing.asked(authority))
+    certificate = event("POST", "/ssh_user_certificates", signing.request(authority))
     return [*[read] * 8, page, certificate]

@@ -65,7 +65,7 @@ def _warm(setting: Setting, id: str) -> dict[str, dict[str, Any]]:
     for _ in range(100):
         requests.create("/backends/weighted", setting.token, {"backends": {"bkdhr_" + "0" * 27: 1}})
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
-    certificate = signing.asked(authority)
+    certificate = signing.request(authority)
     path = "/ssh_user_certificates"
     return {
         "GET one": requests.event("GET", f"/backends/weighted/{id}", setting.token),
@@ -109,7 +109,7 @@ def _processes(setting: Setting) -> None:
             clients=8,
             seconds=_SECONDS,
             token=setting.token,
-            body=signing.asked(authority),
+            body=signing.request(authority),
             status=201,
         )
         spent = {

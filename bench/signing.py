@@ -27,7 +27,7 @@ def sign() -> bytes:
     return builder.sign(AUTHORITY).public_bytes()
 
 
-def asked(authority: str) -> dict[str, Any]:
+def request(authority: str) -> dict[str, Any]:
     """What a client sends for the same certificate."""
     public_key = keys.authorized_key(PUBLIC_KEY)
     return {"ssh_certificate_authority_id": authority, "public_key": public_key, "principals": ["alice"]}

@@ -55,8 +55,8 @@ def operations(chrome: Chrome) -> dict[str, str]:
         document.querySelectorAll('[data-section-id*="operation/"]'),
         (section) => [section.dataset.sectionId.split("operation/")[1], section.innerText],
     ))"""
-    shown: dict[str, str] = chrome.execute_script(script)
-    return shown
+    operations: dict[str, str] = chrome.execute_script(script)
+    return operations
 
 
 def requested(chrome: Chrome) -> list[str]:

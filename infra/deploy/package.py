@@ -33,9 +33,9 @@ def main() -> None:
     parser.add_argument("stage", help="a stage of .chalice/config.json")
     parser.add_argument("--arch", choices=ARCHITECTURES, default=_machine())
     parser.add_argument("--out", type=Path, help="where it goes (default: build/<stage>)")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        out = package(asked.stage, asked.arch, asked.out or ROOT / "build" / asked.stage)
+        out = package(options.stage, options.arch, options.out or ROOT / "build" / options.stage)
     except CommandError as error:
         sys.exit(str(error))
     archive = out / "deployment.zip"

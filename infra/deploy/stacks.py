@@ -38,13 +38,13 @@ def deploy(
         before = _description(client, stack)
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
-        request = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
-        asked = {"StackName": stack, **body, **request, "Capabilities": _CAPABILITIES}
+        identity = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
+        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES}
         if before is None:
-            created = client.create_stack(**asked, Parameters=given, OnFailure="DELETE")
-            _wait(client, "stack_create_complete", created["StackId"], request)
-        elif _update(client, {**asked, "Parameters": [*given, *_kept(before, {*kept} - parameters.keys())]}):
-            _wait(client, "stack_update_complete", before["StackId"], request)
+            created = client.create_stack(**request, Parameters=given, OnFailure="DELETE")
+            _wait(client, "stack_create_complete", created["StackId"], identity)
+        elif _update(client, {**request, "Parameters": [*given, *_kept(before, {*kept} - parameters.keys())]}):
+            _wait(client, "stack_update_complete", before["StackId"], identity)
         return outputs(stack)
 
 
@@ -115,10 +115,10 @@ def _kept(before: Mapping[str, Any], names: Set[str]) -> list[dict[str, Any]]:
     return [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(had & names)]
 
 
-def _update(client: Any, asked: Mapping[str, Any]) -> bool:
+def _update(client: Any, request: Mapping[str, Any]) -> bool:
     """Whether there is anything to change."""
     try:
-        client.update_stack(**asked)
+        client.update_stack(**request)
     except ClientError as error:
         if "No updates are to be performed" in str(error):
             return False
@@ -126,13 +126,13 @@ def _update(client: Any, asked: Mapping[str, Any]) -> bool:
     return True
 
 
-def _wait(client: Any, event: str, stack_id: str, request: Mapping[str, str]) -> None:
+def _wait(client: Any, event: str, stack_id: str, identity: Mapping[str, str]) -> None:
     """Wait for the end of a request. Raises CommandError with its reasons, and those of no other, when it failed."""
     try:
         client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_PATIENCE)
     except WaiterError as error:
         pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
-        token = request["ClientRequestToken"]
+        token = identity["ClientRequestToken"]
         reasons = [
             f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', event['ResourceStatus'])}"
             for event in reversed([event for page in pages for event in page["StackEvents"]])

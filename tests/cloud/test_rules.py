@@ -127,8 +127,8 @@ def test_roles_are_made_within_the_boundary_and_passed_to_one_service_only() -> 
 
 def test_only_jobs_of_the_repository_in_the_environment_deploy() -> None:
     (trust,) = PIPELINE["DeployRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    asked = trust["Condition"]["StringEquals"]
-    assert [*asked.values()] == ["sts.amazonaws.com", {"Fn::Sub": "repo:${Repository}:environment:${Environment}"}]
+    conditions = trust["Condition"]["StringEquals"]
+    assert [*conditions.values()] == ["sts.amazonaws.com", {"Fn::Sub": "repo:${Repository}:environment:${Environment}"}]
 
 
 def test_the_boundary_allows_what_the_functions_need_from_within_them_and_nothing_else() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from chalicelib.modules import oauth
 from chalicelib.storage import aws, vault
-from tests.doors import RECORD, Client
 from tests.modules.samples import BASE_URL, DURATIONS, GITHUB, NO_PROVIDER, PROVIDER, anywhere, on_a_holder
 from tests.refusals import assert_invalid
+from tests.transports import RECORD, Client
 
 (OAUTH,) = oauth.MODULES
 
@@ -36,7 +36,7 @@ def everything_stored() -> list[dict[str, Any]]:
 
 def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
     address = anywhere(OAUTH)
-    asked = {
+    request = {
         "enabled": True,
         "provider": {"github": GITHUB},
         "options_passthrough": True,
@@ -45,8 +45,8 @@ def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
         "maximum_duration": 3600,
         "auth_check_interval": 60,
     }
-    shown = {
-        **asked,
+    response = {
+        **request,
         "provider": {
             "github": {
                 "client_id": "an app",
@@ -66,11 +66,11 @@ def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
             "amazon": None,
         },
     }
-    put = admin.put(address, asked)
-    assert (put.status, put.json) == (200, shown)
+    put = admin.put(address, request)
+    assert (put.status, put.json) == (200, response)
     read = admin.get(address)
-    assert (read.status, read.json) == (200, shown)
-    assert admin.put(address, shown).json == shown  # what is shown can be sent again
+    assert (read.status, read.json) == (200, response)
+    assert admin.put(address, response).json == response  # what is shown can be sent again
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
     assert admin.get(address).status == 404
@@ -141,8 +141,8 @@ def test_scopes_need_an_app_of_ones_own(admin: Client) -> None:
     assert_invalid(answer, {"provider.google.scopes": WITH_AN_APP})
     for half in ("client_id", "client_secret"):
         answer = admin.put(anywhere(OAUTH), {"provider": {"google": {"scopes": ["openid"], half: "x"}}})
-        faults = {"provider.google.client_secret": TOGETHER}
-        assert answer.json["details"].items() >= faults.items()
+        errors = {"provider.google.client_secret": TOGETHER}
+        assert answer.json["details"].items() >= errors.items()
         assert (answer.status, answer.json["error_code"]) == (400, "invalid_request")
     whole = {**PROVIDER, **APP, "scopes": ["openid"]}
     assert admin.put(anywhere(OAUTH), {"provider": {"google": whole}}).json["provider"]["google"] == whole
@@ -236,10 +236,10 @@ def test_a_client_secret_is_kept_only_sealed(admin: Client) -> None:
 def test_a_client_secret_is_shown_where_the_module_is_and_logged_nowhere(admin: Client, stranger: Client) -> None:
     secret = "another-client-secret-that-nobody-else-has"
     address = on_a_holder(admin, OAUTH)
-    asked = {"provider": {"gitlab": {"client_id": "an app", "client_secret": secret}}}
+    request = {"provider": {"gitlab": {"client_id": "an app", "client_secret": secret}}}
     route, edge = address.removesuffix("/oauth"), address.partition("/routes")[0]
-    shown = [admin.put(address, asked), *(admin.get(path) for path in (address, route, edge, "/edges/https"))]
-    assert [answer.text.count(secret) for answer in shown] == [1] * 5
+    answers = [admin.put(address, request), *(admin.get(path) for path in (address, route, edge, "/edges/https"))]
+    assert [answer.text.count(secret) for answer in answers] == [1] * 5
     hidden = [
         admin.put(address, {"provider": {"gitlab": {"client_secret": secret}}}),
         admin.put(address, {"provider": {"gitlab": {"client_id": 1, "client_secret": secret, "x": secret}}}),
@@ -249,7 +249,7 @@ def test_a_client_secret_is_shown_where_the_module_is_and_logged_nowhere(admin: 
     assert [answer.status for answer in hidden] == [400, 400, 400, 404]
     assert secret not in "".join(answer.text for answer in hidden)
     assert secret not in "\n".join(RECORD.logs)
-    assert f"{BASE_URL}{edge}" in shown[-1].text
+    assert f"{BASE_URL}{edge}" in answers[-1].text
 
 
 def test_what_is_refused_leaves_the_module_as_it_is(admin: Client) -> None:

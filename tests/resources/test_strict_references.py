@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
+from tests.transports import Answer, Client
 
 WEIGHTED = "/backends/weighted"
 RESPONSE = "/backends/http_response"

@@ -56,8 +56,8 @@ class Operation:
     @property
     def entry(self) -> type[Shape] | None:
         """The shape of one of those that it lists."""
-        shows = self.endpoint.response
-        return get_args(next(iter(shows.__annotations__.values())))[0] if shows and self.verb == "list" else None
+        response = self.endpoint.response
+        return get_args(next(iter(response.__annotations__.values())))[0] if response and self.verb == "list" else None
 
     @property
     def id(self) -> dict[str, str]:
@@ -76,12 +76,12 @@ class Operation:
         return f"{verb.capitalize()} {spelt(noun)}"
 
     @property
-    def shown(self) -> str:
+    def response_schema(self) -> str:
         """The name of the response's schema: APIKey, APIKeyList."""
         return pascal(self.noun) + ("List" if self.verb == "list" else "")
 
     @property
-    def asked(self) -> str:
+    def request_schema(self) -> str:
         """The name of the request's schema: APIKeyCreate."""
         return pascal(self.noun) + self.verb.capitalize()
 

@@ -50,8 +50,8 @@ def described(operation: Operation) -> Words:
 
 
 def _about(operation: Operation) -> str:
-    shows = operation.entry or operation.endpoint.response
-    said = (shows.__doc__ if shows else None, _SENTENCES.get(operation.verb))
+    response = operation.entry or operation.endpoint.response
+    said = (response.__doc__ if response else None, _SENTENCES.get(operation.verb))
     return " ".join(sentence for sentence in said if sentence)
 
 
@@ -69,13 +69,13 @@ def _parameters(operation: Operation) -> Iterable[Words]:
 def _request(operation: Operation, body: type[Shape]) -> Words:
     fields = models.model(body).model_fields.values()
     required = {"required": True} if any(field.is_required() for field in fields) else {}  # no body is an empty object
-    return {**required, **_json(operation.asked, examples.asked(operation))}
+    return {**required, **_json(operation.request_schema, examples.request(operation))}
 
 
 def _answer(operation: Operation) -> Words:
     words = {"description": _SAID[operation.endpoint.status]}
     headers = {"headers": {"Operation-Id": _ref("headers", "Operation-Id")}}
-    body = _json(operation.shown, examples.shown(operation)) if operation.endpoint.response else {}
+    body = _json(operation.response_schema, examples.response(operation)) if operation.endpoint.response else {}
     return {**words, **headers, **body}
 
 

@@ -17,12 +17,12 @@ from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
 Words = dict[str, Any]  # of JSON Schema
-Mode = str  # "validation" for what is asked, "serialization" for what is shown
+Mode = str  # "validation" for requests, "serialization" for responses
 Use = tuple[type[Shape], Any]  # a shape and its mode
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's own: no titles, no defaults in what is shown, maps and integers as clients understand them."""
+    """Pydantic's own: no titles, no defaults in responses, maps and integers as clients understand them."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

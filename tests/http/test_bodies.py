@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Answer, Client
 from tests.refusals import NO_JSON_TYPE, assert_invalid, assert_refused
+from tests.transports import Answer, Client
 
 LIMIT = 256 * 1024
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import serve
-from tests.doors import Answer, Client
 from tests.samples import BODIES
+from tests.transports import Answer, Client
 
 ROUNDS, CLIENTS = 200, 8
 EDGES, BACKENDS, AUTHORITIES = "/edges/tls", "/backends/weighted", "/certificate_authorities"
@@ -61,7 +61,7 @@ def holders(client: Client, target: str, attached: Answered) -> set[str]:
     name, _ = module_for(target)
     won = [(request, answer.json) for request, answer in attached if answer.status in (200, 201)]
     paths = {path for (method, path, _), _ in won if method == "PUT"}
-    made = [body["uri"].removeprefix(client.door.base_url) for (method, _, _), body in won if method != "PUT"]
+    made = [body["uri"].removeprefix(client.transport.base_url) for (method, _, _), body in won if method != "PUT"]
     return paths | {f"{path}/{name}" if path.startswith(EDGES) else path for path in made}
 
 
@@ -95,8 +95,8 @@ def check_deleted(client: Client, edge: str, routed: Answered, deleted: Answered
         assert client.get(edge).status == 404
         assert routes == [404] * len(created)
     else:
-        shown = {route["id"] for route in client.get(edge).json["routes"]}
-        assert shown == {id for id, status in zip(created, routes, strict=True) if status == 200}
+        listed = {route["id"] for route in client.get(edge).json["routes"]}
+        assert listed == {id for id, status in zip(created, routes, strict=True) if status == 200}
 
 
 def named_anywhere(client: Client) -> set[str]:
@@ -106,7 +106,7 @@ def named_anywhere(client: Client) -> set[str]:
         refs += [edge["backend"]["backend"]] if edge["backend"] else []
         refs += edge["mutual_tls"]["certificate_authorities"] if edge["mutual_tls"] else []
     children = [id for backend in client.all(BACKENDS, "backends") for id in backend["backends"]]
-    return {ref["uri"] for ref in refs} | {f"{client.door.base_url}{BACKENDS}/{id}" for id in children}
+    return {ref["uri"] for ref in refs} | {f"{client.transport.base_url}{BACKENDS}/{id}" for id in children}
 
 
 def test_attaching_and_deleting_in_a_race_leaves_nothing_that_points_at_nothing(client: Client) -> None:
@@ -135,8 +135,8 @@ def test_creating_routes_and_deleting_their_edge_in_a_race_leaves_no_route_witho
         for number in range(ROUNDS // 8):
             edge = f"/edges/https/{client.create('/edges/https', {})['id']}"
             deleters = 1 + number % 3
-            asked = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]
-            requests: list[Request] = [("POST", f"{edge}/routes", route) for route in asked]
+            bodies = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]
+            requests: list[Request] = [("POST", f"{edge}/routes", route) for route in bodies]
             answers = at_once(client, threads, requests + [("DELETE", edge, None)] * deleters)
             check_deleted(client, edge, answers[:-deleters], answers[-deleters:])
             outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)

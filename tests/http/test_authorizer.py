@@ -12,9 +12,9 @@ from chalicelib.authorizer import authorize
 from chalicelib.http.middleware import ANY_METHOD
 from tests import gateway
 from tests.conftest import ROOT
-from tests.doors import Client
 from tests.refusals import assert_refused
 from tests.samples import OPEN
+from tests.transports import Client
 
 Headers = dict[str, str]
 JSON = {"Content-Type": "application/json"}

@@ -31,17 +31,17 @@ _DAMAGED = "must hold one intact public key"
 
 
 def fingerprint(text: str) -> str:
-    """The fingerprint of the one public key in a text; ValueError says what is wrong with it."""
+    """Return the fingerprint of the one public key in a text. Raises ValueError, which says what is wrong with it."""
     return fingerprint_of(_blob(keys.check_text(text).strip(" \t\r\n")))
 
 
 def fingerprint_of(blob: bytes) -> str:
-    """The fingerprint, as ssh-keygen -l prints it, of a key in the wire form that SSH clients present (RFC 4253)."""
+    """Return the fingerprint, as ssh-keygen -l prints it, of a key in the wire form of RFC 4253."""
     return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
 
 
 def digest(fingerprint: str) -> bytes:
-    """The 32 bytes of a fingerprint; ValueError if it is none."""
+    """Return the 32 bytes of a fingerprint. Raises ValueError if it is none."""
     content = base64.b64decode(f"{fingerprint.removeprefix('SHA256:')}=", validate=True)
     if len(content) != 32 or not fingerprint.startswith("SHA256:"):
         raise ValueError("must be a fingerprint as ssh-keygen -l prints it: SHA256:…")
@@ -49,7 +49,7 @@ def digest(fingerprint: str) -> bytes:
 
 
 def _blob(text: str) -> bytes:
-    """The wire form of the key: the same whatever form it came in."""
+    """Return the wire form of the key, which is the same for all its text forms."""
     if not text.startswith("-"):
         return _from_line(text)
     if _PEM.fullmatch(text):
@@ -78,7 +78,7 @@ def _from_pem(text: str) -> bytes:
 
 
 def _canonical(type: str, blob: bytes) -> bytes:
-    """The blob as OpenSSH writes it, which need not be as it was given: numbers can have zeros before them."""
+    """Return the wire form as OpenSSH writes it: without the leading zeros that numbers may have."""
     if type.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
     if type not in _TYPES:

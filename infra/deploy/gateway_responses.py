@@ -47,7 +47,7 @@ RESPONSES: dict[str, ApiError] = {
 
 
 def in_definition() -> dict[str, Any]:
-    """The responses as an extension of the API's definition: they are there from its first deployment on."""
+    """Return the responses as an extension of the API's definition: they are there from its first deployment on."""
     return {
         type: {
             "statusCode": refusal.status,
@@ -61,7 +61,7 @@ def in_definition() -> dict[str, Any]:
 
 
 def as_resources() -> dict[str, Any]:
-    """The same as resources of the stack, for clouds that pass over the extension."""
+    """Return the responses as resources of the stack, for clouds that ignore the extension."""
     return {
         f"Response{type.title().replace('_', '')}": {
             "Type": "AWS::ApiGateway::GatewayResponse",

@@ -33,7 +33,7 @@ _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an AP
 
 
 def text(routes: Iterable[Routes]) -> str:
-    """The document as the file holds it."""
+    """Return the document as the file holds it."""
     return json.dumps(make([*routes]), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -87,7 +87,7 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """The schemas of an operation that know more than its shapes do: the form of the id, what a change is."""
+    """Return the schemas of an operation that say more than its shapes: the form of the id, what a change is."""
     if operation.endpoint.body:
         words = made[uses[operation.endpoint.body, "validation"]]
         return {

@@ -22,17 +22,17 @@ def read() -> dict[str, dict[str, Body]]:
 
 
 def id(prefix: str) -> str:
-    """The one id of a kind in all examples."""
+    """Return the one id of a kind in all examples."""
     return f"{prefix}_{_ID}"
 
 
 def request(operation: Operation) -> Body:
-    """The body of an operation's request."""
+    """Return the body of an operation's request."""
     return read()[operation.noun][operation.verb]
 
 
 def response(operation: Operation) -> Body:
-    """The body of an operation's response."""
+    """Return the body of an operation's response."""
     of_noun = read()[operation.noun]
     match operation.verb:
         case "list":

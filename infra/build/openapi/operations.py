@@ -32,7 +32,7 @@ _SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there
 
 
 def described(operation: Operation) -> Words:
-    """What the document says of an operation."""
+    """Return the description of an operation."""
     endpoint = operation.endpoint
     return {
         "operationId": operation.name,

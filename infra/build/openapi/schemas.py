@@ -59,7 +59,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def of(uses: Mapping[Use, str]) -> dict[str, Words]:
-    """The schemas of the shapes under these names, and of all that stand in them under their own."""
+    """Return the schemas of the shapes under these names, and of the shapes within them under their own."""
     pairs: Any = [(models.model(shape), mode) for shape, mode in uses]
     refs, made = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
     wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
@@ -72,7 +72,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 
 def of_a_change(words: Words, id: Words) -> Words:
-    """The same for a change: what is absent stays as it is, so there are no defaults; it may carry the id."""
+    """Return a schema as that of a change: without defaults, since absent fields stay as they are, and with the id."""
     properties = {
         field: {word: value for word, value in property.items() if word != "default"}
         for field, property in words["properties"].items()
@@ -82,18 +82,18 @@ def of_a_change(words: Words, id: Words) -> Words:
 
 
 def with_id(words: Words, id: Words) -> Words:
-    """The same, where the id is of a known form."""
+    """Return a schema with the form of its id."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 
 
 def _long(words: Words) -> Words:
-    """The same, where integers are long: some generators take them for short otherwise."""
+    """Return a schema with 64-bit integers: some generators of clients take 32 bits otherwise."""
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
 def _about(property: Words, made: Mapping[str, Words]) -> str:
-    """The text of a field that a shape was given by code: that of what it holds."""
+    """Return the text of a field that code added to a shape: that of the shape that it holds."""
     choices = [*property.get("anyOf", []), property.get("items", {}), property]
     held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
     return f"{held['description']} Null where it is unset." if "anyOf" in property else str(held["description"])
@@ -112,12 +112,12 @@ def _renamed(words: Any, names: Mapping[str, str]) -> Any:
 
 
 def _may_be(value: Any, words: Words) -> bool:
-    """Whether a client could send a default: some only say what absence means. Generators of clients drop objects."""
+    """Tell whether a client could send a default: some only say what absence means, and generators drop objects."""
     return not isinstance(value, dict) and ("$ref" in str(words) or jsonschema_rs.is_valid(words, value))
 
 
 def _texts(shape: type) -> dict[str, str]:
-    """The text beneath each field of a shape, of the class that says it last."""
+    """Return the text beneath each field of a shape, of the most derived class that has one."""
     found: dict[str, str] = {}
     for base in reversed(shape.__mro__):
         found |= _in_source(base.__module__).get(base.__qualname__, {})
@@ -126,7 +126,7 @@ def _texts(shape: type) -> dict[str, str]:
 
 @cache
 def _in_source(module: str) -> dict[str, dict[str, str]]:
-    """The text beneath each field of each class in a module's source: Python itself does not keep it."""
+    """Return the text beneath each field of each class in a module's source: Python itself does not keep it."""
     tree = ast.parse(inspect.getsource(sys.modules[module])) if module.startswith("chalicelib") else ast.parse("")
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     return {node.name: dict(_beneath(node.body)) for node in classes}

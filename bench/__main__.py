@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _all_measured(names: Sequence[str]) -> list[Result]:
-    """What the figures come to, on engines of their own. Raises CommandError."""
+    """Return the results of the figures, on engines of their own. Raises CommandError."""
     _check_tools()
     logging.disable(logging.INFO)  # of the requests that fill the stores
     sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
@@ -84,7 +84,7 @@ def _check_tools() -> None:
 
 
 def _measured(name: str, setting: Setting) -> Result:
-    """What a figure comes to; when it fails, why is printed, and the others are worth their minutes all the same."""
+    """Return the result of a figure. Print why it failed, and go on: the others are worth measuring."""
     began = time.monotonic()
     result = fresh.measured(name, setting)
     if isinstance(result, BaseException):

@@ -49,13 +49,13 @@ class Setting:
     stores: dict[int, str]
 
     def entry(self, number: int) -> str:
-        """The id of an entry of the long list in a filled store; a store of n items has n / 2 of them."""
+        """Return the id of an entry of the long list in a filled store; a store of n items has n / 2 of them."""
         return f"{_PREFIX}_{number:027}"
 
 
 @contextmanager
 def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
-    """All engines, until the end of it, with stores of those sizes; the environment names the embedded cloud."""
+    """Run all engines with stores of those sizes; the environment names the embedded cloud."""
     for name in _OTHERWISE:
         os.environ.pop(name, None)
     embedded = Cloud(folder / "cloud", free_port(), PERSIST_STATE="0")
@@ -103,7 +103,7 @@ def _fill(folder: Path, size: int, token: str, processes: list[subprocess.Popen[
 
 
 def _start_node(processes: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:
-    """A Node.js process, which is one of those that end with the engines."""
+    """Start a Node.js process that ends with the engines."""
     environment = {**os.environ, "NODE_PATH": str(NODE_MODULES)}
     with signals.defer():
         node = subprocess.Popen(
@@ -133,7 +133,7 @@ def _items(size: int, token: str) -> Iterator[str]:
 
 
 def _written(part: str, beginning: str = "") -> str:
-    """The item in the embedded cloud that holds the text, in a scope of that beginning."""
+    """Return the item in the embedded cloud whose JSON holds the text, in a scope that starts with `beginning`."""
     pages = boto3.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE)
     for item in (item for page in pages for item in page["Items"]):
         if part in item["scope"]["S"] + item["id"]["S"] and item["scope"]["S"].startswith(beginning):
@@ -142,7 +142,7 @@ def _written(part: str, beginning: str = "") -> str:
 
 
 def _definition() -> dict[str, Any]:
-    """The table's keys, as the template that deploys it has them."""
+    """Return the table's keys, as the template that deploys it has them."""
     properties = yaml_parse(stacks.DATA.read_text())["Resources"]["Table"]["Properties"]
     return {"TableName": TABLE, **{name: properties[name] for name in ("AttributeDefinitions", "KeySchema")}}
 

@@ -70,8 +70,8 @@ def per_second(rate: float) -> str:
     return f"{rate:,.0f} /s"
 
 
-def mib(bytes: float) -> str:
-    return f"{bytes / 2**20:.1f} MiB"
+def mib(size: float) -> str:
+    return f"{size / 2**20:.1f} MiB"
 
 
 def growth(factor: float) -> str:

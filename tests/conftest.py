@@ -70,11 +70,11 @@ def emptied(store: None) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def recorded_logs(store: None) -> Iterator[None]:
     """Keep every log line in this process, with its traceback; when all tests are done, no secret was ever said."""
-    format = logging.Formatter().format
+    formatter = logging.Formatter()
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            RECORD.logs.append(format(record))
+            RECORD.logs.append(formatter.format(record))
 
     keep = Keep()
     logging.getLogger().addHandler(keep)

@@ -112,13 +112,13 @@ def decode(encoded: str) -> bytes:
     return content
 
 
-def load_openssh(type: str, encoded: str) -> PublicKey:
-    """Read a key from OpenSSH's type and base64. Raises ValueError, which says what is wrong with it."""
-    if type == "ssh-dss":  # on which the library would write a warning
+def load_openssh(name: str, encoded: str) -> PublicKey:
+    """Read a key from OpenSSH's name of its type and its base64. Raises ValueError, which says what is wrong."""
+    if name == "ssh-dss":  # on which the library would write a warning
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         decode(encoded)
-        key = load_ssh_public_key(f"{type} {encoded}".encode())
+        key = load_ssh_public_key(f"{name} {encoded}".encode())
     except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # the last for a compressed point
         raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None
     return accepted(key)

@@ -131,8 +131,8 @@ def _bitmap(runs: list[_Run]) -> bytes:
     return struct.pack(">Q", offset) + _string(bits.to_bytes(bits.bit_length() // 8 + 1))
 
 
-def _section(type: int, content: bytes) -> bytes:
-    return bytes([type]) + _string(content)
+def _section(section: int, content: bytes) -> bytes:
+    return bytes([section]) + _string(content)
 
 
 def _string(content: bytes) -> bytes:

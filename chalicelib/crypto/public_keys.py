@@ -63,10 +63,10 @@ def _blob(text: str) -> bytes:
 def _from_line(line: str) -> bytes:
     if len(line.splitlines()) > 1:
         raise ValueError("must be one public key: a single line, or PEM")
-    type, encoded, *_ = [*keys.split(line), ""]
-    if type not in _TYPES and any(word in _TYPES for word in re.split("[ \t]+", line)):
+    name, encoded, *_ = [*keys.split(line), ""]
+    if name not in _TYPES and any(word in _TYPES for word in re.split("[ \t]+", line)):
         raise ValueError("must start with the type of the key, without options before it")
-    return _canonical(type, _decoded(encoded))
+    return _canonical(name, _decoded(encoded))
 
 
 def _from_pem(text: str) -> bytes:
@@ -77,14 +77,14 @@ def _from_pem(text: str) -> bytes:
     return _wire(keys.accepted(key))
 
 
-def _canonical(type: str, blob: bytes) -> bytes:
+def _canonical(name: str, blob: bytes) -> bytes:
     """Return the wire form as OpenSSH writes it: without the leading zeros that numbers may have."""
-    if type.endswith("-cert-v01@openssh.com"):
+    if name.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
-    if type not in _TYPES:
+    if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
-    key = keys.load_openssh(type, base64.b64encode(blob).decode())
-    return blob if type in _SECURITY_KEYS else _wire(key)  # the application of a security key is part of it
+    key = keys.load_openssh(name, base64.b64encode(blob).decode())
+    return blob if name in _SECURITY_KEYS else _wire(key)  # the application of a security key is part of it
 
 
 def _decoded(encoded: str) -> bytes:

@@ -49,31 +49,31 @@ RESPONSES: dict[str, ApiError] = {
 def in_definition() -> dict[str, Any]:
     """Return the responses as an extension of the API's definition: they are there from its first deployment on."""
     return {
-        type: {
+        name: {
             "statusCode": refusal.status,
             "responseParameters": {
-                f"gatewayresponse.header.{name}": value for name, value in _headers(refusal).items()
+                f"gatewayresponse.header.{header}": value for header, value in _headers(refusal).items()
             },
             "responseTemplates": {"application/json": _body(refusal)},
         }
-        for type, refusal in RESPONSES.items()
+        for name, refusal in RESPONSES.items()
     }
 
 
 def as_resources() -> dict[str, Any]:
     """Return the responses as resources of the stack, for clouds that ignore the extension."""
     return {
-        f"Response{type.title().replace('_', '')}": {
+        f"Response{name.title().replace('_', '')}": {
             "Type": "AWS::ApiGateway::GatewayResponse",
             "Properties": {
                 "RestApiId": {"Ref": "RestAPI"},
-                "ResponseType": type,
+                "ResponseType": name,
                 "StatusCode": str(response["statusCode"]),
                 "ResponseParameters": response["responseParameters"],
                 "ResponseTemplates": response["responseTemplates"],
             },
         }
-        for type, response in in_definition().items()
+        for name, response in in_definition().items()
     }
 
 

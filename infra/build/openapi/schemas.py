@@ -48,11 +48,11 @@ class _Generator(GenerateJsonSchema):
         words: Words = super().model_schema(schema)
         del words["title"]
         described = _texts(schema["cls"])
-        for name, property in words.get("properties", {}).items():
-            if told := [*filter(None, (described.get(name.replace("-", "_")), property.get("description")))]:
-                property["description"] = " ".join(told)
-            if "default" in property and not _may_be(property["default"], property):
-                del property["default"]
+        for name, field in words.get("properties", {}).items():
+            if told := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
+                field["description"] = " ".join(told)
+            if "default" in field and not _may_be(field["default"], field):
+                del field["default"]
         words.pop("description", None)
         doc = schema["cls"].__bases__[1].__doc__  # the shape's: the model has none of its own
         return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
@@ -66,16 +66,16 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     names = {name: wanted.get(name) or _own(name) for name in made.get("$defs", {})}
     renamed = {names[name]: _renamed(words, names) for name, words in made["$defs"].items()}
     for words in renamed.values():
-        for property in words.get("properties", {}).values():
-            property["description"] = property.get("description") or _about(property, renamed)
+        for field in words.get("properties", {}).values():
+            field["description"] = field.get("description") or _about(field, renamed)
     return renamed
 
 
 def of_a_change(words: Words, id: Words) -> Words:
     """Return a schema as that of a change: without defaults, since absent fields stay as they are, and with the id."""
     properties = {
-        field: {word: value for word, value in property.items() if word != "default"}
-        for field, property in words["properties"].items()
+        name: {word: value for word, value in field.items() if word != "default"}
+        for name, field in words["properties"].items()
     }
     told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
     return {**told, "properties": {"id": id, **properties}}
@@ -92,11 +92,11 @@ def _long(words: Words) -> Words:
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
-def _about(property: Words, made: Mapping[str, Words]) -> str:
+def _about(field: Words, made: Mapping[str, Words]) -> str:
     """Return the text of a field that code added to a shape: that of the shape that it holds."""
-    choices = [*property.get("anyOf", []), property.get("items", {}), property]
+    choices = [*field.get("anyOf", []), field.get("items", {}), field]
     held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
-    return f"{held['description']} Null where it is unset." if "anyOf" in property else str(held["description"])
+    return f"{held['description']} Null where it is unset." if "anyOf" in field else str(held["description"])
 
 
 def _own(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Strict references: what weighted backends and credentials point at is there, and stays while they do."""
+"""Strict references: what weighted backends and credentials refer to is there, and stays while they do."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Attaching against deleting, with strict references: whoever wins, nothing points at what is gone."""
+"""Attaching against deleting, with strict references: whoever wins, nothing refers to what is gone."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def module_for(target: str) -> tuple[str, dict[str, Any]]:
-    """The name and body of the module that points at a target."""
+    """The name and body of the module that refers to a target."""
     id = target.rpartition("/")[2]
     if target.startswith(AUTHORITIES):
         return "mutual_tls", {"certificate_authority_ids": [id]}
@@ -36,7 +36,7 @@ def module_for(target: str) -> tuple[str, dict[str, Any]]:
 
 
 def attaching(target: str, edges: list[str]) -> list[Request]:
-    """As many requests as there are edges that have something point at the target, in four ways."""
+    """As many requests as there are edges that have something refer to the target, in four ways."""
     name, module = module_for(target)
     ways: list[Request] = [("PUT", f"{edge}/{name}", module) for edge in edges]
     ways[1::4] = [("PATCH", edge, {name: module}) for edge in edges[1::4]]
@@ -57,7 +57,7 @@ def at_once(client: Client, threads: ThreadPoolExecutor, requests: list[Request]
 
 
 def holders(client: Client, target: str, attached: Answered) -> set[str]:
-    """The paths of what points at the target, of all that was answered with success."""
+    """The paths of what refers to the target, of all that was answered with success."""
     name, _ = module_for(target)
     won = [(request, answer.json) for request, answer in attached if answer.status in (200, 201)]
     paths = {path for (method, path, _), _ in won if method == "PUT"}
@@ -68,10 +68,10 @@ def holders(client: Client, target: str, attached: Answered) -> set[str]:
 def check(client: Client, target: str, attached: Answered, deleted: Answered) -> None:
     """That a round ended with the target gone, or pointed at and refused to go for those who do."""
     gone = [answer for _, answer in deleted if answer.status == 204]
-    pointing = holders(client, target, attached)
+    referring = holders(client, target, attached)
     assert client.get(target).status == (404 if gone else 200)
     assert len(gone) <= 1
-    assert not (gone and pointing)
+    assert not (gone and referring)
     for _, answer in attached:
         assert answer.status in (200, 201, 503) or answer.json["error_code"] == "unknown_reference", answer.text
     for _, answer in deleted:
@@ -79,7 +79,7 @@ def check(client: Client, target: str, attached: Answered, deleted: Answered) ->
         if answer.status == 409:
             named = {value for key, value in answer.json["details"].items() if key.startswith("used_by.")}
             assert named
-            assert named <= pointing
+            assert named <= referring
     assert all("retry-after" in answer.headers for _, answer in (*attached, *deleted) if answer.status == 503)
 
 
@@ -100,7 +100,7 @@ def check_deleted(client: Client, edge: str, routed: Answered, deleted: Answered
 
 
 def named_anywhere(client: Client) -> set[str]:
-    """The addresses of all that anything points at."""
+    """The addresses of all that anything refers to."""
     refs = []
     for edge in client.all(EDGES, "tls_edges"):
         refs += [edge["backend"]["backend"]] if edge["backend"] else []

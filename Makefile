@@ -53,7 +53,7 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 		{ echo "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…" >&2; exit 1; }
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
-openapi: .venv/dev ## Write the OpenAPI document of what the code offers: chalicelib/openapi.json.
+openapi: .venv/dev ## Write the OpenAPI document of the routes: chalicelib/openapi.json.
 	@$(BIN)/python -m infra.build.openapi
 
 lint-openapi: infra/build/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI document, with a linter from the npm registry.

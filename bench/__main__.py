@@ -46,11 +46,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
     parser.add_argument("--keep", action="store_true", help="write the last result down in bench/")
-    asked = parser.parse_args()
-    if asked.keep and asked.figures:
+    options = parser.parse_args()
+    if options.keep and options.figures:
         parser.error("only a result of all figures is kept")
     try:
-        measured = _all_measured(asked.figures or FIGURES)
+        measured = _all_measured(options.figures or FIGURES)
     except CommandError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -61,14 +61,14 @@ def main() -> None:
     _draw(points, ROOT / "build" / "bench")
     if any(result.failed for result in measured):
         sys.exit("Not every figure could be measured: nothing of it is kept.")
-    if asked.keep:
+    if options.keep:
         _draw(points, _FOLDER)
         readme = _FOLDER / "README.md"
         readme.write_text(_LAST.sub(lambda _: f"\n{told}\n\n", readme.read_text()))
 
 
 def _all_measured(names: Sequence[str]) -> list[Result]:
-    """What the figures come to, on engines of their own. Raises CommandError."""
+    """Return the results of the figures, on engines of their own. Raises CommandError."""
     _check_tools()
     logging.disable(logging.INFO)  # of the requests that fill the stores
     sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
@@ -84,7 +84,7 @@ def _check_tools() -> None:
 
 
 def _measured(name: str, setting: Setting) -> Result:
-    """What a figure comes to; when it fails, why is printed, and the others are worth their minutes all the same."""
+    """Return the result of a figure. Print why it failed, and go on: the others are worth measuring."""
     began = time.monotonic()
     result = fresh.measured(name, setting)
     if isinstance(result, BaseException):

@@ -30,18 +30,18 @@ class Call:
 
     @property
     def scanned(self) -> int:
-        """Items that the engine read."""
+        """Return how many items the engine read."""
         return int(self.answer.get("ScannedCount", 1 if "Item" in self.answer else 0))
 
     @property
     def capacity(self) -> float:
-        """Units that the engine would charge."""
+        """Return the capacity units that the engine would charge."""
         return float(self.answer["ConsumedCapacity"]["CapacityUnits"])
 
 
 @contextmanager
 def recording(*services: str) -> Iterator[list[Call]]:
-    """The calls to the services, DynamoDB when none is named, that are made inside."""
+    """Yield a list that grows by each call to the services (DynamoDB when none is named) made inside."""
     calls: list[Call] = []
 
     def note(params: dict[str, Any], model: Any, **_: object) -> None:

@@ -30,8 +30,8 @@ def measure(setting: Setting) -> Result:
 
 
 def _rates(url: str, clients: int, token: str, authority: str) -> list[float]:
-    """Certificates in a second: by the service, by ssh-keygen, by the library."""
-    asked = signing.asked(authority)
+    """Return certificates per second: by the service, by ssh-keygen, by the library."""
+    request = signing.request(authority)
     with TemporaryDirectory() as folder:
         commands = []
         for number in range(clients):
@@ -46,7 +46,7 @@ def _rates(url: str, clients: int, token: str, authority: str) -> list[float]:
                 clients=clients,
                 seconds=SECONDS,
                 token=token,
-                body=asked,
+                body=request,
                 status=201,
             ),
             lambda: _rate(keygens),
@@ -56,7 +56,7 @@ def _rates(url: str, clients: int, token: str, authority: str) -> list[float]:
 
 
 def _rate(works: Sequence[Callable[[], object]]) -> float:
-    """How often all of them together are done in a second, each again and again in a thread."""
+    """Return how many calls are done in a second, with one thread for each function."""
     until = time.monotonic() + 1
 
     def again(work: Callable[[], object]) -> int:

@@ -12,7 +12,7 @@ _READ = "client.get_item(TableName='tunnel-edge', Key={'scope': {'S': '-'}, 'id'
 
 
 def measured(figure: str, bound: float, ours: str, event: Mapping[str, Any], against: str) -> Result:
-    """Code that answers the event, JSON in sys.argv[2], against code that makes a `client`, alone and with one read."""
+    """Compare code that answers the event (JSON in sys.argv[2]) with code that makes a `client`, also with one read."""
     with package.unpacked() as python:
         commands = [[*python, ours, json.dumps(event)], [*python, against], [*python, f"{against}; {_READ}"]]
         wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)

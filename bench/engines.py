@@ -49,13 +49,13 @@ class Setting:
     stores: dict[int, str]
 
     def entry(self, number: int) -> str:
-        """The id of an entry of the long list in a filled store; a store of n items has n / 2 of them."""
+        """Return the id of an entry of the long list in a filled store; a store of n items has n / 2 of them."""
         return f"{_PREFIX}_{number:027}"
 
 
 @contextmanager
 def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
-    """All engines, until the end of it, with stores of those sizes; the environment names the embedded cloud."""
+    """Run all engines with stores of those sizes; the environment names the embedded cloud."""
     for name in _OTHERWISE:
         os.environ.pop(name, None)
     embedded = Cloud(folder / "cloud", free_port(), PERSIST_STATE="0")
@@ -82,7 +82,7 @@ def free_port() -> int:
 
 
 def _start_store(folder: Path, size: int, token: str, processes: list[subprocess.Popen[str]]) -> str:
-    """Fill a store with items, half of them entries of one list, half API keys' claims, and start it; its address."""
+    """Start a store filled with items, half entries of one list, half API keys' unique keys. Return its URL."""
     _fill(folder, size, token, processes)
     port = free_port()
     dynalite = str(NODE_MODULES / "dynalite" / "cli.js")
@@ -103,7 +103,7 @@ def _fill(folder: Path, size: int, token: str, processes: list[subprocess.Popen[
 
 
 def _start_node(processes: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:
-    """A Node.js process, which is one of those that end with the engines."""
+    """Start a Node.js process that ends with the engines."""
     environment = {**os.environ, "NODE_PATH": str(NODE_MODULES)}
     with signals.defer():
         node = subprocess.Popen(
@@ -119,21 +119,21 @@ def _start_node(processes: list[subprocess.Popen[str]], *arguments: str) -> subp
 
 
 def _items(size: int, token: str) -> Iterator[str]:
-    """Copies of an entry and of a claim that the service itself wrote, but for the ids; the last claim is the token's.
+    """Yield copies of an entry and a unique key that the service wrote, with other ids; the last key is the token's.
 
     In JSON as DynamoDB speaks it.
     """
     backend = requests.create("/backends/weighted", token, {"backends": {ids.new("bkdhr"): 100}})["id"]
-    entry, claim = _written(ids.unprefixed(backend)), _written(token[:27], beginning="token#")
+    entry, key = _written(ids.unprefixed(backend)), _written(token[:27], beginning="token#")
     for number in range(size // 2):
         yield entry.replace(ids.unprefixed(backend), f"{number:027}")
     for number in range(size // 2 - 1):
-        yield claim.replace(token[:27], f"{number:027}")
-    yield claim
+        yield key.replace(token[:27], f"{number:027}")
+    yield key
 
 
 def _written(part: str, beginning: str = "") -> str:
-    """The item in the embedded cloud that holds the text, in a scope of that beginning."""
+    """Return the item in the embedded cloud whose JSON holds the text, in a scope that starts with `beginning`."""
     pages = boto3.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE)
     for item in (item for page in pages for item in page["Items"]):
         if part in item["scope"]["S"] + item["id"]["S"] and item["scope"]["S"].startswith(beginning):
@@ -142,7 +142,7 @@ def _written(part: str, beginning: str = "") -> str:
 
 
 def _definition() -> dict[str, Any]:
-    """The table's keys, as the template that deploys it has them."""
+    """Return the table's keys, as the template that deploys it has them."""
     properties = yaml_parse(stacks.DATA.read_text())["Resources"]["Table"]["Properties"]
     return {"TableName": TABLE, **{name: properties[name] for name in ("AttributeDefinitions", "KeySchema")}}
 

@@ -11,7 +11,7 @@ from infra.local import signals
 
 
 def measured(name: str, setting: Setting) -> Result | BaseException:
-    """What a figure comes to, or what it failed with; what it prints, the service's log among it, is thrown away."""
+    """Return the result of a figure, or the error it failed with. Its output, with the service's log, is dropped."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin) as pool:
         try:
             measuring = pool.submit(_measure, name, setting)

@@ -15,7 +15,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _made(setting: Setting, size: int) -> dict[str, list[Call]]:
-    """The calls that each operation makes in the store of that size."""
+    """Return the calls that each operation makes in the store of that size."""
     made = {}
     with stores.chosen(setting) as choose:
         choose(size)

@@ -26,7 +26,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _times(setting: Setting, name: str) -> dict[int, tuple[float, float]]:
-    """The seconds of the operation and of its raw calls by size, all of them in turn."""
+    """Return the seconds of the operation and of its raw calls by size, measured alternately."""
     actions: list[stores.Operation] = []
     with stores.chosen(setting) as choose:
         for size in setting.stores:

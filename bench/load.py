@@ -11,7 +11,7 @@ from bench.engines import NODE_MODULES
 def rate(
     base_url: str, *, path: str, clients: int, seconds: int, token: str = "", body: Any = None, status: int = 200
 ) -> float:
-    """Requests answered in a second: GETs, or POSTs of the body. RuntimeError when one has another status."""
+    """Return requests per second: GETs, or POSTs of the body. Raises RuntimeError when one has another status."""
     sent = {name: value for name, value in requests.headers(token).items() if token or name != "Authorization"}
     command = ["node", str(NODE_MODULES / "autocannon" / "autocannon.js"), "--json", "--no-progress"]
     command += ["--connections", str(clients), "--duration", str(seconds), "--timeout", "30"]

@@ -15,14 +15,14 @@ CLIENTS, SECONDS, ROUNDS = (1, 4, 16), 2, 3
 
 def measure(setting: Setting) -> Result:
     key = requests.create("/api_keys", setting.token, {})["id"]
-    asked = {
+    rates = {
         "without the store": partial(load.rate, path="/api_keys", status=401),
         "GET one": partial(load.rate, path=f"/api_keys/{key}", token=setting.token),
     }
     rows: list[Row] = []
     points: list[Point] = []
     with servers.ours() as ours, servers.stock() as stock:
-        for name, rate in asked.items():
+        for name, rate in rates.items():
             for clients in CLIENTS:
                 actions = [partial(rate, url, clients=clients, seconds=SECONDS) for url in (ours, stock)]
                 mine, theirs = side_by_side.medians_of(actions, ROUNDS)

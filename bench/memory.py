@@ -32,7 +32,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _after(count: int, function: subprocess.Popen[str]) -> int:
-    """The bytes that are resident when the function has answered so many more requests."""
+    """Return the resident bytes once the function has answered so many more requests."""
     assert function.stdin
     assert function.stdout
     print(count, file=function.stdin, flush=True)
@@ -43,7 +43,7 @@ def _after(count: int, function: subprocess.Popen[str]) -> int:
 
 
 def _events(setting: Setting) -> list[dict[str, object]]:
-    """Ten requests: eight reads, a short list, a new certificate."""
+    """Return ten requests: eight reads, a short list, a new certificate."""
 
     def event(method: str, path: str, body: object = None) -> dict[str, object]:
         return requests.event(method, path, setting.token, body, setting.context)
@@ -51,5 +51,5 @@ def _events(setting: Setting) -> list[dict[str, object]]:
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
     read = event("GET", f"/ssh_certificate_authorities/{authority}")
     page = event("GET", "/ssh_certificate_authorities?limit=10")
-    certificate = event("POST", "/ssh_user_certificates", signing.asked(authority))
+    certificate = event("POST", "/ssh_user_certificates", signing.request(authority))
     return [*[read] * 8, page, certificate]

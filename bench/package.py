@@ -16,7 +16,7 @@ _ARCHIVE = ROOT / "build" / "dev" / "deployment.zip"
 
 @contextmanager
 def unpacked() -> Iterator[list[str]]:
-    """How to begin the command of a process that finds the package and the runtime only; `-c` and code follow."""
+    """Yield the command of a Python that finds only the package and the runtime; `-c` and code follow."""
     if not _ARCHIVE.exists():
         raise CommandError("There is no package to measure: make one with 'make package STAGE=dev'.")
     with TemporaryDirectory() as folder:

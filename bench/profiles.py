@@ -48,7 +48,7 @@ def _all(setting: Setting) -> None:
 
 
 def _imports(name: str, arguments: list[str]) -> None:
-    """Milliseconds of imports by package, as Python itself tells them; and those of the client with all it imports."""
+    """Print milliseconds of imports by package, as Python measures them, and of the client with all its imports."""
     with package.unpacked() as python:
         command = [python[0], "-X", "importtime", *python[1:], *arguments]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
@@ -65,7 +65,7 @@ def _warm(setting: Setting, id: str) -> dict[str, dict[str, Any]]:
     for _ in range(100):
         requests.create("/backends/weighted", setting.token, {"backends": {"bkdhr_" + "0" * 27: 1}})
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
-    certificate = signing.asked(authority)
+    certificate = signing.request(authority)
     path = "/ssh_user_certificates"
     return {
         "GET one": requests.event("GET", f"/backends/weighted/{id}", setting.token),
@@ -75,7 +75,7 @@ def _warm(setting: Setting, id: str) -> dict[str, dict[str, Any]]:
 
 
 def _calls(name: str, event: Mapping[str, Any]) -> None:
-    """Milliseconds of a request by package, what waits for the engine among them; the profiler's own weight too."""
+    """Print milliseconds of a request by package, with the waits for the engine and the profiler's own overhead."""
     requests.answer(event)
     profile = cProfile.Profile()
     profile.enable()
@@ -98,7 +98,7 @@ def _package(file: str, function: str) -> str:
 
 
 def _processes(setting: Setting) -> None:
-    """CPU milliseconds of each process for a certificate over HTTP."""
+    """Print CPU milliseconds of each process for a certificate over HTTP."""
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
     with servers.ours() as url:
         parts = {_role(child): child for child in psutil.Process().children(recursive=True)}
@@ -109,7 +109,7 @@ def _processes(setting: Setting) -> None:
             clients=8,
             seconds=_SECONDS,
             token=setting.token,
-            body=signing.asked(authority),
+            body=signing.request(authority),
             status=201,
         )
         spent = {

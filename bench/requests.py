@@ -14,7 +14,7 @@ _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
 
 
 def headers(token: str) -> dict[str, str]:
-    """What a client sends with every request."""
+    """Return the headers that a client sends with every request."""
     return {
         "Authorization": f"Bearer {token}",
         "Service-Version": auth.VERSIONS[0],
@@ -25,7 +25,7 @@ def headers(token: str) -> dict[str, str]:
 def event(
     method: str, path: str, token: str, body: Any = None, context: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The event of a request; without a `context` of the authorizer's, the app asks the store who is calling."""
+    """Return the event of a request. Without a `context` of the authorizer's, the app asks the store who is calling."""
     made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={})
     text = None if body is None else json.dumps(body)
     made |= {"headers": headers(token), "path": path.partition("?")[0], "body": text}
@@ -34,7 +34,7 @@ def event(
 
 
 def answer(event: Mapping[str, Any]) -> Any:
-    """The body that the app answers with, which must not be a refusal.
+    """Return the body that the app answers with, which must not be an error.
 
     The app gets a copy: it notes who is calling in the event, and would not ask the store again.
     """
@@ -45,5 +45,5 @@ def answer(event: Mapping[str, Any]) -> Any:
 
 
 def create(path: str, token: str, body: Any) -> Any:
-    """What came into being."""
+    """Create a resource and return it."""
     return answer(event("POST", path, token, body))

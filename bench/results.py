@@ -36,29 +36,29 @@ class Result:
 
 
 def failure(figure: str) -> Result:
-    """What a figure comes to that could not be measured."""
+    """Return the result of a figure that could not be measured."""
     return Result([Row(figure, "failed", "", None)], failed=True)
 
 
 def at_most(bound: float, figure: str, ours: float, against: float, unit: Unit) -> Row:
-    """A row whose ratio must not be above the bound."""
+    """Return a row whose ratio must not be above the bound."""
     ratio = ours / against
     return Row(figure, unit(ours), unit(against), ratio, f"≤ {bound}", ratio <= bound)
 
 
 def at_least(bound: float, figure: str, ours: float, against: float, unit: Unit) -> Row:
-    """A row whose ratio must not be below the bound."""
+    """Return a row whose ratio must not be below the bound."""
     ratio = ours / against
     return Row(figure, unit(ours), unit(against), ratio, f"≥ {bound:g}", ratio >= bound)
 
 
 def reported(figure: str, ours: float, against: float, unit: Unit) -> Row:
-    """A row of which nothing is asked."""
+    """Return a row without a bound."""
     return Row(figure, unit(ours), unit(against), ours / against)
 
 
 def exactly(figure: str, ours: str, against: str, ratio: float) -> Row:
-    """A row of what was counted, which must be what it is against, word for word."""
+    """Return a row of a count, which must equal what it is compared with, word for word."""
     return Row(figure, ours, against, ratio, "the same", ours == against)
 
 
@@ -70,8 +70,8 @@ def per_second(rate: float) -> str:
     return f"{rate:,.0f} /s"
 
 
-def mib(bytes: float) -> str:
-    return f"{bytes / 2**20:.1f} MiB"
+def mib(size: float) -> str:
+    return f"{size / 2**20:.1f} MiB"
 
 
 def growth(factor: float) -> str:
@@ -79,7 +79,7 @@ def growth(factor: float) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a table that is read in a terminal and in Markdown."""
+    """Return the rows as a table that can be read in a terminal and in Markdown."""
     said = {None: "", True: "yes", False: "NO"}
     cells = [("figure", "ours", "against", "ratio", "must reach", "reached?")]
     for row in rows:

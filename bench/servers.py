@@ -16,7 +16,7 @@ from infra.local.cloud import HOST
 
 @contextmanager
 def ours() -> Iterator[str]:
-    """What `make run` starts, on the engine that the environment names; its address."""
+    """Run what `make run` starts, on the engine that the environment names, and yield its URL."""
     with TemporaryDirectory() as local:
         port = engines.free_port()
         command = [sys.executable, "-m", "infra.local.run"]
@@ -26,7 +26,7 @@ def ours() -> Iterator[str]:
 
 @contextmanager
 def stock() -> Iterator[str]:
-    """`chalice local`, on the same; its address."""
+    """Run `chalice local` on the same engine, and yield its URL."""
     port = engines.free_port()
     chalice = Path(sys.executable).with_name("chalice")
     with _process([str(chalice), "local", "--no-autoreload", "--port", str(port)], port) as url:

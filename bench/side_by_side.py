@@ -12,7 +12,7 @@ Clock = Callable[[], float]
 
 
 def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[list[float]]:
-    """The seconds that each action took in each round.
+    """Return the seconds that each action took in each round.
 
     The order is another one in every round: what always came second would find the engine's caches filled for it.
     """
@@ -27,12 +27,12 @@ def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_count
 
 
 def medians(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[float]:
-    """The seconds of each action in the middle round: with its usual share of what is only done now and then."""
+    """Return the seconds of each action in the middle round, with its usual share of what is only done now and then."""
     return [median(taken) for taken in rounds(actions, count, clock)]
 
 
 def lower_quartiles(actions: Sequence[Action], count: int) -> list[float]:
-    """The seconds of each action in the round that a quarter of them are below.
+    """Return the lower quartile of the seconds of each action.
 
     Where two processes work for one answer, it comes out the same from run to run; medians follow what else runs.
     """
@@ -40,7 +40,7 @@ def lower_quartiles(actions: Sequence[Action], count: int) -> list[float]:
 
 
 def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float]:
-    """The median of what each action answers, asked alternately."""
+    """Return the median of what each action returns, called alternately."""
     answers: list[list[float]] = [[] for _ in actions]
     for _ in range(count):
         for place, action in enumerate(actions):
@@ -49,7 +49,7 @@ def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float
 
 
 def fresh_processes(commands: Sequence[Sequence[str]], count: int) -> tuple[list[float], list[float]]:
-    """The least seconds that each command took by the clock, and the least CPU seconds.
+    """Return the least seconds that each command took by the clock, and the least CPU seconds.
 
     The least, since another process can only add to them.
     """

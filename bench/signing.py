@@ -18,7 +18,7 @@ _DAY = 24 * 60 * 60
 
 
 def sign() -> bytes:
-    """One certificate by the library."""
+    """Sign one certificate by the library."""
     now = int(time.time())
     builder = SSHCertificateBuilder().public_key(PUBLIC_KEY).serial(1).type(SSHCertificateType.USER)
     builder = builder.key_id(ids.new("sucrt").encode()).valid_principals([b"alice"])
@@ -27,14 +27,14 @@ def sign() -> bytes:
     return builder.sign(AUTHORITY).public_bytes()
 
 
-def asked(authority: str) -> dict[str, Any]:
-    """What a client sends for the same certificate."""
+def request(authority: str) -> dict[str, Any]:
+    """Return the request for the same certificate."""
     public_key = keys.authorized_key(PUBLIC_KEY)
     return {"ssh_certificate_authority_id": authority, "public_key": public_key, "principals": ["alice"]}
 
 
 def keygen(folder: Path) -> list[str]:
-    """The command that signs the same certificate; its files are put in the folder."""
+    """Write the files that ssh-keygen needs into the folder, and return the command that signs the same certificate."""
     authority, public_key = folder / "ca", folder / "id.pub"
     authority.touch(mode=0o600)
     authority.write_bytes(

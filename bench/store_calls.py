@@ -9,7 +9,7 @@ from bench.results import Result, Row
 
 def measure(setting: Setting) -> Result:
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
-    certificate = signing.asked(authority)
+    certificate = signing.request(authority)
     requests.create("/ssh_user_certificates", setting.token, certificate)  # the vault has opened the key from here on
     backends = "/backends/weighted"
     id = requests.create(backends, setting.token, {})["id"]

@@ -14,7 +14,7 @@ Operation = Callable[[], object]
 
 @contextmanager
 def chosen(setting: Setting) -> Iterator[Callable[[int], None]]:
-    """A function that has the service's calls, and those made by its client, go to the store of that size."""
+    """Yield a function that redirects the service's calls, and those made by its client, to the store of a size."""
     address = next(iter(setting.stores.values()))
 
     def choose(size: int) -> None:
@@ -31,7 +31,7 @@ def chosen(setting: Setting) -> Iterator[Callable[[int], None]]:
 
 
 def operations(setting: Setting, size: int) -> dict[str, Operation]:
-    """A page of 100 from the middle of the list, the entry there, and the caller of a token."""
+    """Return three operations: a page of 100 from the middle of the list, one entry, and the caller of a token."""
     middle = setting.entry(size // 4)
 
     def get(path: str) -> Any:

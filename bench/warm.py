@@ -10,7 +10,7 @@ from bench import calls, requests, side_by_side
 def cpu(
     event: Mapping[str, Any], rounds: int, besides: Callable[[], object] = lambda: None
 ) -> tuple[float, float, int]:
-    """CPU seconds of the request and of its raw calls, with what else is done `besides` them; and how many they are."""
+    """Return CPU seconds of the request, and of its raw calls with what is done `besides` them, and their number."""
     requests.answer(event)  # what is made or opened once is there from here on
     made = _made(event)
 

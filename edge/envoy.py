@@ -356,16 +356,16 @@ def _overwrite(name: str, value: str) -> Json:
     return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
 
 
-def _typed(name: str, type: str, **config: Json) -> Json:
-    return {"name": name, "typed_config": {"@type": type, **config}}
+def _typed(name: str, kind: str, **config: Json) -> Json:
+    return {"name": name, "typed_config": {"@type": kind, **config}}
 
 
 def _watched(path: str) -> Json:
     return {"resource_api_version": "V3", "path_config_source": {"path": path}}
 
 
-def _resources(type: str, *resources: dict[str, Json]) -> Json:
-    return {"resources": [{"@type": f"{_TYPE}.{type}", **resource} for resource in resources]}
+def _resources(kind: str, *resources: dict[str, Json]) -> Json:
+    return {"resources": [{"@type": f"{_TYPE}.{kind}", **resource} for resource in resources]}
 
 
 _SECRETS: Json = {

@@ -40,8 +40,8 @@ class Channel(asyncssh.SSHTCPSession[bytes]):
 class Relay(asyncio.Protocol):
     """The end at Envoy. What comes before the channel is open waits, and nothing more is read meanwhile."""
 
-    def __init__(self, open: Open, closed: Closed, seen: Seen, *, timeout: float) -> None:
-        self._open, self._closed, self._seen, self._timeout = open, closed, seen, timeout
+    def __init__(self, opened: Open, closed: Closed, seen: Seen, *, timeout: float) -> None:
+        self._open, self._closed, self._seen, self._timeout = opened, closed, seen, timeout
         self._transport: asyncio.Transport | None = None
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._opening: asyncio.Task[None] | None = None

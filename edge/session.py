@@ -221,7 +221,7 @@ class Session(Client):
         tunnel.connections.add(transport)
         peer = transport.get_extra_info("peername", ("127.0.0.1", 0))
 
-        async def open(channel: Channel) -> None:
+        async def opened(channel: Channel) -> None:
             if len(tunnel.connections) > self._limits.max_channels_per_tunnel:
                 raise OSError("too many channels")
             await self._connection.create_connection(lambda: channel, *tunnel.asked, peer[0], peer[1])
@@ -230,7 +230,7 @@ class Session(Client):
             tunnel.connections.discard(transport)
             self._relays.discard(relay)
 
-        relay = Relay(open, closed, self._seen, timeout=self._limits.upstream_timeout)
+        relay = Relay(opened, closed, self._seen, timeout=self._limits.upstream_timeout)
         self._relays.add(relay)
         return relay
 

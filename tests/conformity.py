@@ -1,4 +1,4 @@
-"""Whether what goes through a door is what the OpenAPI document says: every answer, and every body that is accepted."""
+"""Hold every answer, and every body that is accepted, against the OpenAPI document."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str
 
 
 def of_another_app(*exchange: Any) -> None:
-    """In the place of `check`, at a door to an app that the document is not about."""
+    """In the place of `check`, for a transport to an app that the document is not about."""
 
 
 def operation_at(method: str, path: str) -> Mapping[str, Any] | None:

@@ -27,7 +27,7 @@ from chalicelib.storage import vault
 from infra.deploy import stacks
 from infra.local import cloud, terminal
 from tests import secrecy
-from tests.doors import RECORD, Client, Http, InProcess
+from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
 
@@ -70,11 +70,11 @@ def emptied(store: None) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def recorded_logs(store: None) -> Iterator[None]:
     """Keep every log line in this process, with its traceback; when all tests are done, no secret was ever said."""
-    format = logging.Formatter().format
+    formatter = logging.Formatter()
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            RECORD.logs.append(format(record))
+            RECORD.logs.append(formatter.format(record))
 
     keep = Keep()
     logging.getLogger().addHandler(keep)
@@ -90,7 +90,7 @@ TOGETHER = {
     "contract": "deployed",
     "docs": "served",
     "fuzz": "served",
-    "http": "served",
+    "served": "served",
     "ssh": "served",
 }
 
@@ -108,36 +108,36 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 
 
 @pytest.fixture(scope="session")
-def door() -> InProcess:
+def transport() -> InProcess:
     return InProcess()
 
 
 @pytest.fixture
-def nobody(door: InProcess) -> Client:
+def nobody(transport: InProcess) -> Client:
     """A caller without a token."""
-    return Client(door)
+    return Client(transport)
 
 
 @pytest.fixture
-def admin(door: InProcess) -> Client:
+def admin(transport: InProcess) -> Client:
     """The admin of a fresh account."""
     account, user, token = operations.create_account("test", "admin")
-    return Client(door, account=account.id, user=user.id).with_token(token)
+    return Client(transport, account=account.id, user=user.id).with_token(token)
 
 
 @pytest.fixture
-def stranger(door: InProcess) -> Client:
+def stranger(transport: InProcess) -> Client:
     """The admin of another fresh account."""
     account, user, token = operations.create_account("other", "admin")
-    return Client(door, account=account.id, user=user.id).with_token(token)
+    return Client(transport, account=account.id, user=user.id).with_token(token)
 
 
 @pytest.fixture
-def member(door: InProcess, admin: Client) -> Client:
+def member(transport: InProcess, admin: Client) -> Client:
     """A user of the admin's account who is not an admin."""
     user = operations.add_owner(admin.account, "usr", "member", admin=False)
     _, token = operations.issue_key(admin.account, user.id, "")
-    return Client(door, account=admin.account, user=user.id).with_token(token)
+    return Client(transport, account=admin.account, user=user.id).with_token(token)
 
 
 def free_port() -> int:

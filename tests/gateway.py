@@ -1,4 +1,4 @@
-"""Requests as API Gateway hands them to the functions behind it, and the app reached so: a third door."""
+"""Requests as API Gateway hands them to the functions behind it, and the app reached so: a third transport."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from app import app
 from chalicelib import ids
 from chalicelib.http.auth import Caller
 from infra.local.local_server import Matcher
-from tests.doors import Answer, Client
+from tests.transports import Answer, Client
 
 OPERATION_ID = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"
 _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from chalicelib.crypto import keys, pem
-from tests.doors import RECORD
+from tests.transports import RECORD
 
 _KEYS = {
     "rsa-512": ("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:512"),

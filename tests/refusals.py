@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.doors import Answer
+from tests.transports import Answer
 
 NO_TOKEN = "Send the header 'Authorization: Bearer <token of an API key>'."
 UNKNOWN_TOKEN = "The API key is unknown or was deleted."

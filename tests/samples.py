@@ -15,7 +15,7 @@ from chalicelib.model.kinds import Kind
 from chalicelib.model.tunnels import AgentTunnel
 from chalicelib.schema.shapes import Shape
 from tests import openssl
-from tests.doors import Client
+from tests.transports import Client
 
 CA = ("basicConstraints=critical,CA:TRUE",)
 KINDS = (*resources.ALL, *edges.ALL)
@@ -105,7 +105,7 @@ class Collection:
     """A client's resources of one kind, and the path of their list."""
 
     client: Client
-    resource: Any  # a Resource; for most tests an EditableResource
+    resource: Resource
     path: str
 
     @property

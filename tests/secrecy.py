@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterator
 
 from chalicelib.storage import vault
-from tests.doors import Record
+from tests.transports import Record
 
 START = 11  # characters; what is shorter stands in a text by coincidence
 

@@ -1,7 +1,7 @@
 """`make help`: every target that is for people, as it is to be read."""
 
 from tests.conftest import ROOT
-from tests.http.test_make_run_fails import run
+from tests.served.test_make_run_fails import run
 
 
 def test_every_target_is_told_in_a_line() -> None:

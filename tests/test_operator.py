@@ -14,7 +14,7 @@ from chalicelib.__main__ import main
 from chalicelib.http.middleware import ANY_METHOD
 from chalicelib.storage import aws
 from tests.conftest import ROOT, free_port
-from tests.doors import RECORD, Client, InProcess
+from tests.transports import RECORD, Client, InProcess
 
 Output = pytest.CaptureFixture[str]
 TOKEN = r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}"
@@ -60,19 +60,21 @@ def created(output: Output, *arguments: str) -> tuple[str, str, str]:
     return account.removeprefix("account "), admin.removeprefix("admin "), token.removeprefix("token ")
 
 
-def bearer(door: InProcess, token: str) -> Client:
-    return Client(door).with_token(token)
+def bearer(transport: InProcess, token: str) -> Client:
+    return Client(transport).with_token(token)
 
 
 def everything_stored() -> str:
     return json.dumps(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"], default=repr)
 
 
-def test_a_new_account_has_an_admin_whose_token_is_printed_once_and_lets_in(door: InProcess, capsys: Output) -> None:
+def test_a_new_account_has_an_admin_whose_token_is_printed_once_and_lets_in(
+    transport: InProcess, capsys: Output
+) -> None:
     lines = said(capsys, "accounts", "create", "acme", "--admin", "alice")
     form = re.fullmatch(rf"account (acct_\w{{27}})\nadmin (usr_\w{{27}})\ntoken ({TOKEN})", "\n".join(lines))
     assert form
-    keys = bearer(door, form[3]).get("/api_keys").json["keys"]
+    keys = bearer(transport, form[3]).get("/api_keys").json["keys"]
     assert [(key["owner_id"], key["description"]) for key in keys] == [(form[2], "The account's first key")]
     assert form[3] not in everything_stored()
 
@@ -95,16 +97,16 @@ def test_accounts_are_listed_with_their_users_and_bots(capsys: Output) -> None:
 
 @pytest.mark.parametrize(("kind", "prefix"), [("users", "usr"), ("bots", "bot")])
 def test_a_user_or_bot_gets_a_key_and_has_the_rights_it_was_given(
-    door: InProcess, capsys: Output, kind: str, prefix: str
+    transport: InProcess, capsys: Output, kind: str, prefix: str
 ) -> None:
     account, admin, _ = created(capsys)
     for rights, status in (((), 403), (("--admin",), 201)):
         (owner,) = said(capsys, kind, "add", account, f"robot{status}", *rights)
         assert ids.is_id(owner, prefix)
         key, token = said(capsys, "keys", "issue", account, owner, "--description", "ci")
-        client = bearer(door, token.removeprefix("token "))
-        shown = client.get(f"/api_keys/{key.removeprefix('key ')}").json
-        assert (shown["owner_id"], shown["description"]) == (owner, "ci")
+        client = bearer(transport, token.removeprefix("token "))
+        response = client.get(f"/api_keys/{key.removeprefix('key ')}").json
+        assert (response["owner_id"], response["description"]) == (owner, "ci")
         assert client.post("/api_keys", {"owner_id": admin}).status == status
 
 

@@ -10,8 +10,8 @@ import pytest
 from chalicelib import crypto, ids
 from chalicelib.model import ssh_credentials
 from tests import samples
-from tests.doors import Client
 from tests.test_operator import Output, refused, said
+from tests.transports import Client
 
 TABLE, LATER = "tunnel-edge", "tunnel-edge-later"
 

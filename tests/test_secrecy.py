@@ -5,8 +5,8 @@ from pathlib import Path
 
 from chalicelib.crypto import keys
 from chalicelib.storage import vault
-from tests.doors import RECORD, Client, Record
 from tests.secrecy import leaks
+from tests.transports import RECORD, Client, Record
 
 SECRET = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
 

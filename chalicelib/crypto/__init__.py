@@ -34,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """What Python asks for a name that the package does not have yet (PEP 562)."""
+    """Import a module of the package on first use (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

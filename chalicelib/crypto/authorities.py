@@ -21,7 +21,7 @@ class Authority:
 
 
 def read(text: str) -> Authority:
-    """The authority whose certificate is in a PEM text; ValueError says what to send instead."""
+    """Return the authority whose certificate is in a PEM text. Raises ValueError, which says what to send instead."""
     content = _only_certificate(pem.blocks(text)).decode()
     encoded = pem.encode("CERTIFICATE", content)
     if len(encoded) > MAX_BYTES:

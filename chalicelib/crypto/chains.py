@@ -22,7 +22,7 @@ class Chain:
 
 
 def read(text: str) -> Chain:
-    """The chain in a PEM text; ValueError says what is wrong with it, and with which of its certificates."""
+    """Return the chain in a PEM text. Raises ValueError, which names the certificate that is wrong."""
     contents = [block.decode() for block in _certificates(pem.blocks(text))]
     encoded = "".join(pem.encode("CERTIFICATE", content) for content in contents)
     if len(encoded) > MAX_BYTES:

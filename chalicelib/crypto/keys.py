@@ -43,12 +43,12 @@ _CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]
 
 
 def generate_rsa(bits: Literal[2048, 4096]) -> rsa.RSAPrivateKey:
-    """A fresh RSA key; 4096 bits take some tenths of a second."""
+    """Generate an RSA key; 4096 bits take some tenths of a second."""
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 
 def generate_ecdsa(curve: Curve) -> ec.EllipticCurvePrivateKey:
-    """A fresh ECDSA key on the curve of that OpenSSH name."""
+    """Generate an ECDSA key on a curve by its OpenSSH name."""
     return ec.generate_private_key(_CURVES[curve]())
 
 
@@ -58,12 +58,12 @@ def generate_ed25519() -> ed25519.Ed25519PrivateKey:
 
 
 def to_der(key: PrivateKey) -> bytes:
-    """A private key as PKCS#8 DER, unencrypted; at most 2,400 bytes."""
+    """Return a private key as PKCS#8 DER, unencrypted; at most 2,400 bytes."""
     return key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
 
 
 def from_der(der: bytes) -> PrivateKey:
-    """The private key that `to_der` wrote; ValueError if it is damaged.
+    """Return the private key that `to_der` wrote. Raises ValueError if it is damaged.
 
     For our own keys only: their primes are not checked again, which would take RSA a third of a second.
     """
@@ -74,12 +74,12 @@ def from_der(der: bytes) -> PrivateKey:
 
 
 def authorized_key(key: PublicKey) -> str:
-    """A public key as one authorized_keys line without a comment."""
+    """Return a public key as one authorized_keys line without a comment."""
     return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def parse_authorized_key(line: str) -> AuthorizedKey:
-    """The key in an authorized_keys line `<type> <base64> [comment]`; ValueError says what is wrong with it."""
+    """Read an authorized_keys line `<type> <base64> [comment]`. Raises ValueError, which says what is wrong with it."""
     words = split(check_text(line))
     if len(words) < 2 or len(line.strip().splitlines()) > 1:
         raise ValueError("must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]")
@@ -91,7 +91,7 @@ def parse_authorized_key(line: str) -> AuthorizedKey:
 
 
 def check_text(text: str) -> str:
-    """The text of a public key; ValueError, without a word of it, if it is a private one or binary."""
+    """Return the text of a public key. Raises ValueError if it is a private key, never repeated, or binary."""
     if _PRIVATE_KEY.search(text):
         raise ValueError("must be a public key; this is a private one, which nobody else should ever see")
     if _CONTROL_CHARACTER.search(text):
@@ -100,32 +100,32 @@ def check_text(text: str) -> str:
 
 
 def split(line: str) -> list[str]:
-    """The type, the base64 and the comment, as far as they are there: only spaces and tabs part them."""
+    """Return the type, the base64 and the comment, as far as they are there. Only spaces and tabs separate them."""
     return re.split("[ \t]+", line.strip(" \t\r\n"), maxsplit=2)
 
 
 def decode(encoded: str) -> bytes:
-    """The bytes of a key's base64; ValueError for anything else in it, which the libraries would skip."""
+    """Return the bytes of a key's base64. Raises ValueError for any other character, which the libraries would skip."""
     content = base64.b64decode(encoded, validate=True)
     if base64.b64encode(content).decode() != encoded:  # Python takes more padding than there may be
         raise ValueError("not base64")
     return content
 
 
-def load_openssh(type: str, encoded: str) -> PublicKey:
-    """The key behind the type and the base64 of OpenSSH; ValueError says what is wrong with it."""
-    if type == "ssh-dss":  # on which the library would write a warning
+def load_openssh(name: str, encoded: str) -> PublicKey:
+    """Read a key from OpenSSH's name of its type and its base64. Raises ValueError, which says what is wrong."""
+    if name == "ssh-dss":  # on which the library would write a warning
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         decode(encoded)
-        key = load_ssh_public_key(f"{type} {encoded}".encode())
+        key = load_ssh_public_key(f"{name} {encoded}".encode())
     except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # the last for a compressed point
         raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None
     return accepted(key)
 
 
 def accepted(key: object) -> PublicKey:
-    """The key, if OpenSSH and the API take its type, curve and size and only its owner can use it, or ValueError."""
+    """Return a key that is strong, and of a type, curve and size that OpenSSH and the API take. Raises ValueError."""
     if not isinstance(key, PublicKey):
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
@@ -140,7 +140,7 @@ def accepted(key: object) -> PublicKey:
 
 
 def key_type(key: PublicKey | PrivateKey) -> KeyType:
-    """The type's name in the API."""
+    """Return the name of a key's type in the API."""
     if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
         return "rsa"
     return "ecdsa" if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey) else "ed25519"

@@ -39,9 +39,9 @@ def make(
     fingerprints: Collection[bytes] = (),
     comment: str = "",
 ) -> bytes:
-    """The list of these certificates, and of the keys of these SHA-256 fingerprints with whatever certifies them.
+    """Return the list that revokes certificates, and keys by their SHA-256 fingerprints with all their certificates.
 
-    ValueError for what the format cannot hold: sshd lets nobody in by a list that it cannot read.
+    Raises ValueError for what the format cannot hold: sshd lets nobody in with a list that it cannot read.
     """
     sections = [
         _section(_CERTIFICATES, _certificates(revoked.authority, revoked.serials))
@@ -79,7 +79,7 @@ def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
 
 
 def _serials(ordered: list[int]) -> Iterator[bytes]:
-    """The sections that take the fewest bytes: bitmaps and ranges where serials stand close, and a list of the rest."""
+    """Yield the sections that take the fewest bytes: bitmaps and ranges for close serials, and a list of the rest."""
     single: list[int] = []
     for runs in _neighbours(_runs(ordered)):
         if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
@@ -104,7 +104,7 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """The runs, those together that one bitmap may hold: with gaps that cost less than a serial in a list."""
+    """Yield groups of runs that one bitmap may hold: the gaps between them cost less than a serial in a list."""
     together: list[_Run] = []
     for run in runs:
         if together and not _fits(together, run):
@@ -120,19 +120,19 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """What a run takes in a list or as a range."""
+    """Return the size of a run, as a list or as a range, whichever is smaller."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 
 def _bitmap(runs: list[_Run]) -> bytes:
-    """The lowest serial, and an integer in which it and each revoked one above it have their bits."""
+    """Return a bitmap: the lowest serial, and an integer whose bit n is set if that serial plus n is revoked."""
     offset = runs[0][0]
     bits = sum((1 << last + 1 - offset) - (1 << first - offset) for first, last in runs)
     return struct.pack(">Q", offset) + _string(bits.to_bytes(bits.bit_length() // 8 + 1))
 
 
-def _section(type: int, content: bytes) -> bytes:
-    return bytes([type]) + _string(content)
+def _section(section: int, content: bytes) -> bytes:
+    return bytes([section]) + _string(content)
 
 
 def _string(content: bytes) -> bytes:

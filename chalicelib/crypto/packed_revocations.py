@@ -33,7 +33,7 @@ Entry = RevokedSerial | RevokedKey
 
 
 def pack(entries: Iterable[Entry]) -> bytes:
-    """The entries packed; of several with one serial the last one counts."""
+    """Pack entries; of several with one serial the last one counts."""
     held = list(entries)
     serials = {entry.number: _record(entry) for entry in held if isinstance(entry, RevokedSerial)}
     keys = {_record(entry) for entry in held if isinstance(entry, RevokedKey)}
@@ -41,48 +41,48 @@ def pack(entries: Iterable[Entry]) -> bytes:
 
 
 def unpack(packed: bytes) -> list[Entry]:
-    """The entries, serials first, in order."""
+    """Return the entries, serials first, in order."""
     records, _ = _split(packed)
     held = [RevokedSerial(number, None if end == _NO_END else end) for number, end in _SERIAL.iter_unpack(records)]
     return [*held, *map(RevokedKey, fingerprints(packed))]
 
 
 def serials(packed: bytes) -> list[int]:
-    """The serials alone, in order."""
+    """Return the serials, in order."""
     return [number for number, _ in _SERIAL.iter_unpack(_split(packed)[0])]
 
 
 def fingerprints(packed: bytes) -> list[bytes]:
-    """The fingerprints alone, in order."""
+    """Return the fingerprints, in order."""
     records = _split(packed)[1]
     return [records[start : start + _FINGERPRINT_BYTES] for start in range(0, len(records), _FINGERPRINT_BYTES)]
 
 
 def count(packed: bytes) -> int:
-    """How many entries there are."""
+    """Return the number of entries."""
     records, keys = _split(packed)
     return len(records) // _SERIAL.size + len(keys) // _FINGERPRINT_BYTES
 
 
 def add(packed: bytes, *entries: Entry) -> bytes:
-    """With the entries; a serial that is there already takes the new end."""
+    """Add entries; a serial that is there already takes the new end."""
     return _change(packed, ((entry, _record(entry)) for entry in entries))
 
 
 def remove(packed: bytes, *entries: Entry) -> bytes:
-    """Without the entries, whatever the ends of their serials."""
+    """Remove entries, whatever the ends of their serials."""
     return _change(packed, ((entry, b"") for entry in entries))
 
 
 def expire(packed: bytes, now: int) -> bytes:
-    """Without the serials that have ended at the second `now`."""
+    """Remove the serials that have ended at the Unix second `now`."""
     records, keys = _split(packed)
     held = ((number, end) for number, end in _SERIAL.iter_unpack(records) if end == _NO_END or end > now)
     return _join(b"".join(_SERIAL.pack(number, end) for number, end in held), keys)
 
 
 def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
-    """With the record of each entry replaced."""
+    """Replace the record of each entry; an empty record removes it."""
     records, keys = _split(packed)
     for entry, record in changes:
         if isinstance(entry, RevokedSerial):
@@ -93,7 +93,7 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """The records of that size, in the order of the keys they start with, with that of the key replaced or added."""
+    """Replace or add the record of a key, among records of one size in the order of the keys that they start with."""
     starts = range(0, len(records), size)
     place = bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
     start = place * size
@@ -115,7 +115,7 @@ def _record(entry: Entry) -> bytes:
 
 
 def _split(packed: bytes) -> tuple[bytes, bytes]:
-    """The records of serials and those of keys."""
+    """Return the records of serials and those of keys."""
     if not packed:
         return b"", b""
     size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])

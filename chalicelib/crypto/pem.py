@@ -10,18 +10,18 @@ _COLUMNS = 64
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between a BEGIN and an END line, not yet decoded; it may be a secret."""
+    """The label and the base64 between a BEGIN and an END line, not yet decoded; it may be a secret."""
 
     label: str
     body: str = field(repr=False)
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether its own header says so, as in keys of OpenSSL's traditional form."""
+        """Tell whether its header says so, as in keys of OpenSSL's traditional form."""
         return "Proc-Type" in self.body and "ENCRYPTED" in self.body
 
     def decode(self) -> bytes:
-        """The bytes of the block; ValueError if they are damaged."""
+        """Return the bytes of the block. Raises ValueError if they are damaged."""
         try:
             return base64.b64decode("".join(self.body.split()), validate=True)
         except ValueError:
@@ -32,7 +32,7 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks in a text, in order; text around them is left out. ValueError if one is cut off."""
+    """Return the blocks in a text, in order, without the text around them. Raises ValueError if one is cut off."""
     before, *parts = _BOUNDARY.split(text)
     found = []
     kinds, labels, bodies = parts[::3], parts[1::3], parts[2::3]
@@ -46,7 +46,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def encode(label: str, content: bytes) -> str:
-    """A block with a final newline."""
+    """Return a block with a final newline."""
     text = base64.b64encode(content).decode()
     lines = [text[start : start + _COLUMNS] for start in range(0, len(text), _COLUMNS)]
     return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))

@@ -34,7 +34,7 @@ warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")  
 
 
 def read(text: str) -> PrivateKey:
-    """The one private key in a PEM text; ValueError says what to send instead, and never what was sent."""
+    """Return the one private key in a PEM text. Raises ValueError: what to send instead, and never what was sent."""
     content = _only_key(pem.blocks(text)).decode()
     with _reading():
         unchecked = load_der_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
@@ -47,7 +47,7 @@ def read(text: str) -> PrivateKey:
 
 
 def usable(key: object) -> PublicKey:
-    """The public key, if a certificate may hold one of its kind and size; ValueError says which may be."""
+    """Return a public key of a type and size that certificates may hold. Raises ValueError, which names those."""
     if isinstance(key, rsa.RSAPublicKey):
         if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:  # OpenSSL serves no shorter one, and trusts none
             raise ValueError(f"must use an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits, not {key.key_size}")
@@ -89,7 +89,7 @@ def _of_a_kind(key: object) -> PrivateKey:
 
 
 def _check_size(key: PrivateKey) -> None:
-    """Refuse, before its primes are checked, a key for which that would take long."""
+    """Raise ValueError for a key whose primes would take long to check."""
     usable(key.public_key())
     if isinstance(key, rsa.RSAPrivateKey):
         numbers = key.private_numbers()

@@ -31,17 +31,17 @@ _DAMAGED = "must hold one intact public key"
 
 
 def fingerprint(text: str) -> str:
-    """The fingerprint of the one public key in a text; ValueError says what is wrong with it."""
+    """Return the fingerprint of the one public key in a text. Raises ValueError, which says what is wrong with it."""
     return fingerprint_of(_blob(keys.check_text(text).strip(" \t\r\n")))
 
 
 def fingerprint_of(blob: bytes) -> str:
-    """The fingerprint, as ssh-keygen -l prints it, of a key in the wire form that SSH clients present (RFC 4253)."""
+    """Return the fingerprint, as ssh-keygen -l prints it, of a key in the wire form of RFC 4253."""
     return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
 
 
 def digest(fingerprint: str) -> bytes:
-    """The 32 bytes of a fingerprint; ValueError if it is none."""
+    """Return the 32 bytes of a fingerprint. Raises ValueError if it is none."""
     content = base64.b64decode(f"{fingerprint.removeprefix('SHA256:')}=", validate=True)
     if len(content) != 32 or not fingerprint.startswith("SHA256:"):
         raise ValueError("must be a fingerprint as ssh-keygen -l prints it: SHA256:…")
@@ -49,7 +49,7 @@ def digest(fingerprint: str) -> bytes:
 
 
 def _blob(text: str) -> bytes:
-    """The wire form of the key: the same whatever form it came in."""
+    """Return the wire form of the key, which is the same for all its text forms."""
     if not text.startswith("-"):
         return _from_line(text)
     if _PEM.fullmatch(text):
@@ -63,10 +63,10 @@ def _blob(text: str) -> bytes:
 def _from_line(line: str) -> bytes:
     if len(line.splitlines()) > 1:
         raise ValueError("must be one public key: a single line, or PEM")
-    type, encoded, *_ = [*keys.split(line), ""]
-    if type not in _TYPES and any(word in _TYPES for word in re.split("[ \t]+", line)):
+    name, encoded, *_ = [*keys.split(line), ""]
+    if name not in _TYPES and any(word in _TYPES for word in re.split("[ \t]+", line)):
         raise ValueError("must start with the type of the key, without options before it")
-    return _canonical(type, _decoded(encoded))
+    return _canonical(name, _decoded(encoded))
 
 
 def _from_pem(text: str) -> bytes:
@@ -77,14 +77,14 @@ def _from_pem(text: str) -> bytes:
     return _wire(keys.accepted(key))
 
 
-def _canonical(type: str, blob: bytes) -> bytes:
-    """The blob as OpenSSH writes it, which need not be as it was given: numbers can have zeros before them."""
-    if type.endswith("-cert-v01@openssh.com"):
+def _canonical(name: str, blob: bytes) -> bytes:
+    """Return the wire form as OpenSSH writes it: without the leading zeros that numbers may have."""
+    if name.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
-    if type not in _TYPES:
+    if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
-    key = keys.load_openssh(type, base64.b64encode(blob).decode())
-    return blob if type in _SECURITY_KEYS else _wire(key)  # the application of a security key is part of it
+    key = keys.load_openssh(name, base64.b64encode(blob).decode())
+    return blob if name in _SECURITY_KEYS else _wire(key)  # the application of a security key is part of it
 
 
 def _decoded(encoded: str) -> bytes:

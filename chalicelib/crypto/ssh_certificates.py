@@ -24,7 +24,7 @@ class _Certificate:
 
 @dataclass(frozen=True)
 class UserCertificate(_Certificate):
-    """What an authority vouches for: who may sign in with the key, how, and from when until when.
+    """A user's certificate: who may sign in with the key, how, and from when until when.
 
     No principals: any user. Times are UTC, whole seconds, the second one excluded.
     """
@@ -35,7 +35,7 @@ class UserCertificate(_Certificate):
 
 @dataclass(frozen=True)
 class HostCertificate(_Certificate):
-    """What an authority vouches for: which hosts have the key, and from when until when.
+    """A host's certificate: which hosts have the key, and from when until when.
 
     Principals are the names and addresses by which clients reach them; none: any host. OpenSSH defines neither critical
     options nor extensions for hosts.
@@ -46,13 +46,13 @@ Certificate = UserCertificate | HostCertificate
 
 
 def sign(certificate: Certificate, authority: PrivateKey) -> str:
-    """The signed certificate as one line, its key id as the comment; ValueError for what the format cannot hold."""
+    """Return the signed certificate as one line, commented with its key id. Raises ValueError if it does not fit."""
     builder = _with_options(_builder(certificate), certificate)
     return f"{builder.sign(authority).public_bytes().decode()} {certificate.key_id}"
 
 
 def _builder(certificate: Certificate) -> SSHCertificateBuilder:
-    """What users and hosts have in common."""
+    """Return a builder with the fields that users and hosts have in common."""
     builder = (
         SSHCertificateBuilder()
         .public_key(certificate.public_key)

@@ -15,12 +15,12 @@ _D = -121665 * pow(121666, -1, _FIELD)
 
 
 def is_easily_factored(modulus: int) -> bool:
-    """Whether an RSA modulus has a small factor, or two factors as close as those of a square."""
+    """Tell whether an RSA modulus has a small factor, or two factors that are nearly equal."""
     return gcd(modulus, _small_primes()) > 1 or _has_close_factors(modulus)
 
 
 def has_small_order(key: bytes) -> bool:
-    """Whether an Ed25519 public key is a point of order 1, 2, 4 or 8, for which signatures can be made up.
+    """Tell whether an Ed25519 public key is a point of order 1, 2, 4 or 8, for which anybody can forge signatures.
 
     The sign of x and whether y is below the field's prime make no difference, so every encoding is found.
     """
@@ -31,7 +31,7 @@ def has_small_order(key: bytes) -> bool:
 
 @cache
 def _small_primes() -> int:
-    """The product of the primes that are tried."""
+    """Return the product of the primes that are tried."""
     is_prime = bytearray([0, 0]) + bytearray([1]) * (_TRIAL_DIVISION_LIMIT - 2)
     for number in range(2, isqrt(_TRIAL_DIVISION_LIMIT) + 1):
         multiples = range(number * number, _TRIAL_DIVISION_LIMIT, number)
@@ -40,7 +40,7 @@ def _small_primes() -> int:
 
 
 def _has_close_factors(modulus: int) -> bool:
-    """Fermat's method: look for two squares that differ by the modulus, the larger one just above it."""
+    """Look for two squares that differ by the modulus, the larger one just above it (Fermat's method)."""
     root = isqrt(modulus - 1) + 1
     difference = root * root - modulus
     for _ in range(_FERMAT_STEPS):

@@ -66,7 +66,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a certificate says: times in UTC, usages in RFC 5280's names or as dotted numbers, IDNs as they stand."""
+    """A certificate: times in UTC, usages in the names of RFC 5280 or as dotted numbers, IDNs as they stand."""
 
     public_key: PublicKey
     subject: Name
@@ -81,13 +81,13 @@ class Facts:
 
 
 def load(content: bytes, which: str) -> Certificate:
-    """The certificate in DER, not yet read further; `which` names it in the ValueError if it is malformed."""
+    """Parse a certificate in DER, but not its extensions. Raises ValueError if malformed, which names it by `which`."""
     with _parsing(which):
         return x509.load_der_x509_certificate(content)
 
 
 def read(certificate: Certificate, which: str) -> Facts:
-    """What the certificate says; `which` names it in the ValueError if it is malformed."""
+    """Read the fields of a certificate. Raises ValueError if one is malformed, which names it by `which`."""
     public_key = private_keys.usable(_public_key(certificate))
     with _parsing(which):
         return _facts(certificate, public_key)
@@ -126,7 +126,7 @@ def _parsing(which: str) -> Iterator[None]:
 
 
 def _public_key(certificate: Certificate) -> object:
-    """The certificate's key, or None if it is one that no private key here can belong to."""
+    """Return the certificate's key, or None for one to which no accepted private key can belong."""
     if certificate.public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
         return None  # its private key would have to be kept in a form that few TLS servers read
     try:

@@ -47,7 +47,7 @@ class Call:
 
     @property
     def id(self) -> str:
-        """The id of what the request is about: the last value in the path."""
+        """Return the id of what the request is about: the last value in the path."""
         return next(reversed(self.path.values()))
 
     def check(self, item: Item) -> None:
@@ -88,7 +88,7 @@ AUTHORIZER = GatewayAuthorizer()
 
 
 class Endpoint(NamedTuple):
-    """What answers a method on a path: the view's value becomes the JSON body, None no body; a str is JSON already.
+    """A view for a method on a path. Its value becomes the JSON body, None no body; a str is JSON already.
 
     Without a shape for it, a body that is sent is not looked at. `response` is the shape of what the view returns,
     `errors` are those of its own, beside those of every endpoint like it; `permits` raises Forbidden for a caller whom
@@ -128,7 +128,7 @@ def serve(app: Chalice, routes: Iterable[Routes]) -> None:
 
 
 def _never() -> None:
-    """Stands for the fallbacks, which the middleware answers."""
+    """Stand in for the views of fallbacks, which the middleware answers."""
 
 
 def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:

@@ -9,7 +9,7 @@ _MAX_NAMED = 100  # fields that one error names, so that it stays far below the 
 
 
 class ApiError(Exception):
-    """What the API answers instead of what was asked.
+    """An error that the API answers with.
 
     `message` is a sentence a person can act on; `details` maps dotted field paths to what would be right there.
     Neither ever holds a secret.

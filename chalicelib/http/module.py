@@ -68,12 +68,12 @@ class Module:
 
     @property
     def home(self) -> str:
-        """The path of the edge or route that holds it."""
+        """Return the path of the edge or route that holds it."""
         return self.path.rpartition("/")[0]
 
     @property
     def response(self) -> type[Shape]:
-        """The shape of its response."""
+        """Return the shape of its response."""
         return self.shows or self.shape
 
     def endpoints(self) -> tuple[Endpoint, ...]:

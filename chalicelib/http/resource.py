@@ -28,7 +28,7 @@ MAX_CHILDREN = 100  # of one parent, which shows them whole
 
 @dataclass(frozen=True)
 class New:
-    """How a resource comes into being. The drawer decides what may ever be seen.
+    """A resource to be created. The field in which a value stands decides where it may ever be seen.
 
     `body` is stored and shown, `sealed` is encrypted and never shown, `once` is shown in the creation's response
     and never stored, `unique_keys` are held in the whole service and released with the resource. `unseen` is stored,
@@ -68,7 +68,7 @@ def no_references(_body: Mapping[str, Any]) -> References:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """What can be listed and read.
+    """A kind that can be listed and read.
 
     `response` is the shape of one, `to_responses` makes the responses of some, `permits` raises Forbidden for whom they
     are not; `errors` are what the endpoints may answer, by method, beside what all may.
@@ -152,7 +152,7 @@ def remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class EditableResource(Resource):
-    """What can also be created, changed and deleted.
+    """A kind that can also be created, changed and deleted.
 
     `make` says how one comes into being: from the caller, the new id and the create shape. `references` are the ids
     that fields of a body hold, `unique` the unique keys that follow from it, `repeated` its fields that a unique key
@@ -169,12 +169,12 @@ class EditableResource(Resource):
 
     @cached_property
     def creation(self) -> type[Shape]:
-        """The shape of a POST: `create` with the modules inline."""
+        """Return the shape of a POST: `create` with the modules inline."""
         return inline_modules.requested(self.create, self.modules)
 
     @cached_property
     def alteration(self) -> type[Shape]:
-        """The shape of a PATCH: `change` with the modules inline."""
+        """Return the shape of a PATCH: `change` with the modules inline."""
         return inline_modules.requested(self.change, self.modules)
 
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -102,7 +102,7 @@ def _session() -> Session:
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Have an answer that broke off retried: botocore does not look at its length, and reads it as "nothing found"."""
+    """Retry an answer that broke off: botocore does not check its length, and reads it as "nothing found"."""
     if response is None:
         return
     answer, parsed = response
@@ -113,7 +113,7 @@ def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, **_: object)
 
 
 def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Have what only met another transaction retried, as botocore retries throttling: it takes a conflict for final."""
+    """Retry a write that met another transaction, as botocore retries throttling: it takes a conflict for final."""
     parsed = response[1] if response else {}
     reasons = {reason.get("Code", "None") for reason in parsed.get("CancellationReasons", ())} - {"None"}
     if reasons == {"TransactionConflict"} or parsed.get("Error", {}).get("Code") == "TransactionConflictException":
@@ -150,6 +150,6 @@ def translate_errors() -> Iterator[None]:
 
 
 def _is_busy(error: ClientError) -> bool:
-    """Whether the service asks to come again later."""
+    """Tell whether the service asks to try again later."""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= 500 or error.response["Error"]["Code"] in _BUSY

@@ -21,7 +21,7 @@ _NONE: Mapping[str, Any] = {}
 
 @dataclass(frozen=True)
 class Condition:
-    """What must be true of the record under the key for a write to happen."""
+    """A condition on the record under the key, without which a write does not happen."""
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -166,7 +166,7 @@ def scan() -> Iterator[list[dict[str, Any]]]:
 
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
-    """Work in the table of that name, not in the one that the environment names."""
+    """Use the table of that name instead of the one that the environment names."""
     before = _table.set(name)
     try:
         yield

@@ -20,7 +20,7 @@ UNEXPIRED = "(attribute_not_exists(#expires) OR #expires > :now)"
 
 @dataclass(frozen=True)
 class Item:
-    """What is stored under a scope and an id.
+    """A resource as it is stored, under a scope and an id.
 
     `body` is what the API shows, `modules` what of it comes and goes by itself, by name, `sealed` what only the vault
     can read, `unseen` what the service knows and nobody is shown, `unique_keys` the values it holds for itself,
@@ -48,7 +48,7 @@ class Item:
 
     @property
     def path(self) -> str:
-        """The scope without the account."""
+        """Return the scope without the account."""
         return self.scope.partition("#")[2]
 
     @property
@@ -57,7 +57,7 @@ class Item:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
-        """The item that a record keeps; one of which only modules were ever set has an empty body."""
+        """Return the item of a record; an edge of which only modules were ever set has an empty body."""
         return Item(
             record["scope"],
             record["id"],
@@ -83,12 +83,12 @@ class Item:
 
 
 def scope(account: str, path: str) -> str:
-    """Where an account keeps what a path lists."""
+    """Return the scope in which an account keeps what a path lists: `acct_…#/edges/tcp`."""
     return f"{account}#{path}"
 
 
 def parent(scope: str) -> tuple[str, str] | None:
-    """The scope and id of the item that a scope lies beneath, for example of the edge of a scope of routes."""
+    """Return the scope and id of the item that a scope lies beneath, for example of the edge of a scope of routes."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
@@ -126,7 +126,7 @@ def unchanged(item: Item) -> Condition:
 
 
 def now() -> int:
-    """The current Unix second."""
+    """Return the current Unix second."""
     return int(clock.now().timestamp())
 
 

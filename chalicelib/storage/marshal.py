@@ -8,7 +8,7 @@ from typing import Any
 
 
 def attribute(value: Any) -> dict[str, Any]:
-    """A value as one attribute, for example {"S": "text"}. TypeError for what DynamoDB cannot keep."""
+    """Return a value as one attribute, for example {"S": "text"}. Raises TypeError for what DynamoDB cannot keep."""
     match value:
         case None:
             return {"NULL": True}
@@ -30,12 +30,12 @@ def attribute(value: Any) -> dict[str, Any]:
 
 
 def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as DynamoDB takes it."""
+    """Return a record as DynamoDB takes it."""
     return {name: attribute(value) for name, value in record.items()}
 
 
 def plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as it was before `attributes`."""
+    """Return a record as it was before `attributes`."""
     return {name: _value(attribute) for name, attribute in record.items()}
 
 

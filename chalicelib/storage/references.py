@@ -18,7 +18,7 @@ _BODY = "body"  # what stands in a record for the module ""
 
 @dataclass(frozen=True, order=True)
 class Reference:
-    """What an item names, and the module of the item that does ("" for its body).
+    """The target that an item names, and the module of the item that does ("" for its body).
 
     `field` names the target in what the caller sent; `max_referrers` is how many the target can bear.
     """
@@ -31,7 +31,7 @@ class Reference:
 
     @property
     def target(self) -> tuple[str, str]:
-        """The scope and id of what is named."""
+        """Return the scope and id of what is named."""
         return self.scope, self.id
 
 

@@ -30,7 +30,7 @@ _FLAGS = (
 
 @contextmanager
 def opened() -> Iterator[Chrome]:
-    """A browser that was never used before. Raises CommandError where none is installed."""
+    """Open a browser with a fresh profile. Raises CommandError where none is installed."""
     browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
     if not (browser and driver):
         raise CommandError("Chromium and its driver are needed: install chromium and chromium-driver.")
@@ -50,17 +50,17 @@ def opened() -> Iterator[Chrome]:
 
 
 def operations(chrome: Chrome) -> dict[str, str]:
-    """What the reference in the browser shows of each operation, by its id."""
+    """Return the text that the reference in the browser shows of each operation, by its id."""
     script = """return Object.fromEntries(Array.from(
         document.querySelectorAll('[data-section-id*="operation/"]'),
         (section) => [section.dataset.sectionId.split("operation/")[1], section.innerText],
     ))"""
-    shown: dict[str, str] = chrome.execute_script(script)
-    return shown
+    operations: dict[str, str] = chrome.execute_script(script)
+    return operations
 
 
 def requested(chrome: Chrome) -> list[str]:
-    """The addresses that the browser asked for since this was last asked, but for what stands in the page itself."""
+    """Return the URLs that the browser requested since the last call, without those that stand in the page itself."""
     log = chrome.execute(Command.GET_LOG, {"type": "performance"})["value"]
     events: list[dict[str, Any]] = [json.loads(entry["message"])["message"] for entry in log]
     urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]

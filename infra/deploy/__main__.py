@@ -18,14 +18,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--name", default="tunnel-edge", help="what the stacks and the table are called")
     parser.add_argument("--bucket", required=True, help="where the package is uploaded")
     parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")
-    asked = parser.parse_intermixed_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     try:
-        if not all((asked.package / file).exists() for file in ("sam.json", "deployment.zip")):
-            raise CommandError(f"There is no package in {asked.package}: make it with 'make package'.")
-        if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", asked.bucket):
-            raise CommandError(f"{asked.bucket!r} is not the name of a bucket.")
-        parameters = dict(map(_parameter, asked.parameters))
-        said = service.deploy(asked.package, asked.name, asked.bucket, parameters, role=asked.role)
+        if not all((options.package / file).exists() for file in ("sam.json", "deployment.zip")):
+            raise CommandError(f"There is no package in {options.package}: make it with 'make package'.")
+        if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", options.bucket):
+            raise CommandError(f"{options.bucket!r} is not the name of a bucket.")
+        parameters = dict(map(_parameter, options.parameters))
+        said = service.deploy(options.package, options.name, options.bucket, parameters, role=options.role)
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:

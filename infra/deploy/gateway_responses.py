@@ -47,33 +47,33 @@ RESPONSES: dict[str, ApiError] = {
 
 
 def in_definition() -> dict[str, Any]:
-    """The responses as an extension of the API's definition: they are there from its first deployment on."""
+    """Return the responses as an extension of the API's definition: they are there from its first deployment on."""
     return {
-        type: {
+        name: {
             "statusCode": refusal.status,
             "responseParameters": {
-                f"gatewayresponse.header.{name}": value for name, value in _headers(refusal).items()
+                f"gatewayresponse.header.{header}": value for header, value in _headers(refusal).items()
             },
             "responseTemplates": {"application/json": _body(refusal)},
         }
-        for type, refusal in RESPONSES.items()
+        for name, refusal in RESPONSES.items()
     }
 
 
 def as_resources() -> dict[str, Any]:
-    """The same as resources of the stack, for clouds that pass over the extension."""
+    """Return the responses as resources of the stack, for clouds that ignore the extension."""
     return {
-        f"Response{type.title().replace('_', '')}": {
+        f"Response{name.title().replace('_', '')}": {
             "Type": "AWS::ApiGateway::GatewayResponse",
             "Properties": {
                 "RestApiId": {"Ref": "RestAPI"},
-                "ResponseType": type,
+                "ResponseType": name,
                 "StatusCode": str(response["statusCode"]),
                 "ResponseParameters": response["responseParameters"],
                 "ResponseTemplates": response["responseTemplates"],
             },
         }
-        for type, response in in_definition().items()
+        for name, response in in_definition().items()
     }
 
 

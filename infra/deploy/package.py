@@ -28,14 +28,14 @@ _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can 
 
 
 def main() -> None:
-    """Package a stage into build/<stage>; one sentence and exit status 1 when it cannot be done."""
+    """Package a stage into build/<stage>, or exit with status 1 and one sentence."""
     parser = ArgumentParser(prog="make package", description=__doc__)
     parser.add_argument("stage", help="a stage of .chalice/config.json")
     parser.add_argument("--arch", choices=ARCHITECTURES, default=_machine())
     parser.add_argument("--out", type=Path, help="where it goes (default: build/<stage>)")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        out = package(asked.stage, asked.arch, asked.out or ROOT / "build" / asked.stage)
+        out = package(options.stage, options.arch, options.out or ROOT / "build" / options.stage)
     except CommandError as error:
         sys.exit(str(error))
     archive = out / "deployment.zip"
@@ -67,7 +67,7 @@ def _machine() -> str:
 
 
 def _config(stage: str) -> dict[str, Any]:
-    """Chalice's, which must have the stage, with policies for its functions. Raises CommandError."""
+    """Return Chalice's configuration, with policies for its functions. Raises CommandError if it lacks the stage."""
     config: dict[str, Any] = json.loads((ROOT / ".chalice" / "config.json").read_text())
     deployable = [name for name, settings in config["stages"].items() if "lambda_functions" in settings]
     if stage not in deployable:

@@ -10,7 +10,7 @@ from infra.deploy import stacks
 def deploy(
     package: Path, name: str, bucket: str, parameters: Mapping[str, str], *, role: str | None = None
 ) -> dict[str, str]:
-    """Both stacks, <name>-data and <name>-api; their outputs. Raises CommandError, aws.AwsError."""
+    """Deploy both stacks, <name>-data and <name>-api, and return their outputs. Raises CommandError, aws.AwsError."""
     key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)  # first: it changes nothing if it fails
     data = stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name}, role=role)
     template = json.loads((package / "sam.json").read_text())

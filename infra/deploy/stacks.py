@@ -28,7 +28,7 @@ def deploy(
     bucket: str = "",
     role: str | None = None,
 ) -> dict[str, str]:
-    """Create or change a stack; its outputs. Parameters that are `kept` and not given have the value of before.
+    """Create or change a stack and return its outputs. Parameters in `kept` that are absent keep their values.
 
     Without a bucket the template has at most 51,200 bytes. `role` is what CloudFormation works with.
     Raises CommandError when it fails, aws.AwsError.
@@ -38,18 +38,18 @@ def deploy(
         before = _description(client, stack)
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
-        request = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
-        asked = {"StackName": stack, **body, **request, "Capabilities": _CAPABILITIES}
+        identity = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
+        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES}
         if before is None:
-            created = client.create_stack(**asked, Parameters=given, OnFailure="DELETE")
-            _wait(client, "stack_create_complete", created["StackId"], request)
-        elif _update(client, {**asked, "Parameters": [*given, *_kept(before, {*kept} - parameters.keys())]}):
-            _wait(client, "stack_update_complete", before["StackId"], request)
+            created = client.create_stack(**request, Parameters=given, OnFailure="DELETE")
+            _wait(client, "stack_create_complete", created["StackId"], identity)
+        elif _update(client, {**request, "Parameters": [*given, *_kept(before, {*kept} - parameters.keys())]}):
+            _wait(client, "stack_update_complete", before["StackId"], identity)
         return outputs(stack)
 
 
 def outputs(stack: str) -> dict[str, str]:
-    """What a stack says of itself. Raises CommandError when there is none that is whole, aws.AwsError."""
+    """Return the outputs of a stack. Raises CommandError when there is none that is complete, aws.AwsError."""
     with _asking():
         description = _description(_client("cloudformation"), stack)
     if description is None:
@@ -60,14 +60,14 @@ def outputs(stack: str) -> dict[str, str]:
 
 
 def parameters(stack: str) -> dict[str, str]:
-    """What a stack was given, nothing when there is none. Raises aws.AwsError."""
+    """Return the parameters of a stack, {} when there is none. Raises aws.AwsError."""
     with _asking():
         description = _description(_client("cloudformation"), stack) or {}
     return {given["ParameterKey"]: given["ParameterValue"] for given in description.get("Parameters", ())}
 
 
 def upload(content: bytes, bucket: str) -> tuple[str, str]:
-    """Put bytes into a bucket under their digest: the same bytes are one file; its key and its URL."""
+    """Put bytes into a bucket under their digest, so that equal bytes are one file. Return its key and its URL."""
     key = hashlib.sha256(content).hexdigest()
     with _asking():
         client = _client("s3")
@@ -86,7 +86,7 @@ def make_bucket(bucket: str) -> None:
 
 
 def _client(service: str) -> Any:
-    """A client that waits as long as boto3 does, not as short as the API has to."""
+    """Return a client with boto3's own timeouts, which are longer than the API's."""
     return boto3.client(service, endpoint_url=cloud.named())
 
 
@@ -110,15 +110,15 @@ def _description(client: Any, stack: str) -> Mapping[str, Any] | None:
 
 
 def _kept(before: Mapping[str, Any], names: Set[str]) -> list[dict[str, Any]]:
-    """Those of the names that the stack has as parameters, as they are."""
+    """Return the parameters of the stack among the names, with their previous values."""
     had = {parameter["ParameterKey"] for parameter in before.get("Parameters", ())}
     return [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(had & names)]
 
 
-def _update(client: Any, asked: Mapping[str, Any]) -> bool:
-    """Whether there is anything to change."""
+def _update(client: Any, request: Mapping[str, Any]) -> bool:
+    """Update a stack. Return whether there was anything to change."""
     try:
-        client.update_stack(**asked)
+        client.update_stack(**request)
     except ClientError as error:
         if "No updates are to be performed" in str(error):
             return False
@@ -126,13 +126,13 @@ def _update(client: Any, asked: Mapping[str, Any]) -> bool:
     return True
 
 
-def _wait(client: Any, event: str, stack_id: str, request: Mapping[str, str]) -> None:
+def _wait(client: Any, event: str, stack_id: str, identity: Mapping[str, str]) -> None:
     """Wait for the end of a request. Raises CommandError with its reasons, and those of no other, when it failed."""
     try:
         client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_PATIENCE)
     except WaiterError as error:
         pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
-        token = request["ClientRequestToken"]
+        token = identity["ClientRequestToken"]
         reasons = [
             f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', event['ResourceStatus'])}"
             for event in reversed([event for page in pages for event in page["StackEvents"]])

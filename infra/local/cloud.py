@@ -40,7 +40,7 @@ class Cloud:
     """A MiniStack process that this one started."""
 
     def __init__(self, state: Path, port: int, **settings: str) -> None:
-        """`settings` go before those that MiniStack is started with."""
+        """Prepare a cloud; `settings` override those that MiniStack is started with."""
         self.url = f"http://{HOST}:{port}"
         self._state = state
         self._port = port
@@ -49,7 +49,7 @@ class Cloud:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Those to speak to it, marked as those of a cloud of our own."""
+        """Return the environment for its clients, marked as that of a cloud of our own."""
         return {**settings(self.url), _OWN: self.url}
 
     @property
@@ -124,7 +124,7 @@ class Cloud:
 
 
 def answers(url: str) -> bool:
-    """Whether a MiniStack is there."""
+    """Tell whether a MiniStack answers at a URL."""
     try:
         with build_opener(ProxyHandler({})).open(f"{url}/_ministack/health", timeout=1):
             return True
@@ -133,20 +133,20 @@ def answers(url: str) -> bool:
 
 
 def forget_own() -> None:
-    """Have the environment of a shell that has read the settings of one of our own clouds name no cloud."""
+    """Remove the settings of one of our own clouds from the environment, if the shell has read them."""
     if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(_OWN, None):
         os.environ.pop("AWS_ENDPOINT_URL", None)
 
 
 def named() -> str | None:
-    """The address of the emulated cloud that the environment names, if it does."""
+    """Return the URL of the emulated cloud that the environment names, if any."""
     if url := os.environ.get("AWS_ENDPOINT_URL"):
         return url
     return str(get_service_endpoint("sts")) if os.environ.get("LOCALSTACK_HOST") else None
 
 
 def _check_state(state: Path) -> None:
-    """MiniStack would pass over a file it cannot read, and what it held would be lost: refuse it first."""
+    """Raise CommandError for a damaged file of state: MiniStack would skip it, and its content would be lost."""
     for file in sorted(state.glob("*.json")):
         try:
             json.loads(file.read_text())
@@ -157,7 +157,7 @@ def _check_state(state: Path) -> None:
 
 
 def settings(url: str) -> dict[str, str]:
-    """The environment in which boto3 speaks to an emulated cloud."""
+    """Return the environment with which boto3 uses an emulated cloud."""
     return {
         **past_proxies(),
         **_NO_FILES,
@@ -169,7 +169,7 @@ def settings(url: str) -> dict[str, str]:
 
 
 def speak_to(settings: Mapping[str, str]) -> None:
-    """Have this process, and all that it starts, speak to an emulated cloud, and to that alone."""
+    """Make this process, and all that it starts, use an emulated cloud and no other."""
     environment = {**past_other_clouds(), **settings}
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
@@ -177,13 +177,13 @@ def speak_to(settings: Mapping[str, str]) -> None:
 
 
 def past_other_clouds() -> dict[str, str]:
-    """This process's environment without what may lead to another cloud: profiles, credentials, endpoints, files."""
+    """Return the environment without what may name another cloud: profiles, credentials, endpoints, files."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or name in _OF_ANY_CLOUD}
     return {**ours, **_NO_FILES}
 
 
 def past_proxies() -> dict[str, str]:
-    """The environment in which a proxy that it names is not asked for what is on this machine."""
+    """Return the environment with this machine exempt from its proxies."""
     others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or HOST
     past = ",".join(dict.fromkeys([*others.split(","), HOST, "localhost"]))
     return {"no_proxy": past, "NO_PROXY": past}

@@ -30,7 +30,7 @@ PARAMETERS = {"VERSION_HEADERS": "VersionHeaders", "STRICT_REFERENCES": "StrictR
 
 
 def main(action: str) -> None:
-    """Check, start or stop; one sentence and exit status 1 when something stands in the way."""
+    """Check, start or stop the cloud, or exit with status 1 and one sentence."""
     os.umask(0o077)
     signals.interrupt()
     cloud.forget_own()
@@ -45,7 +45,7 @@ def main(action: str) -> None:
 
 
 def check() -> None:
-    """What can be known before the package is made: that the port is free, once an earlier cloud has ended."""
+    """Check what can be known before the package is made: that the port is free, once an earlier cloud has ended."""
     _make_room()
     port = terminal.port("CLOUD_PORT", 4566)
     if cloud.named() is None:
@@ -81,7 +81,7 @@ def stop() -> None:
 
 
 def _left() -> str | None:
-    """The number of the process that a start left, "" for none that is ours, or None where no start left anything."""
+    """Return the id of the process that a start left, "" if it is not ours, or None where no start left anything."""
     try:
         mark = terminal.read(STARTED)
     except (OSError, ValueError):

@@ -140,8 +140,8 @@ class Handler(ChaliceRequestHandler):
         self.wfile.flush()
         return bool(proceed)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """The app writes a line of its own for every request."""
+    def log_message(self, *_: object) -> None:
+        """Write nothing: the app logs a line for every request."""
 
 
 class Server(ThreadedHTTPServer):
@@ -160,7 +160,7 @@ class Server(ThreadedHTTPServer):
 
 
 def create(app: Chalice, host: str, port: int) -> LocalDevServer:
-    """A server of the app, listening. OSError when the port is taken."""
+    """Return a server of the app, listening. Raises OSError when the port is taken."""
     CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # Chalice's own way to a request for each thread
     app.__class__ = CustomLocalChalice
     config = Config.create(chalice_app=app, lambda_timeout=29)

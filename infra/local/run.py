@@ -76,7 +76,7 @@ def _watch(embedded: Cloud, server: local_server.Server) -> None:
 
 
 def _key() -> str:
-    """The key of the last run if it still lets in, else a fresh one for the first account's first admin."""
+    """Return the key of the last run if it is still valid, else a fresh one for the first account's first admin."""
     if (token := terminal.read(ENV_FILE).get("API_KEY")) and _lets_in(token):
         return token
     known = operations.list_accounts()

@@ -8,7 +8,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt() -> None:
-    """Have the first signal raise KeyboardInterrupt, and ignore later ones: the cloud is saving its state by then."""
+    """Make the first signal raise KeyboardInterrupt, and ignore later ones: the cloud is saving its state by then."""
     for number in _heeded():
         signal.signal(number, _interrupted)
 

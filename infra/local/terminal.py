@@ -10,7 +10,7 @@ from chalicelib.http import auth
 
 
 def port(name: str, default: int) -> int:
-    """The port that a variable names. Ends the process with one sentence when it is none."""
+    """Return the port that a variable names. Exits with one sentence when it is none."""
     text = os.environ.get(name) or str(default)
     if not (re.fullmatch("[0-9]{1,5}", text) and 0 < int(text) < 65536):
         raise SystemExit(f"{name}={text} is not a port: choose one from 1 to 65535.")
@@ -18,7 +18,7 @@ def port(name: str, default: int) -> int:
 
 
 def welcome(base_url: str, token: str, file: Path) -> str:
-    """How to begin."""
+    """Return the text that tells how to begin."""
     return f"""
   Base URL  {base_url}
   API key   {token}
@@ -30,19 +30,19 @@ def welcome(base_url: str, token: str, file: Path) -> str:
 
 
 def write(file: Path, variables: Mapping[str, str]) -> None:
-    """A file that a shell reads its variables from."""
+    """Write variables to a file that a shell can read, for its owner's eyes only."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.touch(mode=0o600)
     file.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))
 
 
 def write_exports(file: Path, variables: Mapping[str, str]) -> None:
-    """The same for other programs that the shell starts."""
+    """Write variables as `write` does, exported to the programs that the shell starts."""
     write(file, {f"export {name}": value for name, value in variables.items()})
 
 
 def read(file: Path) -> dict[str, str]:
-    """What such a file holds; nothing when there is none."""
+    """Return the variables of such a file, {} when there is none."""
     if not file.exists():
         return {}
     words = shlex.split(file.read_text(errors="replace"))

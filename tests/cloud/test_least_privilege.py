@@ -11,9 +11,9 @@ from chalicelib.authorizer import authorize
 from chalicelib.storage import aws
 from tests import gateway
 from tests.cloud import policies
-from tests.doors import Client
 from tests.modules.samples import SAMPLES, anywhere
 from tests.samples import EDITABLE_KINDS, Collection
+from tests.transports import Client
 
 Calls = list[tuple[str, Mapping[str, Any]]]
 
@@ -59,7 +59,7 @@ def test_the_api_may_do_what_it_does_and_no_more(calls: Calls) -> None:
         admin.get(them.path)
         admin.delete(f"{them.path}/{one['id']}")
     for module in modules.ALL:
-        admin.put(anywhere(module), SAMPLES[module.path][0].asked)
+        admin.put(anywhere(module), SAMPLES[module.path][0].request)
     assert actions(calls) == allowed("policy-api.json")
 
 

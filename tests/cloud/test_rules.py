@@ -43,9 +43,9 @@ def api(deployed: Served) -> Resources:
     return resources
 
 
-def of_type(resources: Resources, type: str) -> list[Any]:
+def of_type(resources: Resources, name: str) -> list[Any]:
     """Return the properties of the resources of a type."""
-    return [found["Properties"] for found in resources.values() if found["Type"] == type]
+    return [found["Properties"] for found in resources.values() if found["Type"] == name]
 
 
 def of_role(name: str) -> list[Statement]:
@@ -127,8 +127,8 @@ def test_roles_are_made_within_the_boundary_and_passed_to_one_service_only() -> 
 
 def test_only_jobs_of_the_repository_in_the_environment_deploy() -> None:
     (trust,) = PIPELINE["DeployRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    asked = trust["Condition"]["StringEquals"]
-    assert [*asked.values()] == ["sts.amazonaws.com", {"Fn::Sub": "repo:${Repository}:environment:${Environment}"}]
+    conditions = trust["Condition"]["StringEquals"]
+    assert [*conditions.values()] == ["sts.amazonaws.com", {"Fn::Sub": "repo:${Repository}:environment:${Environment}"}]
 
 
 def test_the_boundary_allows_what_the_functions_need_from_within_them_and_nothing_else() -> None:
@@ -199,9 +199,9 @@ def test_whatever_the_gateway_says_by_itself_has_the_one_error_body_and_the_stat
     inside = api["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"]
     beside = {found["ResponseType"]: found for found in of_type(api, "AWS::ApiGateway::GatewayResponse")}
     assert inside.keys() == beside.keys() == {*EVERY_TYPE}
-    for type, response in inside.items():
+    for kind, response in inside.items():
         status, headers = response["statusCode"], response["responseParameters"]
-        assert status == STATUSES.get(type, status)
+        assert status == STATUSES.get(kind, status)
         body = json.loads(response["responseTemplates"]["application/json"])
         assert body.keys() == {"error_code", "status_code", "msg", "details"}
         assert (body["status_code"], body["details"]) == (status, {"operation_id": "$context.requestId"})
@@ -209,5 +209,5 @@ def test_whatever_the_gateway_says_by_itself_has_the_one_error_body_and_the_stat
         if status in REQUIRED:
             name, value = REQUIRED[status]
             assert headers[f"gatewayresponse.header.{name}"] == value
-        assert beside[type]["ResponseTemplates"] == response["responseTemplates"]
-        assert beside[type]["StatusCode"] == str(status)
+        assert beside[kind]["ResponseTemplates"] == response["responseTemplates"]
+        assert beside[kind]["StatusCode"] == str(status)

@@ -1,11 +1,11 @@
-"""What an answer must be at every door: all of it, but for the sentence of a refusal, which a gateway words its way."""
+"""What an answer must be through every transport: all of it but a refusal's sentence, which gateways word their way."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.doors import Answer
 from tests.refusals import refusal
+from tests.transports import Answer
 
 
 @dataclass(frozen=True)

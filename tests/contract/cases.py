@@ -1,4 +1,4 @@
-"""Requests of one step, and what each is answered at every door that is not named in differences.py."""
+"""Requests of one step, and what each is answered through every transport that is not named in differences.py."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from tests.contract.answers import (
     invalid,
     not_allowed,
 )
-from tests.doors import Answer, Client
+from tests.transports import Answer, Client
 
 LIMIT = "must be a whole number from 1 to 100"
 KNOWN = "is not a field here; known:"

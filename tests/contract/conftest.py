@@ -1,4 +1,4 @@
-"""The doors of the suite: it runs once at each, or at CONTRACT_URL alone, with CONTRACT_KEY, where that is set."""
+"""The transports of the suite: it runs through each, or, where it is set, at CONTRACT_URL alone, with CONTRACT_KEY."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ from tests.conftest import Served
 from tests.contract import differences, given
 from tests.contract.cases import Case
 from tests.contract.wire import Tidy, Wire
-from tests.doors import Answer, Client, InProcess
+from tests.transports import Answer, Client, InProcess
 
 EMULATED = "/_user_request_"  # in the address of every API behind an emulated gateway
 
 
 @dataclass(frozen=True)
 class Entrance:
-    """A door: its name in the table of differences, and how to come in as the admin of one account or another."""
+    """A transport: its name in the table of differences, and how to come in as the admin of one account or another."""
 
     name: str
     admin: Callable[[], Client]
@@ -68,14 +68,14 @@ def _over_http(base_url: str, token: str) -> Client:
     return Client(Wire(base_url, base_url)).with_token(token)
 
 
-DOORS = {"in_process": _in_process, "local_server": _local_server, "deployed": _deployed}
+TRANSPORTS = {"in_process": _in_process, "local_server": _local_server, "deployed": _deployed}
 if "CONTRACT_URL" in os.environ:
-    DOORS = {"given": _given}
+    TRANSPORTS = {"given": _given}
 
 
-@pytest.fixture(scope="session", params=DOORS)
+@pytest.fixture(scope="session", params=TRANSPORTS)
 def entrance(request: pytest.FixtureRequest) -> Entrance:
-    return DOORS[request.param](request)
+    return TRANSPORTS[request.param](request)
 
 
 @pytest.fixture
@@ -91,12 +91,12 @@ def stranger(entrance: Entrance) -> Iterator[Client]:
 
 
 def _tidied(client: Client) -> Iterator[Client]:
-    tidy = Tidy(client.door)
-    yield replace(client, door=tidy)
+    tidy = Tidy(client.transport)
+    yield replace(client, transport=tidy)
     tidy.unmake()
 
 
 @pytest.fixture
 def check(entrance: Entrance) -> Callable[[Case, Answer], None]:
-    """Hold the answer to a case against what the door is to answer."""
+    """Hold the answer to a case against what the transport is to answer."""
     return lambda case, answer: differences.expected(entrance.name, case).check(answer)

@@ -1,4 +1,4 @@
-"""Where a door answers a case otherwise than all others: what it answers, exactly, and why. Nothing else may differ."""
+"""The only differences between transports: which answers which case otherwise than the rest, what exactly, and why."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
 }
 
 
-def expected(door: str, case: Case) -> Refused | Accepted | Bodiless:
-    """What the door answers to the case."""
-    difference = DIFFERENCES[door].get(case.name)
+def expected(transport: str, case: Case) -> Refused | Accepted | Bodiless:
+    """What the transport answers to the case."""
+    difference = DIFFERENCES[transport].get(case.name)
     return difference.instead if difference else case.expected

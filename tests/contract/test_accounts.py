@@ -2,8 +2,8 @@
 
 from chalicelib import ids
 from tests.contract.answers import NOT_FOUND, Refused
-from tests.doors import Client
 from tests.samples import public_key
+from tests.transports import Client
 
 
 def test_what_another_account_has_is_not_found(client: Client, stranger: Client) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract import cases
 from tests.contract.answers import Bodiless, invalid
-from tests.doors import Client
+from tests.transports import Client
 
 
 def test_a_connection_goes_on_after_every_kind_of_answer(client: Client) -> None:
@@ -63,7 +63,7 @@ def test_the_name_of_a_header_may_be_written_in_any_case(client: Client, write: 
         **client.headers,
     }
     headers = {write(name): value for name, value in named.items()}
-    assert client.door.send("POST", "/edges/tls", headers, b"{}").status == 201
+    assert client.transport.send("POST", "/edges/tls", headers, b"{}").status == 201
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

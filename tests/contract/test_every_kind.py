@@ -6,17 +6,17 @@ from dataclasses import asdict
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
 from tests.contract.answers import NOT_FOUND, Bodiless
-from tests.doors import Client
 from tests.modules.samples import AUTHORITIES, BACKEND, BASE_URL, SAMPLES, Sample, each_module, on_a_holder
 from tests.samples import BODIES, PATHS, each_editable_kind
+from tests.transports import Client
 
 # What the samples name, and where there is such a thing to put in its place.
 NAMED = {BACKEND: "/backends/weighted", **dict.fromkeys(AUTHORITIES, "/certificate_authorities")}
 
 
 def samples(client: Client, module: Module) -> list[Sample]:
-    """The examples of a module, with the addresses of the client's door, and naming what is in its account."""
-    text = json.dumps([asdict(sample) for sample in SAMPLES[module.path]]).replace(BASE_URL, client.door.base_url)
+    """The examples of a module, with the addresses of the client's transport, and naming what is in its account."""
+    text = json.dumps([asdict(sample) for sample in SAMPLES[module.path]]).replace(BASE_URL, client.transport.base_url)
     for id, path in NAMED.items():
         if id in text:
             text = text.replace(id, client.create(path, BODIES[path](client))["id"])
@@ -28,14 +28,14 @@ def test_a_resource_is_created_read_listed_changed_and_deleted(client: Client, r
     path = PATHS[resource.kind.path](client) if resource.kind.path in PATHS else resource.kind.path
     created = client.create(path, BODIES[resource.kind.path](client))
     address = f"{path}/{created['id']}"
-    assert created["uri"] == client.door.base_url + address
-    shown = {**created, **({"token": None} if "token" in created else {})}
-    assert client.get(address).json == shown
+    assert created["uri"] == client.transport.base_url + address
+    response = {**created, **({"token": None} if "token" in created else {})}
+    assert client.get(address).json == response
     page = client.get(f"{path}?limit=100")
-    assert (page.status, page.json["uri"]) == (200, client.door.base_url + path)
-    assert shown in page.json[resource.kind.array]
+    assert (page.status, page.json["uri"]) == (200, client.transport.base_url + path)
+    assert response in page.json[resource.kind.array]
     changed = client.patch(address, {"description": "changed", "id": created["id"]})
-    assert (changed.status, changed.json) == (200, {**shown, "description": "changed"})
+    assert (changed.status, changed.json) == (200, {**response, "description": "changed"})
     Bodiless(204).check(client.delete(address))
     NOT_FOUND.check(client.get(address))
 
@@ -44,8 +44,8 @@ def test_a_resource_is_created_read_listed_changed_and_deleted(client: Client, r
 def test_a_module_is_put_replaced_read_and_deleted(client: Client, module: Module) -> None:
     address = on_a_holder(client, module)
     for sample in reversed(samples(client, module)):
-        put = client.put(address, sample.asked)
-        assert (put.status, put.json) == (200, sample.shown)
+        put = client.put(address, sample.request)
+        assert (put.status, put.json) == (200, sample.response)
     read = client.get(address)
     assert (read.status, read.json) == (200, put.json)
     Bodiless(204).check(client.delete(address))
@@ -56,5 +56,5 @@ def test_tunnels_are_listed(client: Client) -> None:
     page = client.get(f"/tunnels?before_id=tn_{'0' * 27}")
     assert (page.status, page.json) == (
         200,
-        {"tunnels": [], "uri": f"{client.door.base_url}/tunnels", "next_page_uri": None},
+        {"tunnels": [], "uri": f"{client.transport.base_url}/tunnels", "next_page_uri": None},
     )

@@ -1,15 +1,15 @@
-"""Lists and addresses: every uri is absolute and works at the door that gave it. Others may be in the account."""
+"""Lists and addresses: every uri is absolute and works where it came from. Others may be in the account."""
 
 from typing import Any
 
-from tests.doors import Client
+from tests.transports import Client
 
 PATH = "/backends/weighted"
 
 
 def follow(client: Client, uri: str) -> Any:
     """What is at an address that the service gave."""
-    base_url = client.door.base_url
+    base_url = client.transport.base_url
     assert uri.startswith(f"{base_url}/")
     answer = client.get(uri.removeprefix(base_url))
     assert answer.status == 200, answer.text
@@ -18,7 +18,7 @@ def follow(client: Client, uri: str) -> Any:
 
 def test_a_page_leads_to_its_entries_to_its_list_and_to_the_next_page(client: Client) -> None:
     third, second, first = (client.create(PATH, {"description": str(number)}) for number in range(3))
-    base_url = client.door.base_url
+    base_url = client.transport.base_url
     page = client.get(f"{PATH}?limit=2").json
     assert page == {
         "backends": [first, second],
@@ -33,7 +33,7 @@ def test_a_page_leads_to_its_entries_to_its_list_and_to_the_next_page(client: Cl
 
 def test_the_last_page_leads_nowhere(client: Client) -> None:
     page = client.get(f"{PATH}?before_id=bkdwd_{'0' * 27}").json
-    assert page == {"backends": [], "uri": f"{client.door.base_url}{PATH}", "next_page_uri": None}
+    assert page == {"backends": [], "uri": f"{client.transport.base_url}{PATH}", "next_page_uri": None}
 
 
 def test_a_ref_leads_to_what_it_names(client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the reference made of it, at every door: for everyone, with the address of the door."""
+"""The OpenAPI document and the reference made of it, through every transport: open to everyone, with its base URL."""
 
 import json
 from dataclasses import replace
@@ -6,13 +6,13 @@ from dataclasses import replace
 from chalicelib.http import auth
 from tests.conformity import DOCUMENT
 from tests.contract.answers import check_headers
-from tests.doors import Client
+from tests.transports import Client
 
 
 def test_the_document_is_there_without_a_token_and_a_version(client: Client) -> None:
     nobody = replace(client, token="", headers={})
     answer = nobody.get("/openapi.json")
-    assert (answer.status, answer.json["servers"]) == (200, [{"url": client.door.base_url}])
+    assert (answer.status, answer.json["servers"]) == (200, [{"url": client.transport.base_url}])
     (header,) = client.headers
     document = json.loads(json.dumps(DOCUMENT).replace(auth.VERSION_HEADER, header))
     assert answer.json == {**document, "servers": answer.json["servers"]}

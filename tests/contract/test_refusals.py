@@ -6,8 +6,8 @@ from chalicelib import ids
 from tests.contract import cases
 from tests.contract.answers import NOT_FOUND, UNAUTHENTICATED, Refused
 from tests.contract.cases import Case, each
-from tests.doors import Answer, Client
 from tests.samples import public_key
+from tests.transports import Answer, Client
 
 Check = Callable[[Case, Answer], None]
 

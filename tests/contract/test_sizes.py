@@ -1,10 +1,10 @@
-"""Bodies as large as they may be: what is accepted comes back whole, at every door."""
+"""Bodies as large as they may be: what is accepted comes back whole, through every transport."""
 
 import json
 
 from chalicelib.http.body import MAX_BYTES
 from tests.contract.answers import TOO_LARGE
-from tests.doors import Client
+from tests.transports import Client
 
 RULE = {"name": "n", "expressions": ["req.headers['x'] == '…'"] * 100, "actions": [{"type": "deny"}]}
 

@@ -1,10 +1,10 @@
-"""What the suite adds to a door: one connection that must last, and a memory of what was made, to unmake it."""
+"""What the suite adds to a transport: one connection that must last, and a memory of what was made, to unmake it."""
 
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPSConnection
 from urllib.parse import urlsplit
 
-from tests.doors import Answer, Door
+from tests.transports import Answer, Transport
 
 
 class Wire:
@@ -31,18 +31,18 @@ class Wire:
 
 
 class Tidy:
-    """A door that remembers what was made through it, and can unmake what is left."""
+    """A transport that remembers what was made through it, and can unmake what is left."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
         self._made: dict[str, Mapping[str, str]] = {}
 
     @property
     def base_url(self) -> str:
-        return str(self._door.base_url)
+        return str(self._transport.base_url)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        answer = self._door.send(method, path, headers, body)
+        answer = self._transport.send(method, path, headers, body)
         if answer.status == 201:
             self._made[f"{path}/{answer.json['id']}"] = headers
         elif (method, answer.status) == ("PUT", 200):
@@ -54,5 +54,5 @@ class Tidy:
     def unmake(self) -> None:
         """Delete what was made and not deleted, the newest first: it may stand on what is older."""
         for path, headers in reversed(self._made.items()):
-            answer = self._door.send("DELETE", path, headers, b"")
+            answer = self._transport.send("DELETE", path, headers, b"")
             assert answer.status == 204, answer.text

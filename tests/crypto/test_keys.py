@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chalicelib.crypto import keys, public_keys
 from chalicelib.crypto.keys import PrivateKey
 
-MADE = {
+MADE: dict[str, PrivateKey] = {
     "rsa": keys.generate_rsa(2048),
     "ecdsa": keys.generate_ecdsa("nistp384"),
     "ed25519": keys.generate_ed25519(),
@@ -105,7 +105,7 @@ def test_control_characters_are_not_taken_in_a_comment(character: str) -> None:
 @pytest.mark.parametrize("form", ["", "RFC4716", "PEM", "PKCS8"])
 def test_a_private_key_is_called_one_and_not_repeated(tmp_path: Path, form: str) -> None:
     options = ["-m", form] if form else []
-    command = ["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-C", "me", *options, "-f", tmp_path / "key"]
+    command = ["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-C", "me", *options, "-f", str(tmp_path / "key")]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     private, public = (tmp_path / "key").read_text(), (tmp_path / "key.pub").read_text()
     for text in (

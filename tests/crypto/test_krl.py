@@ -18,12 +18,12 @@ from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
 from chalicelib.crypto.ssh_certificates import UserCertificate
 
-AUTHORITIES = {
+AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp384"),
     "rsa": keys.generate_rsa(2048),
 }
-HOLDERS = {
+HOLDERS: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp521"),
     "rsa": keys.generate_rsa(2048),
@@ -70,15 +70,15 @@ class Judge:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def revoked(self, revocations: bytes | Path, **asked: str) -> set[str]:
+    def revoked(self, revocations: bytes | Path, **candidates: str) -> set[str]:
         """The names of those asked about that a list revokes."""
-        for name, text in asked.items():
+        for name, text in candidates.items():
             (self.folder / name).write_text(f"{text.split()[0]} {text.split()[1]}\n")
         file = revocations if isinstance(revocations, Path) else self.file(revocations)
-        command = ["ssh-keygen", "-Q", "-f", file, *(self.folder / name for name in asked)]
+        command: list[str | Path] = ["ssh-keygen", "-Q", "-f", file, *(self.folder / name for name in candidates)]
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         verdicts = dict(re.findall(r"([^/\n]+) \([^)]*\): (ok|REVOKED)", ended.stdout))
-        assert set(verdicts) == set(asked), ended.stderr
+        assert set(verdicts) == set(candidates), ended.stderr
         return {name for name, verdict in verdicts.items() if verdict == "REVOKED"}
 
     def listed(self, revocations: bytes) -> list[str]:
@@ -115,7 +115,7 @@ def drawn(count: int) -> list[int]:
 
 def expanded(lines: list[str]) -> list[int]:
     """The serials in the lines of a list."""
-    found = []
+    found: list[int] = []
     for first, last in re.findall(r"^serial: (\d+)(?:-(\d+))?$", "\n".join(lines), flags=re.MULTILINE):
         found.extend(range(int(first), int(last or first) + 1))
     return found
@@ -140,7 +140,7 @@ def test_certificates_in_the_list_are_revoked_and_others_are_not(
 ) -> None:
     serials = drawn(count)
     revocations = made(Revoked(line(authority), serials))
-    asked = {
+    candidates = {
         "first": certified(serials[0], authority),
         "last": certified(serials[-1], authority),
         "next": certified(serials[0] + 1, authority),
@@ -148,10 +148,10 @@ def test_certificates_in_the_list_are_revoked_and_others_are_not(
         "stranger": certified(serials[0], OTHER if authority is not OTHER else OWN),
         "key": line(HOLDER),
     }
-    assert judge.revoked(revocations, **asked) == {"first", "last"}
+    assert judge.revoked(revocations, **candidates) == {"first", "last"}
     assert expanded(judge.listed(revocations)) == sorted(serials)
     reference = judge.reference(authority, "".join(f"serial: {serial}\n" for serial in serials))
-    assert judge.revoked(reference, **asked) == {"first", "last"}
+    assert judge.revoked(reference, **candidates) == {"first", "last"}
     assert len(revocations) <= reference.stat().st_size
 
 
@@ -162,8 +162,8 @@ def test_a_list_of_100_000_is_made_in_time_and_fits_an_answer(judge: Judge, auth
     revocations = made(Revoked(line(authority), serials))
     assert time.process_time() - started < 1
     assert len(revocations) * 4 / 3 < 1_100_000  # in base64
-    asked = {"middle": certified(serials[50_000], authority), "next": certified(serials[50_000] + 1, authority)}
-    assert judge.revoked(revocations, **asked) == {"middle"}
+    candidates = {"middle": certified(serials[50_000], authority), "next": certified(serials[50_000] + 1, authority)}
+    assert judge.revoked(revocations, **candidates) == {"middle"}
     assert expanded(judge.listed(revocations)) == sorted(serials)
 
 
@@ -198,32 +198,32 @@ def test_whatever_is_revoked_stands_in_the_list_and_nothing_else(judge: Judge, s
 
 def test_lists_of_two_authorities_are_one(judge: Judge) -> None:
     revocations = made(Revoked(line(OWN), [1, 2]), Revoked(line(AUTHORITIES["rsa"]), [2, 3]), Revoked(line(OTHER), []))
-    asked = {
+    candidates = {
         f"{name}-{serial}": certified(serial, authority)
         for name, authority in AUTHORITIES.items()
         for serial in (1, 2, 3)
     }
-    assert judge.revoked(revocations, **asked) == {"ed25519-1", "ed25519-2", "rsa-2", "rsa-3"}
+    assert judge.revoked(revocations, **candidates) == {"ed25519-1", "ed25519-2", "rsa-2", "rsa-3"}
 
 
 def test_an_authority_that_is_named_twice_has_all_its_certificates_revoked(judge: Judge) -> None:
     revocations = made(Revoked(line(OWN), [1]), Revoked(line(OWN), [3]))
-    asked = {"one": certified(1), "two": certified(2), "three": certified(3)}
-    assert judge.revoked(revocations, **asked) == {"one", "three"}
+    candidates = {"one": certified(1), "two": certified(2), "three": certified(3)}
+    assert judge.revoked(revocations, **candidates) == {"one", "three"}
 
 
 @pytest.mark.parametrize("holder", HOLDERS.values(), ids=HOLDERS)
 def test_a_revoked_key_is_refused_with_all_its_certificates(judge: Judge, holder: PrivateKey) -> None:
     lost = digest(holder)
-    asked = {
+    candidates = {
         "key": line(holder),
         "own": certified(1, OWN, holder),
         "other": certified(2, OTHER, holder),
         "else": certified(1),
         "keyelse": line(HOLDER),
     }
-    assert judge.revoked(made(fingerprints=[lost]), **asked) == {"key", "own", "other"}
-    assert judge.revoked(made(Revoked(line(OWN), [1]), fingerprints=[lost, lost]), **asked) == {
+    assert judge.revoked(made(fingerprints=[lost]), **candidates) == {"key", "own", "other"}
+    assert judge.revoked(made(Revoked(line(OWN), [1]), fingerprints=[lost, lost]), **candidates) == {
         "key",
         "own",
         "other",
@@ -231,12 +231,12 @@ def test_a_revoked_key_is_refused_with_all_its_certificates(judge: Judge, holder
     }
     assert judge.listed(made(fingerprints=[lost]))[2:] == [f"hash: SHA256:{lost.hex()}"]
     reference = judge.reference(OWN, f"hash: {public_keys.fingerprint(line(holder))}\n")
-    assert judge.revoked(reference, **asked) == {"key", "own", "other"}
+    assert judge.revoked(reference, **candidates) == {"key", "own", "other"}
 
 
 def test_an_authority_whose_key_is_revoked_lets_nobody_in(judge: Judge) -> None:
-    asked = {"own": certified(1), "other": certified(1, OTHER)}
-    assert judge.revoked(made(fingerprints=[digest(OWN)]), **asked) == {"own"}
+    candidates = {"own": certified(1), "other": certified(1, OTHER)}
+    assert judge.revoked(made(fingerprints=[digest(OWN)]), **candidates) == {"own"}
 
 
 def test_what_would_make_a_list_that_nobody_can_read_is_a_value_error() -> None:

@@ -106,14 +106,16 @@ def test_changes_of_packed_revocations_are_those_of_a_dictionary(
     added: list[Entry], removed: list[Entry], now: int
 ) -> None:
     packed = packed_revocations.add(b"", *added)
-    held = {entry[0]: entry for entry in added}
+    expected = {entry[0]: entry for entry in added}
     assert packed == packed_revocations.pack(added)
-    assert packed_revocations.unpack(packed) == in_order(held.values())
+    assert packed_revocations.unpack(packed) == in_order(expected.values())
     packed = packed_revocations.remove(packed, *removed)
-    held = {key: entry for key, entry in held.items() if key not in {entry[0] for entry in removed}}
-    assert packed_revocations.unpack(packed) == in_order(held.values())
-    kept = [entry for entry in held.values() if isinstance(entry, RevokedKey) or (entry.valid_until or 2**64) > now]
-    assert packed_revocations.unpack(packed_revocations.expire(packed, now)) == in_order(kept)
+    expected = {key: entry for key, entry in expected.items() if key not in {entry[0] for entry in removed}}
+    assert packed_revocations.unpack(packed) == in_order(expected.values())
+    valid = [
+        entry for entry in expected.values() if isinstance(entry, RevokedKey) or (entry.valid_until or 2**64) > now
+    ]
+    assert packed_revocations.unpack(packed_revocations.expire(packed, now)) == in_order(valid)
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from chalicelib.crypto import keys, pem, private_keys
 
@@ -36,7 +37,9 @@ def sound() -> dict[str, int]:
 
 
 def test_a_sound_key_is_read(sound: dict[str, int]) -> None:
-    assert private_keys.read(rsa(**sound)).private_numbers().public_numbers.n == sound["n"]
+    key = private_keys.read(rsa(**sound))
+    assert isinstance(key, RSAPrivateKey)
+    assert key.private_numbers().public_numbers.n == sound["n"]
 
 
 @pytest.mark.parametrize("value", VALUES)

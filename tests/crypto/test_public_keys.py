@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,8 +40,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a key pair of every kind, and one that is too short."""
     directory = tmp_path_factory.mktemp("keys")
     for kind in [*KINDS, "rsa-2047"]:
-        type, bits = kind.split("-")
-        keygen("-q", "-t", type, "-b", bits, "-N", "", "-C", "made for a test", "-f", directory / kind)
+        name, bits = kind.split("-")
+        keygen("-q", "-t", name, "-b", bits, "-N", "", "-C", "made for a test", "-f", directory / kind)
     return directory
 
 
@@ -49,22 +50,22 @@ def string(content: bytes | str) -> bytes:
     return len(raw).to_bytes(4) + raw
 
 
-def line(type: str, *strings: bytes | str) -> str:
+def line(name: str, *strings: bytes | str) -> str:
     """An authorized_keys line from the strings of its wire form."""
-    return f"{type} {base64.b64encode(b''.join(map(string, (type, *strings)))).decode()}"
+    return f"{name} {base64.b64encode(b''.join(map(string, (name, *strings)))).decode()}"
 
 
-def security_key(type: str, application: str) -> str:
+def security_key(name: str, application: str) -> str:
     """What a security key would give: there is none here to make one."""
-    if "ed25519" in type:
+    if "ed25519" in name:
         raw = keys.generate_ed25519().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        return line(type, raw, application)
+        return line(name, raw, application)
     point = keys.generate_ecdsa("nistp256").public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return line(type, "nistp256", point, application)
+    return line(name, "nistp256", point, application)
 
 
-def pem(key: object) -> str:
-    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()  # type: ignore[attr-defined]
+def pem(key: PublicKeyTypes) -> str:
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 def refused(text: str) -> str:
@@ -106,9 +107,9 @@ def test_the_bytes_of_a_fingerprint_are_the_hash_of_the_key(made: Path) -> None:
 
 
 def test_a_comment_is_no_part_of_the_key(made: Path) -> None:
-    type, encoded, *_ = (made / "rsa-2048.pub").read_text().split()
+    name, encoded, *_ = (made / "rsa-2048.pub").read_text().split()
     for comment in ("", " ", "\tone", " two words", " ssh-rsa", " -----BEGIN PRIVATE KEY-----", " größer"):
-        assert public_keys.fingerprint(f"{type} \t{encoded}{comment}") == judged(made / "rsa-2048")
+        assert public_keys.fingerprint(f"{name} \t{encoded}{comment}") == judged(made / "rsa-2048")
 
 
 def test_headers_of_rfc_4716_are_no_part_of_the_key(made: Path) -> None:
@@ -117,10 +118,10 @@ def test_headers_of_rfc_4716_are_no_part_of_the_key(made: Path) -> None:
     assert public_keys.fingerprint("\n".join([begin, *headers, *rest])) == judged(made / "rsa-2048")
 
 
-@pytest.mark.parametrize("type", SECURITY_KINDS)
-def test_the_application_is_part_of_a_security_key(tmp_path: Path, type: str) -> None:
-    text = security_key(type, "ssh:")
-    other = line(type, *_strings(text)[1:-1], "ssh:work")
+@pytest.mark.parametrize("name", SECURITY_KINDS)
+def test_the_application_is_part_of_a_security_key(tmp_path: Path, name: str) -> None:
+    text = security_key(name, "ssh:")
+    other = line(name, *_strings(text)[1:-1], "ssh:work")
     for count, key in enumerate((text, other)):
         (tmp_path / f"{count}.pub").write_text(f"{key} comment\n")
         assert public_keys.fingerprint(f"{key} comment") == judged(tmp_path / f"{count}.pub")
@@ -131,8 +132,8 @@ def test_the_application_is_part_of_a_security_key(tmp_path: Path, type: str) ->
 
 
 def test_zeros_before_a_number_do_not_make_another_key(made: Path) -> None:
-    type, exponent, modulus = _strings((made / "rsa-2048.pub").read_text())
-    padded = line(type.decode(), b"\0\0" + exponent, b"\0" + modulus)
+    name, exponent, modulus = _strings((made / "rsa-2048.pub").read_text())
+    padded = line(name.decode(), b"\0\0" + exponent, b"\0" + modulus)
     assert public_keys.fingerprint(padded) == judged(made / "rsa-2048")
 
 
@@ -192,12 +193,12 @@ def test_what_is_no_key_at_all_is_refused(text: str) -> None:
 
 
 def test_damaged_keys_are_refused(made: Path) -> None:
-    type, encoded, *_ = (made / "ecdsa-256.pub").read_text().split()
+    name, encoded, *_ = (made / "ecdsa-256.pub").read_text().split()
     compressed = keys.generate_ecdsa("nistp256").public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
-    assert refused(type) == SSH_DAMAGED
-    assert refused(f"{type} {encoded[:-1]}") == DAMAGED
-    assert refused(f"{type} {encoded[:40]}!{encoded[40:]}") == DAMAGED
-    assert refused(f"{type} {encoded[:-8]}") == SSH_DAMAGED
+    assert refused(name) == SSH_DAMAGED
+    assert refused(f"{name} {encoded[:-1]}") == DAMAGED
+    assert refused(f"{name} {encoded[:40]}!{encoded[40:]}") == DAMAGED
+    assert refused(f"{name} {encoded[:-8]}") == SSH_DAMAGED
     assert refused(f"ssh-rsa {encoded}") == SSH_DAMAGED
     assert refused(line("ecdsa-sha2-nistp256", "nistp256", b"\4" + bytes(64))) == SSH_DAMAGED
     assert refused(line("ecdsa-sha2-nistp256", "nistp256", compressed)) == SSH_DAMAGED

@@ -12,7 +12,7 @@ from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.ssh_certificates import Certificate, HostCertificate, UserCertificate
 from tests.ssh import keygen
 
-AUTHORITIES = {
+AUTHORITIES: dict[str, PrivateKey] = {
     "rsa": keys.generate_rsa(2048),
     "ecdsa": keys.generate_ecdsa("nistp256"),
     "ed25519": keys.generate_ed25519(),

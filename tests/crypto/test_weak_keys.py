@@ -27,9 +27,9 @@ PRIMES = keys.generate_rsa(4096).private_numbers()
 P, Q = PRIMES.p, PRIMES.q
 
 
-def line(type: str, *strings: bytes) -> str:
-    packed = b"".join(len(string).to_bytes(4) + string for string in (type.encode(), *strings))
-    return f"{type} {base64.b64encode(packed).decode()}"
+def line(name: str, *strings: bytes) -> str:
+    packed = b"".join(len(string).to_bytes(4) + string for string in (name.encode(), *strings))
+    return f"{name} {base64.b64encode(packed).decode()}"
 
 
 def rsa_line(exponent: int, modulus: int) -> str:

@@ -39,7 +39,7 @@ def test_without_npm_that_is_said_and_a_server_without_the_page_serves_all_the_r
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == "npm is needed for the page of GET /docs: install Node.js with npm."
     script = """
-from tests.doors import Client, InProcess
+from tests.transports import Client, InProcess
 nobody = Client(InProcess())
 print(nobody.get("/docs").text)
 print(nobody.get("/nope").status)

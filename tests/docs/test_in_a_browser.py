@@ -38,11 +38,11 @@ def page(served: Served, document: Any) -> Iterator[Chrome]:
 
 
 def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, document: Any) -> None:
-    shown = browser.operations(page)
+    operations = browser.operations(page)
     for path, methods in document["paths"].items():
         for method in methods.keys() - {"parameters"}:
             operation = methods[method]
-            text = shown[operation["operationId"]]
+            text = operations[operation["operationId"]]
             assert operation["summary"] in text
             assert f"{method.upper()}\n{path}" in text
     assert browser.requested(page) == []

@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 from tests.conftest import ROOT
 
 # What commands make, and the repository does not have.
-GENERATED = (".local", ".venv", ".venv-cloud", "build", "chalicelib/docs.html", "node_modules")
-CACHES = {".git", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__"}
+GENERATED = (".local", ".venv", ".venv-cloud", "build", "chalicelib/docs.html")
+CACHES = {".git", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+CACHES |= {"__pycache__", "node_modules"}
 SUFFIXES = (".in", ".json", ".md", ".png", ".py", ".svg", ".toml", ".txt", ".yaml", ".yml")
 
 _NUMBER = r"[1-9](?:\.[0-9]+)*"
@@ -24,8 +25,9 @@ _PATH = re.compile(r"\.?[\w-]+(?:[./][\w.-]+)*/?")
 def files() -> Iterator[PurePosixPath]:
     """Yield the repository's files; git is not asked, since a download has none."""
     for folder, below, names in os.walk(ROOT):
-        below[:] = [name for name in below if name not in CACHES.union(GENERATED)]
-        yield from (PurePosixPath(folder, name).relative_to(ROOT) for name in names)
+        here = PurePosixPath(folder).relative_to(ROOT)
+        below[:] = [name for name in below if name not in CACHES and str(here / name) not in GENERATED]
+        yield from (here / name for name in names)
 
 
 def text(file: PurePosixPath) -> str:

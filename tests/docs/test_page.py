@@ -3,7 +3,7 @@
 import json
 
 from tests.conftest import ROOT
-from tests.doors import Client, refusal
+from tests.transports import Client, refusal
 
 PAGE = ROOT / "chalicelib" / "docs.html"
 LAMBDA = 6 * 1024 * 1024  # bytes of a function's answer

@@ -257,7 +257,7 @@ class Upstream(BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(0.3)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         pass
 
 

@@ -37,7 +37,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("forward", "sentence"),
     [
         ("demo:443", "Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside."),
         ("0", "Port 0 is not served yet: ask for port 80, which is https outside."),
@@ -51,15 +51,15 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
         ("a=*:80", "is no label"),
     ],
 )
-def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, asked: str, sentence: str) -> None:
-    client = edge.ssh(edge.key("acct_A"), "-R", f"{asked}:localhost:1")
+def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, forward: str, sentence: str) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", f"{forward}:localhost:1")
 
     assert client.ends() == 1
     assert any(sentence.replace("'", "") in line for line in client.said), client.said
 
 
 @pytest.mark.parametrize(
-    ("acl", "asked", "permitted"),
+    ("acl", "forward", "permitted"),
     [
         ((), "any:80", True),
         (("*",), "any:80", True),
@@ -78,9 +78,9 @@ def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, asked: str, se
     ],
 )
 def test_a_credential_binds_what_its_rules_permit(
-    edge: Edge, acl: tuple[str, ...], asked: str, permitted: bool
+    edge: Edge, acl: tuple[str, ...], forward: str, permitted: bool
 ) -> None:
-    client = edge.ssh(edge.key("acct_A", *acl), "-R", f"{asked}:localhost:1")
+    client = edge.ssh(edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1")
 
     client.says("is online" if permitted else "The rules of sshcr_")
     if not permitted:

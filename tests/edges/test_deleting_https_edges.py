@@ -6,8 +6,8 @@ from chalicelib import clock, ids
 from chalicelib.storage import aws, dynamodb, items, table
 from chalicelib.storage.dynamodb import Condition
 from chalicelib.storage.items import Item
-from tests.doors import Client
 from tests.refusals import UNAVAILABLE, assert_not_found, assert_refused
+from tests.transports import Client
 
 EDGES = "/edges/https"
 HOSTPORT = "app.example.com:443"
@@ -19,12 +19,12 @@ def new_edge(client: Client, routes: int = 0) -> tuple[str, list[str]]:
     edge = client.create(EDGES, {"hostports": [HOSTPORT], "tls_termination": {"min_version": "1.2"}})
     address = f"{EDGES}/{edge['id']}"
     modules: dict[str, Any] = {"oauth": {"provider": {"google": {}}}, "user_agent_filter": {}}
-    asked = [{"match_type": "exact_path", "match": f"/{number}", **modules} for number in range(routes)]
-    return address, [f"{address}/routes/{client.create(f'{address}/routes', body)['id']}" for body in asked]
+    bodies = [{"match_type": "exact_path", "match": f"/{number}", **modules} for number in range(routes)]
+    return address, [f"{address}/routes/{client.create(f'{address}/routes', body)['id']}" for body in bodies]
 
 
 def add_routes(client: Client, address: str, count: int) -> None:
-    """Routes as the API stores them, but for their bonds and modules: hundreds of those would take moto long."""
+    """Routes as the API stores them, but for their references and modules: hundreds of those would take moto long."""
     scope, edge_id = items.scope(client.account, f"{address}/routes"), address.rpartition("/")[2]
     body = {"created_at": clock.rfc3339(clock.now()), "description": "", "metadata": "", "edge_id": edge_id}
     for number in range(count):
@@ -98,8 +98,8 @@ def test_a_deletion_that_broke_off_can_be_repeated(admin: Client, stranger: Clie
     address, routes = new_edge(admin, routes=4)
     for route in routes[1:3]:  # as far as the crashed one came
         table.delete(items.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
-    shown = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
-    assert shown == [routes[3], routes[0]]
+    listed = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
+    assert listed == [routes[3], routes[0]]
     assert stranger.post(EDGES, {"hostports": [HOSTPORT]}).status == 409
     assert admin.delete(address).status == 204
     assert left_over(address) == []
@@ -109,9 +109,9 @@ def test_a_deletion_that_broke_off_can_be_repeated(admin: Client, stranger: Clie
 def test_no_route_can_be_created_on_a_deleted_edge(admin: Client) -> None:
     address, routes = new_edge(admin, routes=1)
     admin.delete(address)
-    asked = {"match_type": "exact_path", "match": "/0"}
-    assert_refused(admin.post(f"{address}/routes", asked), 404, "not_found", UNKNOWN_EDGE)
-    assert admin.patch(routes[0], asked).status == 404
+    request = {"match_type": "exact_path", "match": "/0"}
+    assert_refused(admin.post(f"{address}/routes", request), 404, "not_found", UNKNOWN_EDGE)
+    assert admin.patch(routes[0], request).status == 404
     assert left_over(address) == []
 
 

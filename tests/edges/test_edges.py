@@ -6,8 +6,8 @@ import pytest
 
 from chalicelib import edges
 from chalicelib.http.resource import Resource
-from tests.doors import Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
+from tests.transports import Client
 
 HOSTPORTS = {
     "/edges/https": ["app.example.com:443", "*.example.org:443"],
@@ -49,15 +49,15 @@ def test_an_edge_that_says_nothing_is_shown_whole(admin: Client, resource: Resou
 def test_an_edge_is_created_read_listed_changed_and_deleted(admin: Client, resource: Resource) -> None:
     fields = {"description": "d", "metadata": '{"a": 1}', "hostports": HOSTPORTS[resource.kind.path]}
     edge = admin.create(resource.kind.path, fields)
-    shown, address = whole(resource, edge, **fields), f"{resource.kind.path}/{edge['id']}"
-    assert edge == shown
-    assert admin.get(address).json == shown
-    page = {resource.kind.array: [shown], "uri": f"http://localhost{resource.kind.path}", "next_page_uri": None}
+    response, address = whole(resource, edge, **fields), f"{resource.kind.path}/{edge['id']}"
+    assert edge == response
+    assert admin.get(address).json == response
+    page = {resource.kind.array: [response], "uri": f"http://localhost{resource.kind.path}", "next_page_uri": None}
     assert admin.get(resource.kind.path).json == page
     changed = admin.patch(address, {"description": "new", "hostports": HOSTPORTS[resource.kind.path][1:]})
     assert (changed.status, changed.json) == (
         200,
-        {**shown, "description": "new", "hostports": HOSTPORTS[resource.kind.path][1:]},
+        {**response, "description": "new", "hostports": HOSTPORTS[resource.kind.path][1:]},
     )
     assert admin.get(address).json == changed.json
     assert admin.patch(address, {}).json == admin.patch(address, None).json == changed.json
@@ -117,11 +117,11 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
     known = ", ".join(
         ["description", "metadata", "hostports", *(name for name in UNSET[resource.kind.path] if name != "routes")]
     )
-    faults = dict.fromkeys(strange, f"is not a field here; known: {known}")
+    errors = dict.fromkeys(strange, f"is not a field here; known: {known}")
     answer = admin.post(resource.kind.path, strange)
     assert (answer.status, answer.json["details"]) == (
         400,
-        {**faults, "operation_id": answer.headers["operation-id"]},
+        {**errors, "operation_id": answer.headers["operation-id"]},
     )
     assert admin.get(resource.kind.path).json[resource.kind.array] == []
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_refused
+from tests.transports import Answer, Client
 
 KINDS = ["/edges/https", "/edges/tls", "/edges/tcp"]
 ON_443 = "must be of the form host:443, for example app.example.com:443"
@@ -36,10 +36,10 @@ def test_a_hostport_is_a_domain_and_a_port(admin: Client, path: str) -> None:
 @pytest.mark.parametrize("path", KINDS[:2])
 def test_https_and_tls_edges_listen_on_443(admin: Client, path: str) -> None:
     others = [f"example.com:{port}" for port in ("80", "8443", "0443", "44", "4433", "")]
-    faults = {f"hostports.{place}": ON_443 for place, _ in enumerate(others)}
-    assert_invalid(admin.post(path, {"hostports": [*others, HOSTPORT]}), faults)
+    errors = {f"hostports.{place}": ON_443 for place, _ in enumerate(others)}
+    assert_invalid(admin.post(path, {"hostports": [*others, HOSTPORT]}), errors)
     edge = admin.create(path, {"hostports": [HOSTPORT]})
-    assert_invalid(admin.patch(address(path, edge), {"hostports": others}), faults)
+    assert_invalid(admin.patch(address(path, edge), {"hostports": others}), errors)
     assert admin.get(address(path, edge)).json == edge
 
 

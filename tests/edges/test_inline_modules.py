@@ -4,10 +4,10 @@ from typing import Any
 
 from chalicelib import edges, ids
 from chalicelib.schema.models import model
-from tests.doors import Client
 from tests.modules.samples import SAMPLES, each_module
 from tests.refusals import assert_invalid
 from tests.samples import Collection
+from tests.transports import Client
 
 EDGES = "/edges/https"
 UPSTREAM = "must be null where TLS is terminated upstream"
@@ -34,11 +34,11 @@ def test_a_module_that_is_unset_is_null_everywhere(admin: Client, module: Any) -
 def test_a_module_can_be_created_with_its_holder(admin: Client, module: Any) -> None:
     mine = holders(admin, module)
     for sample in SAMPLES[module.path]:
-        created = mine.one(**{module.name: sample.asked})
-        assert created[module.name] == sample.shown
+        created = mine.one(**{module.name: sample.request})
+        assert created[module.name] == sample.response
         assert mine.read(created["id"]) == created
         assert created in mine.entries()
-        assert admin.get(f"{mine.path}/{created['id']}/{module.name}").json == sample.shown
+        assert admin.get(f"{mine.path}/{created['id']}/{module.name}").json == sample.response
 
 
 @each_module
@@ -46,11 +46,16 @@ def test_a_change_sets_replaces_and_unsets_a_module(admin: Client, module: Any) 
     mine, (full, least) = holders(admin, module), SAMPLES[module.path]
     before = mine.one(description="d")
     address = f"{mine.path}/{before['id']}"
-    for asked, shown in ((full.asked, full.shown), (least.asked, least.shown), (None, None), (full.asked, full.shown)):
-        answer = admin.patch(address, {module.name: asked})
-        assert (answer.status, answer.json) == (200, {**before, module.name: shown})
-        assert mine.read(before["id"]) == {**before, module.name: shown}
-    assert admin.patch(address, {"description": "d"}).json == {**before, module.name: full.shown}
+    for request, response in (
+        (full.request, full.response),
+        (least.request, least.response),
+        (None, None),
+        (full.request, full.response),
+    ):
+        answer = admin.patch(address, {module.name: request})
+        assert (answer.status, answer.json) == (200, {**before, module.name: response})
+        assert mine.read(before["id"]) == {**before, module.name: response}
+    assert admin.patch(address, {"description": "d"}).json == {**before, module.name: full.response}
     assert admin.patch(address, {module.name: None, "description": "new"}).json == {**before, "description": "new"}
     assert admin.get(f"{address}/{module.name}").status == 404
     assert admin.patch(address, {module.name: None}).json == {**before, "description": "new"}
@@ -59,17 +64,17 @@ def test_a_change_sets_replaces_and_unsets_a_module(admin: Client, module: Any) 
 @each_module
 def test_a_fault_in_a_module_is_named_by_its_dotted_path(admin: Client, module: Any) -> None:
     mine = holders(admin, module)
-    asked = mine.body(**{module.name: {**SAMPLES[module.path][1].asked, "enabled": "yes", "colour": "red"}})
+    request = mine.body(**{module.name: {**SAMPLES[module.path][1].request, "enabled": "yes", "colour": "red"}})
     known = ", ".join(model(module.shape).model_fields)
-    faults = {
+    errors = {
         f"{module.name}.enabled": "must be true or false",
         f"{module.name}.colour": f"is not a field here; known: {known}",
     }
-    assert_invalid(admin.post(mine.path, asked), faults)
+    assert_invalid(admin.post(mine.path, request), errors)
     assert mine.entries() == []
     before = mine.one()
-    change = {module.name: asked[module.name], "description": "new"}
-    assert_invalid(admin.patch(f"{mine.path}/{before['id']}", change), faults)
+    change = {module.name: request[module.name], "description": "new"}
+    assert_invalid(admin.patch(f"{mine.path}/{before['id']}", change), errors)
     assert mine.read(before["id"]) == before
     answer = admin.patch(f"{mine.path}/{before['id']}", {module.name: "on"})
     assert_invalid(answer, {module.name: "must be an object"})
@@ -86,54 +91,54 @@ def test_a_page_of_edges_with_large_modules_is_short_and_leads_on(admin: Client)
 
 def test_faults_far_inside_are_named_too(admin: Client) -> None:
     path = f"{EDGES}/{admin.create(EDGES, {})['id']}/routes"
-    asked = {
+    request = {
         "match_type": "exact_path",
         "match": "/",
         "oauth": {"provider": {"github": {"teams": ["acme/ops", "ops"]}}},
         "user_agent_filter": {"deny": ["("]},
     }
-    faults = {
+    errors = {
         "oauth.provider.github.teams.1": "must be of the form <org-slug>/<team-slug>",
         "user_agent_filter.deny.0": "must be a regular expression as RE2 reads it: missing ): (",
     }
-    assert_invalid(admin.post(path, asked), faults)
+    assert_invalid(admin.post(path, request), errors)
     assert admin.get(path).json["routes"] == []
 
 
 def test_a_refused_creation_holds_no_hostport(admin: Client) -> None:
-    asked = {"hostports": ["app.example.com:443"], "tls_termination": {"min_version": "1.4"}}
-    assert_invalid(admin.post(EDGES, asked), {"tls_termination.min_version": UNSET})
+    request = {"hostports": ["app.example.com:443"], "tls_termination": {"min_version": "1.4"}}
+    assert_invalid(admin.post(EDGES, request), {"tls_termination.min_version": UNSET})
     assert admin.get(EDGES).json["https_edges"] == []
     assert admin.create(EDGES, {"hostports": ["app.example.com:443"]})["tls_termination"] is None
 
 
 def test_a_taken_hostport_creates_no_module_either(admin: Client, stranger: Client) -> None:
     stranger.create("/edges/tls", {"hostports": ["app.example.com:443"]})
-    asked = {"hostports": ["app.example.com:443"], "backend": {"backend_id": ids.new("bkdwd")}}
-    assert admin.post("/edges/tls", asked).status == 409
+    request = {"hostports": ["app.example.com:443"], "backend": {"backend_id": ids.new("bkdwd")}}
+    assert admin.post("/edges/tls", request).status == 409
     assert admin.get("/edges/tls").json["tls_edges"] == []
     edge = admin.create("/edges/tls", {})
-    assert admin.patch(f"/edges/tls/{edge['id']}", asked).status == 409
+    assert admin.patch(f"/edges/tls/{edge['id']}", request).status == 409
     assert admin.get(f"/edges/tls/{edge['id']}").json == edge
     assert admin.get(f"/edges/tls/{edge['id']}/backend").status == 404
 
 
 def test_several_modules_are_set_at_once_and_apart(admin: Client) -> None:
     backend, authority = ids.new("bkdwd"), ids.new("ca")
-    asked = {"backend": {"backend_id": backend}, "mutual_tls": {"certificate_authority_ids": [authority]}}
-    edge = admin.create("/edges/tls", asked)
+    request = {"backend": {"backend_id": backend}, "mutual_tls": {"certificate_authority_ids": [authority]}}
+    edge = admin.create("/edges/tls", request)
     assert edge["backend"]["backend"]["id"] == backend
     assert edge["mutual_tls"]["certificate_authorities"][0]["id"] == authority
     address = f"/edges/tls/{edge['id']}"
     assert admin.patch(address, {"backend": None}).json == {**edge, "backend": None}
-    assert admin.put(f"{address}/backend", asked["backend"]).json == edge["backend"]
+    assert admin.put(f"{address}/backend", request["backend"]).json == edge["backend"]
     assert admin.delete(f"{address}/mutual_tls").status == 204
     assert admin.get(address).json == {**edge, "mutual_tls": None}
 
 
 def test_upstream_and_a_version_cannot_be_created_together(admin: Client) -> None:
-    asked = {"terminate_at": "upstream", "tls_termination": {"min_version": "1.2"}}
-    assert_invalid(admin.post(EDGES, asked), {"tls_termination.min_version": UPSTREAM})
+    request = {"terminate_at": "upstream", "tls_termination": {"min_version": "1.2"}}
+    assert_invalid(admin.post(EDGES, request), {"tls_termination.min_version": UPSTREAM})
     assert admin.get(EDGES).json["https_edges"] == []
     edge = admin.create(EDGES, {"terminate_at": "upstream", "tls_termination": {"min_version": None}})
     assert edge["terminate_at"] == "upstream"
@@ -143,14 +148,14 @@ def test_upstream_and_a_version_cannot_be_created_together(admin: Client) -> Non
 def test_upstream_and_a_version_cannot_come_together_by_changes(admin: Client) -> None:
     edge = admin.create(EDGES, {"tls_termination": {"min_version": "1.2"}})
     address = f"{EDGES}/{edge['id']}"
-    fault = {"tls_termination.min_version": UPSTREAM}
-    assert_invalid(admin.patch(address, {"terminate_at": "upstream"}), fault)
-    assert_invalid(admin.patch(address, {"terminate_at": "upstream", "tls_termination": {"min_version": "1.3"}}), fault)
+    error = {"tls_termination.min_version": UPSTREAM}
+    assert_invalid(admin.patch(address, {"terminate_at": "upstream"}), error)
+    assert_invalid(admin.patch(address, {"terminate_at": "upstream", "tls_termination": {"min_version": "1.3"}}), error)
     assert admin.get(address).json == edge
     moved = admin.patch(address, {"terminate_at": "upstream", "tls_termination": {"enabled": False}}).json
     module = {"enabled": False, "terminate_at": "upstream", "min_version": None}
     assert moved == {**edge, "terminate_at": "upstream", "tls_termination": module}
-    assert_invalid(admin.patch(address, {"tls_termination": {"min_version": "1.2"}}), fault)
+    assert_invalid(admin.patch(address, {"tls_termination": {"min_version": "1.2"}}), error)
     assert_invalid(admin.put(f"{address}/tls_termination", {"min_version": "1.2"}), {"min_version": UPSTREAM})
     assert admin.get(address).json == moved
     back = admin.patch(address, {"terminate_at": "edge", "tls_termination": {"min_version": "1.2"}}).json
@@ -166,11 +171,11 @@ def test_a_version_that_goes_lets_tls_end_upstream(admin: Client) -> None:
 
 def test_where_tls_ends_may_be_repeated_in_the_module_but_not_changed(admin: Client) -> None:
     rule = "is the edge's own, edge: change it there"
-    fault = {"tls_termination.terminate_at": rule}
-    assert_invalid(admin.post(EDGES, {"tls_termination": {"terminate_at": "upstream"}}), fault)
+    error = {"tls_termination.terminate_at": rule}
+    assert_invalid(admin.post(EDGES, {"tls_termination": {"terminate_at": "upstream"}}), error)
     edge = admin.create(EDGES, {"tls_termination": {"terminate_at": "edge"}})
     address = f"{EDGES}/{edge['id']}"
-    assert_invalid(admin.patch(address, {"tls_termination": {"terminate_at": "upstream"}}), fault)
+    assert_invalid(admin.patch(address, {"tls_termination": {"terminate_at": "upstream"}}), error)
     assert admin.get(address).json == edge
     moved = admin.patch(address, {"terminate_at": "upstream", "tls_termination": {"terminate_at": "upstream"}}).json
     module = {"enabled": True, "terminate_at": "upstream", "min_version": None}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
+from tests.transports import Answer, Client
 
 EDGES = "/edges/https"
 ROUTES = "/edges/https/{edge_id}/routes"
@@ -32,7 +32,7 @@ def test_a_route_is_created_read_listed_changed_and_deleted(admin: Client) -> No
     path = new_edge(admin)
     route = new_route(admin, path, "/api", description="d", metadata="m")
     address = f"{path}/{route['id']}"
-    shown = {
+    response = {
         "id": route["id"],
         "uri": f"http://localhost{address}",
         "created_at": route["created_at"],
@@ -44,15 +44,15 @@ def test_a_route_is_created_read_listed_changed_and_deleted(admin: Client) -> No
         "oauth": None,
         "user_agent_filter": None,
     }
-    assert route == shown
+    assert route == response
     assert route["id"].startswith("edghtsrt_")
-    assert admin.get(address).json == shown
-    page = {"routes": [shown], "uri": f"http://localhost{path}", "next_page_uri": None}
+    assert admin.get(address).json == response
+    page = {"routes": [response], "uri": f"http://localhost{path}", "next_page_uri": None}
     assert admin.get(path).json == page
     changed = admin.patch(address, {"match_type": "exact_path", "match": "/v2", "metadata": None})
-    shown |= {"match_type": "exact_path", "match": "/v2", "metadata": ""}
-    assert (changed.status, changed.json) == (200, shown)
-    assert admin.get(address).json == shown
+    response |= {"match_type": "exact_path", "match": "/v2", "metadata": ""}
+    assert (changed.status, changed.json) == (200, response)
+    assert admin.get(address).json == response
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
     for method in ("GET", "PATCH", "DELETE"):
@@ -64,14 +64,14 @@ def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) ->
     edge = admin.create(EDGES, {})
     address = f"{EDGES}/{edge['id']}"
     assert edge["routes"] == []
-    modules = {"user_agent_filter": {"enabled": True, "allow": [], "deny": ["bot"]}}
+    modules: dict[str, Any] = {"user_agent_filter": {"enabled": True, "allow": [], "deny": ["bot"]}}
     routes = [new_route(admin, f"{address}/routes", f"/{name}", **modules) for name in "abc"]
-    shown = {**edge, "routes": routes[::-1]}
-    assert admin.get(address).json == shown
-    assert admin.get(EDGES).json["https_edges"] == [shown]
-    assert admin.patch(address, {"description": "d"}).json == {**shown, "description": "d"}
+    response = {**edge, "routes": routes[::-1]}
+    assert admin.get(address).json == response
+    assert admin.get(EDGES).json["https_edges"] == [response]
+    assert admin.patch(address, {"description": "d"}).json == {**response, "description": "d"}
     admin.delete(f"{address}/routes/{routes[1]['id']}")
-    assert admin.get(address).json == {**shown, "description": "d", "routes": [routes[2], routes[0]]}
+    assert admin.get(address).json == {**response, "description": "d", "routes": [routes[2], routes[0]]}
 
 
 @pytest.mark.parametrize("match_type", ["exact_path", "path_prefix"])
@@ -150,10 +150,10 @@ def test_the_edge_of_a_route_is_the_one_in_its_path(admin: Client) -> None:
     path = new_edge(admin)
     known = "description, metadata, match_type, match, oauth, user_agent_filter"
     rule = f"is not a field here; known: {known}"
-    asked = {"match_type": "exact_path", "match": "/", "edge_id": ids.new("edghts")}
-    assert_invalid(admin.post(path, asked), {"edge_id": rule})
+    request = {"match_type": "exact_path", "match": "/", "edge_id": ids.new("edghts")}
+    assert_invalid(admin.post(path, request), {"edge_id": rule})
     route = new_route(admin, path)
-    assert_invalid(admin.patch(f"{path}/{route['id']}", {"edge_id": asked["edge_id"]}), {"edge_id": rule})
+    assert_invalid(admin.patch(f"{path}/{route['id']}", {"edge_id": request["edge_id"]}), {"edge_id": rule})
 
 
 def test_an_edge_that_is_not_known_has_no_routes(admin: Client, stranger: Client) -> None:

@@ -1,4 +1,4 @@
-"""Strict references: what an edge points at is there, and stays until no edge does (in a race: tests/http)."""
+"""Strict references: what an edge refers to is there, and stays until no edge does (in a race: tests/served)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.storage import aws, items, references
-from tests.doors import Answer, Client
 from tests.refusals import assert_not_found, assert_refused
 from tests.samples import BODIES
+from tests.transports import Answer, Client
 
 BACKENDS = "/backends/weighted"
 EDGES = "/edges/tls"

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from typing import Any
 
 import schemathesis
 from hypothesis import strategies
@@ -11,7 +12,7 @@ from tests import openssl
 from tests.samples import CA
 
 _ED25519 = b"\0\0\0\x0bssh-ed25519\0\0\0 "
-_POLICIES = (
+_POLICIES: tuple[dict[str, Any], ...] = (
     {},
     {"inbound": []},
     {"inbound": [{"name": "no", "expressions": ["true"], "actions": [{"type": "deny"}]}], "outbound": []},

@@ -72,12 +72,13 @@ def _termination(body: Body) -> None:
 
 def _one_provider(body: Body) -> None:
     """One provider, with both halves of an app or neither."""
-    asked = body.get("oauth") or body
-    if "provider" in asked:
-        name, provider = next(((n, p) for n, p in asked["provider"].items() if p is not None), ("google", {}))
+    module = body.get("oauth") or body
+    if "provider" in module:
+        named = [(name, provider) for name, provider in module["provider"].items() if provider is not None]
+        name, provider = named[0] if named else ("google", {})
         if not (provider.get("client_id") and provider.get("client_secret")):
             provider = {n: v for n, v in provider.items() if n not in ("client_id", "client_secret", "scopes")}
-        asked["provider"] = {name: provider}
+        module["provider"] = {name: provider}
 
 
 def _written(value: Any) -> Any:

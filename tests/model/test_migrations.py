@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib.storage import aws
-from tests.doors import Client
+from tests.transports import Client
 
 
 def records() -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@ import pytest
 
 from chalicelib import edges, ids, modules
 from chalicelib.http.module import Module
-from tests.doors import Client
 from tests.samples import Collection
+from tests.transports import Client
 
 BASE_URL = "http://localhost"
 AUTHORITIES = [ids.new("ca") for _ in range(2)]
@@ -33,12 +33,12 @@ DURATIONS = {"inactivity_timeout": 1, "maximum_duration": 2, "auth_check_interva
 class Sample:
     """What a client sends, and what the module is then."""
 
-    asked: dict[str, Any]
-    shown: dict[str, Any]
+    request: dict[str, Any]
+    response: dict[str, Any]
 
 
 def ref(path: str, id: str) -> dict[str, str]:
-    """A Ref object, as the door in this process shows it."""
+    """A Ref object, as the transport in this process answers it."""
     return {"id": id, "uri": f"{BASE_URL}{path}/{id}"}
 
 
@@ -106,4 +106,4 @@ def anywhere(module: Module) -> str:
 def on_a_holder(client: Client, module: Module) -> str:
     """The module's path on a fresh edge or route of the client's account."""
     holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
-    return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.door.base_url)}/{module.name}"
+    return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.transport.base_url)}/{module.name}"

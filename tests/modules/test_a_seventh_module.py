@@ -16,8 +16,8 @@ from chalicelib.http.module import Enabled, Module
 from chalicelib.model.modules import Module as StoredModule
 from chalicelib.schema.fields import Domain
 from tests import conformity
-from tests.doors import Client, InProcess
 from tests.refusals import assert_invalid, assert_refused
+from tests.transports import Client, InProcess
 
 
 class DomainPolicy(Enabled):
@@ -34,14 +34,14 @@ DOMAIN_POLICY = Module(path="/edges/tcp/{id}/domain_policy", shape=DomainPolicy,
 
 @pytest.fixture
 def client(admin: Client) -> Iterator[Client]:
-    """The admin at an app that offers TCP edges and, beside their own modules, the seventh."""
+    """The admin at an app that serves TCP edges and, beside their own modules, the seventh."""
     its_modules = (*modules.of(tcp.RESOURCE.kind), DOMAIN_POLICY)
     logger = logging.getLogger("tunnel_edge")
     handlers, level = logger.handlers, logger.level
     app = Chalice(app_name="throw-away", configure_logs=False)
     middleware.wrap(app)
     endpoints.serve(app, [replace(tcp.RESOURCE, modules=its_modules), *its_modules])
-    yield replace(admin, door=InProcess(app), check=conformity.of_another_app)
+    yield replace(admin, transport=InProcess(app), check=conformity.of_another_app)
     logger.handlers = handlers
     logger.setLevel(level)
 
@@ -55,11 +55,11 @@ def test_every_edge_and_route_has_the_modules_whose_path_says_so() -> None:
 
 def test_it_is_put_read_and_deleted(client: Client) -> None:
     address = f"/edges/tcp/{ids.new('edgtcp')}/domain_policy"
-    shown = {"enabled": True, "domains": ["a.example.com"]}
+    response = {"enabled": True, "domains": ["a.example.com"]}
     put = client.put(address, {"domains": ["a.example.com"]})
-    assert (put.status, put.json) == (200, shown)
+    assert (put.status, put.json) == (200, response)
     read = client.get(address)
-    assert (read.status, read.json) == (200, shown)
+    assert (read.status, read.json) == (200, response)
     assert client.put(address, None).json == {"enabled": True, "domains": []}
     deleted = client.delete(address)
     assert (deleted.status, deleted.text) == (204, "")

@@ -4,9 +4,9 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.modules import backend
-from tests.doors import Client
 from tests.modules.samples import anywhere, on_a_holder, ref
 from tests.refusals import assert_invalid, assert_refused
+from tests.transports import Client
 
 (BACKEND,) = backend.MODULES
 
@@ -16,11 +16,11 @@ DETACHED = {"enabled": True, "backend": None}
 
 def test_a_backend_is_put_read_and_deleted(admin: Client) -> None:
     address, id = anywhere(BACKEND), ids.new("bkdhr")
-    shown = {"enabled": True, "backend": ref("/backends/http_response", id)}
+    response = {"enabled": True, "backend": ref("/backends/http_response", id)}
     put = admin.put(address, {"enabled": True, "backend_id": id})
-    assert (put.status, put.json) == (200, shown)
+    assert (put.status, put.json) == (200, response)
     read = admin.get(address)
-    assert (read.status, read.json) == (200, shown)
+    assert (read.status, read.json) == (200, response)
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
     assert admin.get(address).status == 404
@@ -35,9 +35,9 @@ def test_every_kind_of_backend_is_shown_as_a_ref(admin: Client, prefix: str) -> 
 
 def test_a_ref_leads_to_the_backend(admin: Client) -> None:
     backend = admin.create("/backends/weighted", {"description": "d"})
-    shown = admin.put(on_a_holder(admin, BACKEND), {"backend_id": backend["id"]}).json["backend"]
-    assert shown == {"id": backend["id"], "uri": backend["uri"]}
-    assert admin.get(shown["uri"].removeprefix("http://localhost")).json == backend
+    response = admin.put(on_a_holder(admin, BACKEND), {"backend_id": backend["id"]}).json["backend"]
+    assert response == {"id": backend["id"], "uri": backend["uri"]}
+    assert admin.get(response["uri"].removeprefix("http://localhost")).json == backend
 
 
 @pytest.mark.parametrize("nothing", [{"backend_id": None}, {"backend_id": ""}, {}])
@@ -70,11 +70,11 @@ def test_strict_references_need_a_backend_of_the_account(
     monkeypatch.setenv("STRICT_REFERENCES", "true")
     address = on_a_holder(admin, BACKEND)
     known = admin.create("/backends/weighted", {})["id"]
-    shown = {"enabled": True, "backend": ref("/backends/weighted", known)}
-    assert admin.put(address, {"backend_id": known}).json == shown
+    response = {"enabled": True, "backend": ref("/backends/weighted", known)}
+    assert admin.put(address, {"backend_id": known}).json == response
     for unknown in (ids.new("bkdwd"), ids.new("bkdxy"), stranger.create("/backends/weighted", {})["id"]):
         answer = admin.put(address, {"backend_id": unknown})
         details = {"backend_id": f"{unknown} is not known"}
         assert_refused(answer, 400, "unknown_reference", "'backend_id' names nothing.", details)
-        assert admin.get(address).json == shown
+        assert admin.get(address).json == response
     assert admin.put(address, {"backend_id": None}).json == DETACHED

@@ -7,9 +7,9 @@ import pytest
 from chalicelib import edges, ids, modules
 from chalicelib.http.module import Module
 from chalicelib.schema.models import model
-from tests.doors import Answer, Client
 from tests.modules.samples import SAMPLES, anywhere, each_module, on_a_holder
 from tests.refusals import NO_TOKEN, assert_invalid, assert_not_found, assert_refused
+from tests.transports import Answer, Client
 
 
 def assert_unset(answer: Answer, module: Module) -> None:
@@ -25,11 +25,11 @@ def test_every_module_has_samples_and_stands_on_an_edge_or_route() -> None:
 def test_a_module_is_put_read_and_deleted_whole(admin: Client, module: Module) -> None:
     full, _ = SAMPLES[module.path]
     for address in (anywhere(module), on_a_holder(admin, module)):
-        put = admin.put(address, full.asked)
-        assert (put.status, put.json) == (200, full.shown)
+        put = admin.put(address, full.request)
+        assert (put.status, put.json) == (200, full.response)
         assert put.headers["content-type"] == "application/json"
         read = admin.get(address)
-        assert (read.status, read.json) == (200, full.shown)
+        assert (read.status, read.json) == (200, full.response)
         deleted = admin.delete(address)
         assert (deleted.status, deleted.text) == (204, "")
         assert_unset(admin.get(address), module)
@@ -39,35 +39,35 @@ def test_a_module_is_put_read_and_deleted_whole(admin: Client, module: Module) -
 @each_module
 def test_a_replaced_module_keeps_nothing_of_what_it_was(admin: Client, module: Module) -> None:
     address, (full, least) = anywhere(module), SAMPLES[module.path]
-    admin.put(address, full.asked)
-    assert admin.put(address, least.asked).json == least.shown
-    assert admin.get(address).json == least.shown
+    admin.put(address, full.request)
+    assert admin.put(address, least.request).json == least.response
+    assert admin.get(address).json == least.response
 
 
 @each_module
 def test_a_module_is_enabled_unless_it_says_otherwise(admin: Client, module: Module) -> None:
-    address, asked = anywhere(module), SAMPLES[module.path][1].asked
+    address, request = anywhere(module), SAMPLES[module.path][1].request
     for sent, kept in (({}, True), ({"enabled": None}, True), ({"enabled": False}, False), ({"enabled": True}, True)):
-        assert admin.put(address, asked | sent).json["enabled"] is kept
+        assert admin.put(address, request | sent).json["enabled"] is kept
         assert admin.get(address).json["enabled"] is kept
 
 
 @each_module
 def test_whether_a_module_is_enabled_is_a_boolean(admin: Client, module: Module) -> None:
     address, (full, least) = anywhere(module), SAMPLES[module.path]
-    admin.put(address, full.asked)
+    admin.put(address, full.request)
     value: Any
     for value in (0, 1, "true", "", [], {}):
-        answer = admin.put(address, {**least.asked, "enabled": value})
+        answer = admin.put(address, {**least.request, "enabled": value})
         assert_invalid(answer, {"enabled": "must be true or false"})
-    assert admin.get(address).json == full.shown
+    assert admin.get(address).json == full.response
 
 
 @each_module
 def test_an_unknown_field_is_named_with_the_known_ones(admin: Client, module: Module) -> None:
     address, (_, least) = anywhere(module), SAMPLES[module.path]
     rule = f"is not a field here; known: {', '.join(model(module.shape).model_fields)}"
-    answer = admin.put(address, {**least.asked, "colour": "red", "id": "x"})
+    answer = admin.put(address, {**least.request, "colour": "red", "id": "x"})
     assert_invalid(answer, {"colour": rule, "id": rule})
     assert_unset(admin.get(address), module)
 
@@ -75,13 +75,13 @@ def test_an_unknown_field_is_named_with_the_known_ones(admin: Client, module: Mo
 @each_module
 def test_an_empty_body_is_an_empty_object(admin: Client, module: Module) -> None:
     address = anywhere(module)
-    absent, empty = (admin.put(address, body) for body in (None, {}))
+    absent, empty = admin.put(address, None), admin.put(address, {})
     required = {name: "is required" for name, field in model(module.shape).model_fields.items() if field.is_required()}
     if required:
         assert_invalid(absent, required)
         assert_invalid(empty, required)
     else:
-        assert (absent.status, absent.json) == (empty.status, empty.json) == (200, SAMPLES[module.path][1].shown)
+        assert (absent.status, absent.json) == (empty.status, empty.json) == (200, SAMPLES[module.path][1].response)
 
 
 def malformed(module: Module) -> list[tuple[str, str]]:
@@ -99,7 +99,7 @@ def malformed(module: Module) -> list[tuple[str, str]]:
 @each_module
 def test_an_id_of_another_form_is_not_found(admin: Client, module: Module) -> None:
     for address, collection in malformed(module):
-        for method, body in (("PUT", SAMPLES[module.path][0].asked), ("GET", None), ("DELETE", None)):
+        for method, body in (("PUT", SAMPLES[module.path][0].request), ("GET", None), ("DELETE", None)):
             answer = admin.send(method, address, body)
             assert_not_found(answer, collection)
 
@@ -109,13 +109,13 @@ def test_another_accounts_module_looks_unset_and_stays_as_it_is(
     admin: Client, stranger: Client, module: Module
 ) -> None:
     address, (full, least) = on_a_holder(admin, module), SAMPLES[module.path]
-    admin.put(address, full.asked)
+    admin.put(address, full.request)
     assert_unset(stranger.get(address), module)
     assert_unset(stranger.delete(address), module)
-    assert stranger.put(address, least.asked).json == least.shown
-    assert admin.get(address).json == full.shown
+    assert stranger.put(address, least.request).json == least.response
+    assert admin.get(address).json == full.response
     stranger.delete(address)
-    assert admin.get(address).json == full.shown
+    assert admin.get(address).json == full.response
 
 
 @each_module
@@ -123,10 +123,10 @@ def test_a_module_can_be_used_by_whoever_has_a_key_and_by_nobody_else(
     member: Client, nobody: Client, module: Module
 ) -> None:
     address, (full, _) = anywhere(module), SAMPLES[module.path]
-    assert member.put(address, full.asked).json == full.shown
+    assert member.put(address, full.request).json == full.response
     for method in ("PUT", "GET", "DELETE"):
-        assert_refused(nobody.send(method, address, full.asked), 401, "unauthenticated", NO_TOKEN)
-    assert member.get(address).json == full.shown
+        assert_refused(nobody.send(method, address, full.request), 401, "unauthenticated", NO_TOKEN)
+    assert member.get(address).json == full.response
 
 
 @each_module
@@ -144,9 +144,9 @@ def test_a_module_shows_in_its_edge_or_route_and_null_where_it_is_unset(admin: C
     holder = address.removesuffix(f"/{module.name}")
     unset: dict[str, Any] = admin.get(holder).json
     assert unset[module.name] is None
-    admin.put(address, full.asked)
-    assert admin.get(holder).json == {**unset, module.name: full.shown}
-    assert admin.patch(holder, {"description": "d"}).json == {**unset, module.name: full.shown, "description": "d"}
+    admin.put(address, full.request)
+    assert admin.get(holder).json == {**unset, module.name: full.response}
+    assert admin.patch(holder, {"description": "d"}).json == {**unset, module.name: full.response, "description": "d"}
     admin.delete(address)
     assert admin.get(holder).json == {**unset, "description": "d"}
 
@@ -158,7 +158,7 @@ def test_strict_references_need_an_edge_or_route_that_is_known(
     monkeypatch.setenv("STRICT_REFERENCES", "true")
     unknown = [anywhere(module), on_a_holder(stranger, module)]
     for address in unknown:
-        answer = admin.put(address, SAMPLES[module.path][0].asked)
+        answer = admin.put(address, SAMPLES[module.path][0].request)
         holder_id = address.split("/")[-2]
         assert_refused(answer, 404, "not_found", f"There is no edge or route {holder_id} in this account.")
         assert_unset(admin.delete(address), module)

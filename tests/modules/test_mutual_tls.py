@@ -4,10 +4,10 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.modules import mutual_tls
-from tests.doors import Client
 from tests.modules.samples import anywhere, on_a_holder, ref
 from tests.refusals import assert_invalid, assert_refused
 from tests.samples import BODIES
+from tests.transports import Client
 
 (MUTUAL_TLS,) = mutual_tls.MODULES
 
@@ -21,11 +21,11 @@ def refs(named: list[str]) -> list[dict[str, str]]:
 
 def test_mutual_tls_is_put_read_and_deleted(admin: Client) -> None:
     address, named = anywhere(MUTUAL_TLS), [ids.new("ca"), ids.new("ca")]
-    shown = {"enabled": True, "certificate_authorities": refs(named)}
+    response = {"enabled": True, "certificate_authorities": refs(named)}
     put = admin.put(address, {"enabled": True, FIELD: named})
-    assert (put.status, put.json) == (200, shown)
+    assert (put.status, put.json) == (200, response)
     read = admin.get(address)
-    assert (read.status, read.json) == (200, shown)
+    assert (read.status, read.json) == (200, response)
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
     assert admin.get(address).status == 404
@@ -56,9 +56,9 @@ def test_none_eleven_or_the_same_twice_are_refused(admin: Client) -> None:
 def test_each_bad_id_is_named(admin: Client) -> None:
     form = "must be an id of the form ca_…"
     named = [ids.new("ca"), ids.new("sshca"), "ca_short", "", 1, None]
-    faults = {f"{FIELD}.1": form, f"{FIELD}.2": form, f"{FIELD}.3": form}
-    faults |= {f"{FIELD}.4": "must be a string", f"{FIELD}.5": "must be a string"}
-    assert_invalid(admin.put(anywhere(MUTUAL_TLS), {FIELD: named}), faults)
+    errors = {f"{FIELD}.1": form, f"{FIELD}.2": form, f"{FIELD}.3": form}
+    errors |= {f"{FIELD}.4": "must be a string", f"{FIELD}.5": "must be a string"}
+    assert_invalid(admin.put(anywhere(MUTUAL_TLS), {FIELD: named}), errors)
 
 
 def test_refs_are_not_asked_for(admin: Client) -> None:
@@ -73,13 +73,13 @@ def test_strict_references_need_authorities_of_the_account(
     monkeypatch.setenv("STRICT_REFERENCES", "true")
     address, body = on_a_holder(admin, MUTUAL_TLS), BODIES[PATH](admin)
     known = [admin.create(PATH, body)["id"] for _ in range(2)]
-    shown = {"enabled": True, "certificate_authorities": refs(known)}
-    assert admin.put(address, {FIELD: known}).json == shown
+    response = {"enabled": True, "certificate_authorities": refs(known)}
+    assert admin.put(address, {FIELD: known}).json == response
     for unknown in (ids.new("ca"), stranger.create(PATH, body)["id"]):
         answer = admin.put(address, {FIELD: [known[0], unknown]})
         details = {FIELD: f"{unknown} is not known"}
         assert_refused(answer, 400, "unknown_reference", f"'{FIELD}' names nothing.", details)
-        assert admin.get(address).json == shown
+        assert admin.get(address).json == response
 
 
 def test_with_strict_references_an_authority_stays_until_nothing_names_it(

@@ -7,9 +7,9 @@ import pytest
 
 from chalicelib.modules import oauth
 from chalicelib.storage import aws, vault
-from tests.doors import RECORD, Client
 from tests.modules.samples import BASE_URL, DURATIONS, GITHUB, NO_PROVIDER, PROVIDER, anywhere, on_a_holder
 from tests.refusals import assert_invalid
+from tests.transports import RECORD, Client
 
 (OAUTH,) = oauth.MODULES
 
@@ -24,6 +24,7 @@ DEFAULTS = {
 TOGETHER = "must be given together with client_id, or not at all"
 WITH_AN_APP = "may be given only together with client_id and client_secret"
 PROVIDERS = list(NO_PROVIDER)
+GOOGLE: dict[str, Any] = {"provider": {"google": {}}}
 EXACTLY_ONE = f"must name exactly one of {', '.join(PROVIDERS)}"
 APP = {"client_id": "an app", "client_secret": "hunter2"}
 
@@ -35,7 +36,7 @@ def everything_stored() -> list[dict[str, Any]]:
 
 def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
     address = anywhere(OAUTH)
-    asked = {
+    request = {
         "enabled": True,
         "provider": {"github": GITHUB},
         "options_passthrough": True,
@@ -44,8 +45,8 @@ def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
         "maximum_duration": 3600,
         "auth_check_interval": 60,
     }
-    shown = {
-        **asked,
+    response = {
+        **request,
         "provider": {
             "github": {
                 "client_id": "an app",
@@ -65,11 +66,11 @@ def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
             "amazon": None,
         },
     }
-    put = admin.put(address, asked)
-    assert (put.status, put.json) == (200, shown)
+    put = admin.put(address, request)
+    assert (put.status, put.json) == (200, response)
     read = admin.get(address)
-    assert (read.status, read.json) == (200, shown)
-    assert admin.put(address, shown).json == shown  # what is shown can be sent again
+    assert (read.status, read.json) == (200, response)
+    assert admin.put(address, response).json == response  # what is shown can be sent again
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
     assert admin.get(address).status == 404
@@ -78,7 +79,7 @@ def test_an_oauth_module_is_put_read_and_deleted(admin: Client) -> None:
 def test_every_provider_can_be_the_one(admin: Client) -> None:
     address = anywhere(OAUTH)
     for name in PROVIDERS:
-        own = {"teams": [], "organizations": []} if name == "github" else {}
+        own: dict[str, list[str]] = {"teams": [], "organizations": []} if name == "github" else {}
         answer = admin.put(address, {"provider": {name: {}}})
         assert answer.json == {**DEFAULTS, "provider": {**NO_PROVIDER, name: {**PROVIDER, **own}}}
         assert list(answer.json["provider"]) == PROVIDERS
@@ -140,8 +141,8 @@ def test_scopes_need_an_app_of_ones_own(admin: Client) -> None:
     assert_invalid(answer, {"provider.google.scopes": WITH_AN_APP})
     for half in ("client_id", "client_secret"):
         answer = admin.put(anywhere(OAUTH), {"provider": {"google": {"scopes": ["openid"], half: "x"}}})
-        faults = {"provider.google.client_secret": TOGETHER}
-        assert answer.json["details"].items() >= faults.items()
+        errors = {"provider.google.client_secret": TOGETHER}
+        assert answer.json["details"].items() >= errors.items()
         assert (answer.status, answer.json["error_code"]) == (400, "invalid_request")
     whole = {**PROVIDER, **APP, "scopes": ["openid"]}
     assert admin.put(anywhere(OAUTH), {"provider": {"google": whole}}).json["provider"]["google"] == whole
@@ -149,22 +150,22 @@ def test_scopes_need_an_app_of_ones_own(admin: Client) -> None:
 
 @pytest.mark.parametrize("field", DURATIONS)
 def test_durations_are_32_bits_of_seconds(admin: Client, field: str) -> None:
-    address, asked = anywhere(OAUTH), {"provider": {"google": {}}}
+    address, request = anywhere(OAUTH), GOOGLE
     for seconds in (0, 1, 2**32 - 1):
-        assert admin.put(address, {**asked, field: seconds}).json[field] == seconds
+        assert admin.put(address, {**request, field: seconds}).json[field] == seconds
         assert f'"{field}":{seconds},' in admin.get(address).text.replace("}", ",")
     for seconds, rule in ((-1, "must be at least 0"), (2**32, "must be at most 4294967295")):
-        assert_invalid(admin.put(address, {**asked, field: seconds}), {field: rule})
+        assert_invalid(admin.put(address, {**request, field: seconds}), {field: rule})
     for value in ("60", 60.0, 1.5, True, [60]):
-        assert_invalid(admin.put(address, {**asked, field: value}), {field: "must be an integer"})
+        assert_invalid(admin.put(address, {**request, field: value}), {field: "must be an integer"})
 
 
 def test_a_cookie_prefix_is_letters_digits_and_dots(admin: Client) -> None:
-    address, asked = anywhere(OAUTH), {"provider": {"google": {}}}
+    address, request = anywhere(OAUTH), GOOGLE
     for prefix in ("a", "service.", "Acme.v2.", ".", "9" * 64):
-        assert admin.put(address, {**asked, "cookie_prefix": prefix}).json["cookie_prefix"] == prefix
+        assert admin.put(address, {**request, "cookie_prefix": prefix}).json["cookie_prefix"] == prefix
     for prefix in ("a_b", "a b", "a=", "é", "a;", "a\n", "9" * 65):
-        answer = admin.put(address, {**asked, "cookie_prefix": prefix})
+        answer = admin.put(address, {**request, "cookie_prefix": prefix})
         assert_invalid(answer, {"cookie_prefix": "must be 1 to 64 letters, digits and dots"})
 
 
@@ -235,10 +236,10 @@ def test_a_client_secret_is_kept_only_sealed(admin: Client) -> None:
 def test_a_client_secret_is_shown_where_the_module_is_and_logged_nowhere(admin: Client, stranger: Client) -> None:
     secret = "another-client-secret-that-nobody-else-has"
     address = on_a_holder(admin, OAUTH)
-    asked = {"provider": {"gitlab": {"client_id": "an app", "client_secret": secret}}}
+    request = {"provider": {"gitlab": {"client_id": "an app", "client_secret": secret}}}
     route, edge = address.removesuffix("/oauth"), address.partition("/routes")[0]
-    shown = [admin.put(address, asked), *(admin.get(path) for path in (address, route, edge, "/edges/https"))]
-    assert [answer.text.count(secret) for answer in shown] == [1] * 5
+    answers = [admin.put(address, request), *(admin.get(path) for path in (address, route, edge, "/edges/https"))]
+    assert [answer.text.count(secret) for answer in answers] == [1] * 5
     hidden = [
         admin.put(address, {"provider": {"gitlab": {"client_secret": secret}}}),
         admin.put(address, {"provider": {"gitlab": {"client_id": 1, "client_secret": secret, "x": secret}}}),
@@ -248,7 +249,7 @@ def test_a_client_secret_is_shown_where_the_module_is_and_logged_nowhere(admin: 
     assert [answer.status for answer in hidden] == [400, 400, 400, 404]
     assert secret not in "".join(answer.text for answer in hidden)
     assert secret not in "\n".join(RECORD.logs)
-    assert f"{BASE_URL}{edge}" in shown[-1].text
+    assert f"{BASE_URL}{edge}" in answers[-1].text
 
 
 def test_what_is_refused_leaves_the_module_as_it_is(admin: Client) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from chalicelib.modules import tls_termination
-from tests.doors import Client
 from tests.modules.samples import anywhere
 from tests.refusals import assert_invalid
+from tests.transports import Client
 
 (TLS_TERMINATION,) = tls_termination.MODULES
 
@@ -21,7 +21,7 @@ def module_of(client: Client, terminate_at: str) -> str:
     return f"/edges/https/{edge['id']}/tls_termination"
 
 
-def shown(terminate_at: str, min_version: str | None, *, enabled: bool = True) -> dict[str, Any]:
+def response(terminate_at: str, min_version: str | None, *, enabled: bool = True) -> dict[str, Any]:
     return {"enabled": enabled, "terminate_at": terminate_at, "min_version": min_version}
 
 
@@ -40,16 +40,16 @@ def test_tls_termination_is_put_read_and_deleted(admin: Client) -> None:
 def test_every_version_can_be_the_least(admin: Client) -> None:
     address = module_of(admin, "edge")
     for version in VERSIONS:
-        assert admin.put(address, {"min_version": version}).json == shown("edge", version)
-        assert admin.get(address).json == shown("edge", version)
+        assert admin.put(address, {"min_version": version}).json == response("edge", version)
+        assert admin.get(address).json == response("edge", version)
 
 
 def test_no_version_leaves_the_choice_to_the_service(admin: Client) -> None:
     address = module_of(admin, "edge")
     for nothing in ({}, {"min_version": None}, {"min_version": ""}):
         admin.put(address, {"min_version": "1.3"})
-        assert admin.put(address, nothing).json == shown("edge", None)
-        assert admin.get(address).json == shown("edge", None)
+        assert admin.put(address, nothing).json == response("edge", None)
+        assert admin.get(address).json == response("edge", None)
 
 
 def test_another_version_is_refused(admin: Client) -> None:
@@ -63,17 +63,17 @@ def test_where_tls_ends_may_be_repeated_but_not_changed(admin: Client, terminate
     address = module_of(admin, terminate_at)
     other = "upstream" if terminate_at == "edge" else "edge"
     for echo in (terminate_at, None, ""):
-        assert admin.put(address, {"terminate_at": echo}).json == shown(terminate_at, None)
+        assert admin.put(address, {"terminate_at": echo}).json == response(terminate_at, None)
     answer = admin.put(address, {"terminate_at": other})
     assert_invalid(answer, {"terminate_at": f"is the edge's own, {terminate_at}: change it there"})
-    assert admin.get(address).json == shown(terminate_at, None)
+    assert admin.get(address).json == response(terminate_at, None)
 
 
 def test_where_tls_ends_is_the_edge_on_an_edge_that_is_not_registered(admin: Client) -> None:
     address = anywhere(TLS_TERMINATION)
     answer = admin.put(address, {"terminate_at": "upstream"})
     assert_invalid(answer, {"terminate_at": "is the edge's own, edge: change it there"})
-    assert admin.put(address, {"terminate_at": "edge"}).json == shown("edge", None)
+    assert admin.put(address, {"terminate_at": "edge"}).json == response("edge", None)
 
 
 def test_where_tls_ends_is_one_of_two(admin: Client) -> None:
@@ -87,7 +87,7 @@ def test_upstream_leaves_no_version_to_set(admin: Client) -> None:
         for echo in ({}, {"terminate_at": "upstream"}):
             assert_invalid(admin.put(address, {"min_version": version, **echo}), {"min_version": NULL})
     assert admin.get(address).status == 404
-    assert admin.put(address, {"min_version": None, "enabled": False}).json == shown("upstream", None, enabled=False)
+    assert admin.put(address, {"min_version": None, "enabled": False}).json == response("upstream", None, enabled=False)
 
 
 def test_both_faults_of_an_upstream_edge_are_named(admin: Client) -> None:

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from chalicelib.modules import traffic_policy
-from tests.doors import Client
 from tests.modules.samples import anywhere
 from tests.refusals import assert_invalid
+from tests.transports import Client
 
 (TRAFFIC_POLICY,) = traffic_policy.MODULES
 
@@ -114,5 +114,5 @@ def test_a_policy_is_bounded(admin: Client) -> None:
 
 def test_a_refusal_names_ten_faults_at_most(admin: Client) -> None:
     answer = admin.put(anywhere(TRAFFIC_POLICY), {"value": json.dumps({"inbound": [{}] * 5000})})
-    faults = "; ".join(f"inbound.{place}.actions is required" for place in range(10))
-    assert_invalid(answer, {"value": NO_POLICY + faults})
+    errors = "; ".join(f"inbound.{place}.actions is required" for place in range(10))
+    assert_invalid(answer, {"value": NO_POLICY + errors})

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from chalicelib.modules import user_agent_filter
-from tests.doors import Client
 from tests.modules.samples import anywhere
 from tests.refusals import assert_invalid
+from tests.transports import Client
 
 (USER_AGENT_FILTER,) = user_agent_filter.MODULES
 
 
 def test_a_user_agent_filter_is_put_read_and_deleted(admin: Client) -> None:
     address = anywhere(USER_AGENT_FILTER)
-    asked = {"enabled": True, "allow": ["^Mozilla/5\\.0", "(?i)safari"], "deny": ["(?i)(bot|crawler)/[0-9]+"]}
-    put = admin.put(address, asked)
-    assert (put.status, put.json) == (200, asked)
+    request = {"enabled": True, "allow": ["^Mozilla/5\\.0", "(?i)safari"], "deny": ["(?i)(bot|crawler)/[0-9]+"]}
+    put = admin.put(address, request)
+    assert (put.status, put.json) == (200, request)
     read = admin.get(address)
-    assert (read.status, read.json) == (200, asked)
+    assert (read.status, read.json) == (200, request)
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
     assert admin.get(address).status == 404
@@ -60,8 +60,8 @@ def test_what_re2_does_not_read_is_refused_with_its_reason_and_no_word_on_standa
     address = anywhere(USER_AGENT_FILTER)
     answer = admin.put(address, {"allow": [*UNREADABLE, "fine"], "deny": ["fine", *UNREADABLE]})
     rules = [f"must be a regular expression as RE2 reads it: {reason}" for reason in UNREADABLE.values()]
-    faults = {f"allow.{place}": rule for place, rule in enumerate(rules)}
-    assert_invalid(answer, faults | {f"deny.{place}": rule for place, rule in enumerate(rules, 1)})
+    errors = {f"allow.{place}": rule for place, rule in enumerate(rules)}
+    assert_invalid(answer, errors | {f"deny.{place}": rule for place, rule in enumerate(rules, 1)})
     assert admin.get(address).status == 404
     assert capfd.readouterr().err == ""
 

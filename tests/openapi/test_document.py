@@ -15,9 +15,9 @@ from chalicelib.schema import json_schema
 from infra.build.openapi import document, refusals
 from tests import conformity
 from tests.conformity import DOCUMENT, found
-from tests.doors import Client
 from tests.refusals import assert_invalid, assert_refused
 from tests.samples import OPEN
+from tests.transports import Client
 
 OPERATIONS = [
     (method.upper(), path, operation)
@@ -45,8 +45,8 @@ def test_it_is_valid_openapi() -> None:
 
 def test_it_holds_every_route_but_the_page_that_shows_it_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     main(["routes"])
-    held = {f"{method:6} {path}" for method, path, _ in OPERATIONS}
-    assert {*capsys.readouterr().out.splitlines()} == held | {f"GET    {conformity.PAGE}"}
+    expected = {f"{method:6} {path}" for method, path, _ in OPERATIONS}
+    assert {*capsys.readouterr().out.splitlines()} == expected | {f"GET    {conformity.PAGE}"}
 
 
 def test_no_two_operations_have_one_name() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from tests import conformity
 from tests.conformity import DOCUMENT, found
-from tests.doors import Client
 from tests.modules.samples import BASE_URL
+from tests.transports import Client
 
 EXAMPLES_URL = "https://api.example.com"
 # What another moment, another account or chance makes different.

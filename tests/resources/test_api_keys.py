@@ -12,8 +12,8 @@ from chalicelib.http.auth import Caller
 from chalicelib.resources import api_keys
 from chalicelib.resources.api_keys import Create
 from chalicelib.storage import aws
-from tests.doors import Client
 from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
+from tests.transports import Client
 
 PATH = "/api_keys"
 OWNER = "must be the id of a user (usr_…) or bot (bot_…)"
@@ -28,7 +28,7 @@ def everything_stored() -> str:
 
 def test_a_key_is_shown_whole_and_its_token_only_once(admin: Client) -> None:
     created = admin.create(PATH, {"description": "a pipeline", "metadata": "{}"})
-    shown = {
+    response = {
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
         "created_at": created["created_at"],
@@ -37,10 +37,10 @@ def test_a_key_is_shown_whole_and_its_token_only_once(admin: Client) -> None:
         "token": None,
         "owner_id": admin.user,
     }
-    assert created == {**shown, "token": created["token"]}
-    assert admin.get(f"{PATH}/{created['id']}").json == shown
-    assert admin.get(PATH).json["keys"][0] == shown
-    assert admin.patch(f"{PATH}/{created['id']}", {"metadata": ""}).json == {**shown, "metadata": ""}
+    assert created == {**response, "token": created["token"]}
+    assert admin.get(f"{PATH}/{created['id']}").json == response
+    assert admin.get(PATH).json["keys"][0] == response
+    assert admin.patch(f"{PATH}/{created['id']}", {"metadata": ""}).json == {**response, "metadata": ""}
 
 
 def test_a_token_starts_with_the_id_and_holds_a_long_secret_of_its_own(admin: Client) -> None:

@@ -7,10 +7,10 @@ import pytest
 from chalicelib import ids
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
-from tests.doors import Client
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.refusals import assert_invalid
 from tests.samples import Collection, each_editable_kind
+from tests.transports import Client
 
 PATH = "/audit_events"
 
@@ -77,7 +77,7 @@ def test_each_change_of_a_module_makes_one_event(admin: Client, module: Module) 
     address = on_a_holder(admin, module)
     before = len(told(admin))
     full, least = SAMPLES[module.path]
-    for request in (full.asked, least.asked):
+    for request in (full.request, least.request):
         assert admin.put(address, request).status == 200
     assert admin.put(address, {"colour": "red"}).status == 400
     assert admin.delete(address).status == 204

@@ -9,9 +9,9 @@ from chalicelib import ids, operations
 from chalicelib.crypto import public_keys
 from chalicelib.model.ssh_credentials import find_by_fingerprint
 from chalicelib.storage import aws
-from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
+from tests.transports import Answer, Client
 
 PATH = "/bot_users"
 NO_ADMIN = "Only an admin may see and change bots."

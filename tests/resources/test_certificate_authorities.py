@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests import openssl
-from tests.doors import Client
 from tests.openssl import Issued
 from tests.refusals import assert_invalid
 from tests.samples import CA
+from tests.transports import Client
 
 PATH = "/certificate_authorities"
 READ = ("subject_common_name", "not_before", "not_after", "key_usages", "extended_key_usages")
@@ -67,8 +67,8 @@ def test_an_authority_may_have_a_key_of_any_kind_and_say_nothing_of_usages(admin
 def test_openssl_verifies_a_client_by_the_authority_that_is_shown(admin: Client) -> None:
     ca = authority("p256", "keyUsage=critical,keyCertSign")
     leaf = openssl.issue("/CN=client", extensions=("basicConstraints=CA:FALSE",), issuer=ca).certificate
-    shown = admin.create(PATH, {"ca_pem": ca.certificate})["ca_pem"]
-    assert openssl.run("verify", "-CAfile", "ca", "leaf", files={"ca": shown, "leaf": leaf}) == "leaf: OK\n"
+    stored = admin.create(PATH, {"ca_pem": ca.certificate})["ca_pem"]
+    assert openssl.run("verify", "-CAfile", "ca", "leaf", files={"ca": stored, "leaf": leaf}) == "leaf: OK\n"
 
 
 def test_an_authority_between_others_is_one_too(admin: Client) -> None:

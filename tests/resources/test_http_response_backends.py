@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Client
 from tests.refusals import assert_invalid
+from tests.transports import Client
 
 PATH = "/backends/http_response"
 NO_NAME = "must be the name of an HTTP header, for example Content-Type"
@@ -97,7 +97,7 @@ def test_every_bad_header_is_named(admin: Client) -> None:
         "X-Number": 1,
         "X-None": None,
     }
-    faults = {
+    errors = {
         "headers.X Space": NO_NAME,
         "headers.X:Colon": NO_NAME,
         "headers.Grüße": NO_NAME,
@@ -108,7 +108,7 @@ def test_every_bad_header_is_named(admin: Client) -> None:
         "headers.X-Number": "must be a string",
         "headers.X-None": "must be a string",
     }
-    assert_invalid(admin.post(PATH, {"headers": headers}), faults)
+    assert_invalid(admin.post(PATH, {"headers": headers}), errors)
 
 
 @pytest.mark.parametrize("name", ["", "a\n", "\n", "a b", "a\0", "(", "é"])
@@ -146,9 +146,9 @@ def test_a_body_has_at_most_64_kib(admin: Client) -> None:
     longest = "é" * 32 * 1024
     created = admin.create(PATH, {"body": longest})
     assert admin.get(f"{PATH}/{created['id']}").json["body"] == longest
-    faults = {"body": "must be at most 65536 bytes of UTF-8"}
-    assert_invalid(admin.post(PATH, {"body": longest + "a"}), faults)
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"body": longest + "a"}), faults)
+    errors = {"body": "must be at most 65536 bytes of UTF-8"}
+    assert_invalid(admin.post(PATH, {"body": longest + "a"}), errors)
+    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"body": longest + "a"}), errors)
 
 
 @pytest.mark.parametrize("body", [{}, [], 1, True])

@@ -13,8 +13,8 @@ from chalicelib.http.auth import Caller
 from chalicelib.resources import ssh_certificate_authorities
 from chalicelib.schema import models
 from chalicelib.storage import aws
-from tests.doors import Client
 from tests.refusals import assert_invalid
+from tests.transports import Client
 
 PATH = "/ssh_certificate_authorities"
 ONLY_RSA = "must be absent unless private_key_type is rsa"
@@ -50,7 +50,7 @@ def test_an_authority_is_shown_whole(admin: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "key_type", "bits", "kind"),
+    ("body", "key_type", "bits", "kind"),
     [
         ({}, "ed25519", 256, "ED25519"),
         ({"private_key_type": "ed25519"}, "ed25519", 256, "ED25519"),
@@ -64,9 +64,9 @@ def test_an_authority_is_shown_whole(admin: Client) -> None:
     ],
 )
 def test_an_authority_has_a_key_of_the_type_that_was_asked_for(
-    admin: Client, asked: dict[str, Any], key_type: str, bits: int, kind: str
+    admin: Client, body: dict[str, Any], key_type: str, bits: int, kind: str
 ) -> None:
-    created = admin.create(PATH, asked)
+    created = admin.create(PATH, body)
     assert created["key_type"] == key_type
     assert described(created["public_key"]) == (bits, kind)
 
@@ -92,7 +92,7 @@ def test_some_clients_send_every_field_they_know(admin: Client, nothing: object)
 
 
 @pytest.mark.parametrize(
-    ("asked", "faults"),
+    ("body", "errors"),
     [
         ({"elliptic_curve": "nistp256"}, {"elliptic_curve": ONLY_ECDSA}),
         ({"key_size": 2048}, {"key_size": ONLY_RSA}),
@@ -102,8 +102,8 @@ def test_some_clients_send_every_field_they_know(admin: Client, nothing: object)
         ({"elliptic_curve": "nistp256", "key_size": 2048}, {"elliptic_curve": ONLY_ECDSA, "key_size": ONLY_RSA}),
     ],
 )
-def test_curve_and_size_go_with_their_type_only(admin: Client, asked: Any, faults: dict[str, str]) -> None:
-    assert_invalid(admin.post(PATH, asked), faults)
+def test_curve_and_size_go_with_their_type_only(admin: Client, body: Any, errors: dict[str, str]) -> None:
+    assert_invalid(admin.post(PATH, body), errors)
     assert admin.get(PATH).json["ssh_certificate_authorities"] == []
 
 
@@ -114,11 +114,11 @@ def test_types_curves_and_sizes_are_those_of_the_specification(admin: Client) ->
         assert_invalid(admin.post(PATH, {"private_key_type": value}), {"private_key_type": types})
     curves = "must be one of 'nistp256', 'nistp384' or 'nistp521'"
     for value in ("P-256", "secp256k1", "nistp224", 256, True, False, []):
-        asked = {"private_key_type": "ecdsa", "elliptic_curve": value}
-        assert_invalid(admin.post(PATH, asked), {"elliptic_curve": curves})
+        request = {"private_key_type": "ecdsa", "elliptic_curve": value}
+        assert_invalid(admin.post(PATH, request), {"elliptic_curve": curves})
     for size in (1024, 2047, 3072, 8192, -2048, "2048", "4096", True, False, [2048]):
-        asked = {"private_key_type": "rsa", "key_size": size}
-        assert_invalid(admin.post(PATH, asked), {"key_size": "must be one of 2048 or 4096"})
+        request = {"private_key_type": "rsa", "key_size": size}
+        assert_invalid(admin.post(PATH, request), {"key_size": "must be one of 2048 or 4096"})
 
 
 def test_the_key_of_an_authority_cannot_be_changed_nor_given(admin: Client) -> None:
@@ -177,8 +177,8 @@ def test_the_private_key_is_in_no_representation_of_what_is_made(admin: Client) 
 
 def test_deleting_an_authority_leaves_its_certificates(admin: Client) -> None:
     authority = admin.create(PATH, {})
-    asked = {"ssh_certificate_authority_id": authority["id"], "public_key": authority["public_key"]}
-    certificate = admin.create("/ssh_user_certificates", asked)
+    request = {"ssh_certificate_authority_id": authority["id"], "public_key": authority["public_key"]}
+    certificate = admin.create("/ssh_user_certificates", request)
     assert admin.delete(f"{PATH}/{authority['id']}").status == 204
     assert admin.get(f"/ssh_user_certificates/{certificate['id']}").json == certificate
-    assert admin.post("/ssh_user_certificates", asked).json["error_code"] == "unknown_reference"
+    assert admin.post("/ssh_user_certificates", request).json["error_code"] == "unknown_reference"

@@ -20,9 +20,9 @@ from chalicelib.model import acl, ssh_credentials
 from chalicelib.storage import aws
 from infra.local import cloud
 from tests.conftest import ROOT, Served
-from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
+from tests.transports import Answer, Client
 
 PATH = "/ssh_credentials"
 UNIQUE = "must be one that nothing else uses"
@@ -95,15 +95,15 @@ def test_a_key_never_changes(admin: Client) -> None:
 
 def test_every_bad_rule_is_named_by_its_index(admin: Client) -> None:
     rules = ["allow:a", "*", "bind:*.example.com:22", 7, "bind:example.com", None]
-    faults = {
+    errors = {
         "acl.0": "must be '*' or start with 'bind:'",
         "acl.2": "must not join a wildcard with a port",
         "acl.3": "must be a string",
         "acl.5": "must be a string",
     }
-    assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": rules}), faults)
+    assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": rules}), errors)
     created = admin.create(PATH, {"public_key": public_key()})
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"acl": rules}), faults)
+    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"acl": rules}), errors)
 
 
 @pytest.mark.parametrize("acl", ["*", {}, 0, False])
@@ -212,13 +212,13 @@ def test_a_gateway_finds_a_credential_of_any_account_by_its_key(admin: Client, m
 
 
 def test_a_gateway_asks_the_store_once(admin: Client) -> None:
-    key, asked = public_key(), []
+    key, calls = public_key(), []
     admin.create(PATH, {"public_key": key})
     requests = aws.client("dynamodb").meta.events
-    requests.register("before-call.dynamodb", lambda model, **_: asked.append(model.name), unique_id="asked")
+    requests.register("before-call.dynamodb", lambda model, **_: calls.append(model.name), unique_id="calls")
     assert found(key) is not None
-    requests.unregister("before-call.dynamodb", unique_id="asked")
-    assert asked == ["GetItem"]
+    requests.unregister("before-call.dynamodb", unique_id="calls")
+    assert calls == ["GetItem"]
 
 
 @pytest.mark.parametrize("none", [[], None])
@@ -267,15 +267,17 @@ def test_of_twenty_simultaneous_creations_of_one_key_exactly_one_succeeds(http: 
             assert answer.headers["retry-after"] == "1"
         elif answer.status != 201:
             assert_taken(answer)
-    held = [one for one in http.all(PATH, "ssh_credentials") if one["public_key"].startswith(key)]
-    assert held == [created]
+    stored = [one for one in http.all(PATH, "ssh_credentials") if one["public_key"].startswith(key)]
+    assert stored == [created]
 
 
 def test_simultaneous_changes_lose_nothing_and_the_gateway_sees_the_same_rules(http: Client, served: Served) -> None:
     key = public_key()
     uri = f"{PATH}/{http.create(PATH, {'public_key': key})['id']}"
-    new_rules = [{"acl": [f"bind:{i}.example"]} for i in range(8)]
-    others = [{"description": f"d{i}"} for i in range(4)] + [{"metadata": f"m{i}"} for i in range(4)]
+    new_rules: list[dict[str, Any]] = [{"acl": [f"bind:{i}.example"]} for i in range(8)]
+    others: list[dict[str, Any]] = [{"description": f"d{i}"} for i in range(4)] + [
+        {"metadata": f"m{i}"} for i in range(4)
+    ]
     answers = at_once([lambda change=change: http.patch(uri, change) for change in new_rules + others])
     assert {answer.status for answer in answers} <= {200, 503}
     last = http.get(uri).json

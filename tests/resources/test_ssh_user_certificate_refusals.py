@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from chalicelib.crypto import keys
 from tests import samples
-from tests.doors import Client
 from tests.refusals import assert_invalid
+from tests.transports import Client
 
 PATH = "/ssh_user_certificates"
 FORM = "must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]"
@@ -47,16 +47,16 @@ def rsa_key(bits: int) -> str:
 
 
 def test_the_authority_and_the_public_key_are_required(admin: Client) -> None:
-    faults = {"ssh_certificate_authority_id": "is required", "public_key": "is required"}
-    assert_invalid(admin.post(PATH, {}), faults)
+    errors = {"ssh_certificate_authority_id": "is required", "public_key": "is required"}
+    assert_invalid(admin.post(PATH, {}), errors)
 
 
 def test_an_authority_is_named_by_an_id_of_its_form(admin: Client, least: dict[str, Any]) -> None:
     field, rule = "ssh_certificate_authority_id", "must be an id of the form sshca_…"
     for id in ("", "x", "sshca_", f"ca_{'0' * 27}", f"sshca_{'0' * 26}", f"sshca_{'0' * 27} "):
         assert_invalid(admin.post(PATH, {**least, field: id}), {field: rule})
-    for id in (None, 1, []):
-        assert_invalid(admin.post(PATH, {**least, field: id}), {field: "must be a string"})
+    for value in (None, 1, [""]):
+        assert_invalid(admin.post(PATH, {**least, field: value}), {field: "must be a string"})
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_a_public_key_is_a_string_of_ordinary_size(admin: Client, least: dict[st
 def test_a_time_is_written_as_rfc_3339_says_and_exists(
     admin: Client, least: dict[str, Any], time: str, rule: str
 ) -> None:
-    asked = {**least, "valid_after": time, "valid_until": "2040-01-01T00:00:00Z"}
-    assert_invalid(admin.post(PATH, asked), {"valid_after": rule})
+    request = {**least, "valid_after": time, "valid_until": "2040-01-01T00:00:00Z"}
+    assert_invalid(admin.post(PATH, request), {"valid_after": rule})
     assert_invalid(admin.post(PATH, {**least, "valid_until": time}), {"valid_until": rule})
 
 
@@ -199,7 +199,7 @@ def test_every_bad_principal_is_named_by_its_place(admin: Client, least: dict[st
 
 
 @pytest.mark.parametrize(
-    ("options", "faults"),
+    ("options", "errors"),
     [
         ({"verify-required": ""}, {"verify-required": "is not a field here; known: force-command, source-address"}),
         ({"force_command": "ls"}, {"force_command": "is not a field here; known: force-command, source-address"}),
@@ -216,10 +216,10 @@ def test_every_bad_principal_is_named_by_its_place(admin: Client, least: dict[st
     ],
 )
 def test_a_critical_option_that_no_server_would_keep_is_refused(
-    admin: Client, least: dict[str, Any], options: dict[str, Any], faults: dict[str, str]
+    admin: Client, least: dict[str, Any], options: dict[str, Any], errors: dict[str, str]
 ) -> None:
     answer = admin.post(PATH, {**least, "critical_options": options})
-    assert_invalid(answer, {f"critical_options.{name}": rule for name, rule in faults.items()})
+    assert_invalid(answer, {f"critical_options.{name}": rule for name, rule in errors.items()})
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_source_address_that_names_no_networks_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("extensions", "faults"),
+    ("extensions", "errors"),
     [
         ([], {"extensions": "must be an object"}),
         ("permit-pty", {"extensions": "must be an object"}),
@@ -263,9 +263,9 @@ def test_a_source_address_that_names_no_networks_is_refused(
     ],
 )
 def test_extensions_are_names_and_texts(
-    admin: Client, least: dict[str, Any], extensions: object, faults: dict[str, str]
+    admin: Client, least: dict[str, Any], extensions: object, errors: dict[str, str]
 ) -> None:
-    assert_invalid(admin.post(PATH, {**least, "extensions": extensions}), faults)
+    assert_invalid(admin.post(PATH, {**least, "extensions": extensions}), errors)
 
 
 @pytest.mark.parametrize("field", ["principals", "critical_options"])

@@ -1,4 +1,4 @@
-"""SSH user certificates (SPEC 2.4, 4.3): what is made of what is asked. `ssh-keygen` is the judge."""
+"""SSH user certificates (SPEC 2.4, 4.3): what is made of a request. `ssh-keygen` is the judge."""
 
 from datetime import timedelta
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 
 from chalicelib import clock, ids
 from tests import samples
-from tests.doors import Client
 from tests.ssh import keygen
 from tests.ssh.keygen import Certificate
+from tests.transports import Client
 
 PATH = "/ssh_user_certificates"
 AUTHORITIES = "/ssh_certificate_authorities"
@@ -40,7 +40,7 @@ def least(authority: Any) -> dict[str, Any]:
 
 
 def test_a_certificate_is_shown_whole(admin: Client, least: dict[str, Any]) -> None:
-    asked = {
+    request = {
         **least,
         "description": "d",
         "metadata": "m",
@@ -50,9 +50,9 @@ def test_a_certificate_is_shown_whole(admin: Client, least: dict[str, Any]) -> N
         "valid_after": "2030-01-01T00:00:00Z",
         "valid_until": "2031-01-01T00:00:00Z",
     }
-    created = admin.create(PATH, asked)
+    created = admin.create(PATH, request)
     assert created == {
-        **asked,
+        **request,
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
         "created_at": created["created_at"],
@@ -98,8 +98,8 @@ def test_authorities_of_every_type_sign_keys_of_every_type(
     size = {"key_size": 2048} if authority_type == "rsa" else {}
     authority = admin.create(AUTHORITIES, {"private_key_type": authority_type, **size})
     for name, (key_type, _) in KEYS.items():
-        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": public_keys[name]}
-        created = admin.create(PATH, asked)
+        request = {"ssh_certificate_authority_id": authority["id"], "public_key": public_keys[name]}
+        created = admin.create(PATH, request)
         read = Certificate.of(created["certificate"])
         assert created["key_type"] == key_type
         assert read.serial != 0
@@ -127,7 +127,7 @@ def test_the_public_key_is_echoed_as_it_was_sent(admin: Client, least: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("requested", "response"),
     [
         ("2030-01-31T12:00:00Z", "2030-01-31T12:00:00Z"),
         ("2030-01-31t12:00:00z", "2030-01-31T12:00:00Z"),
@@ -140,11 +140,13 @@ def test_the_public_key_is_echoed_as_it_was_sent(admin: Client, least: dict[str,
         ("2032-02-29T00:00:00.1+23:59", "2032-02-28T00:01:00Z"),
     ],
 )
-def test_times_are_shown_in_utc_and_whole_seconds(admin: Client, least: dict[str, Any], given: str, shown: str) -> None:
-    created = admin.create(PATH, {**least, "valid_after": given, "valid_until": "2040-01-01T00:00:00Z"})
-    assert created["valid_after"] == shown
-    created = admin.create(PATH, {**least, "valid_until": given})
-    assert created["valid_until"] == shown
+def test_times_are_shown_in_utc_and_whole_seconds(
+    admin: Client, least: dict[str, Any], requested: str, response: str
+) -> None:
+    created = admin.create(PATH, {**least, "valid_after": requested, "valid_until": "2040-01-01T00:00:00Z"})
+    assert created["valid_after"] == response
+    created = admin.create(PATH, {**least, "valid_until": requested})
+    assert created["valid_until"] == response
 
 
 def test_a_certificate_may_be_valid_from_the_first_to_the_last_second_there_is(
@@ -163,7 +165,7 @@ def test_a_certificate_may_have_256_principals_of_255_bytes(admin: Client, least
 
 
 def test_the_largest_certificate_there_can_be_is_kept_whole(admin: Client, least: dict[str, Any]) -> None:
-    asked = {
+    request = {
         **least,
         "public_key": least["public_key"] + " " + "c" * (16 * 1024 - len(least["public_key"]) - 1),
         "principals": [f"{place:03}".ljust(255, "p") for place in range(256)],
@@ -172,8 +174,8 @@ def test_the_largest_certificate_there_can_be_is_kept_whole(admin: Client, least
         "description": "d" * 255,
         "metadata": "m" * 4096,
     }
-    created = admin.create(PATH, asked)
-    assert {name: created[name] for name in asked} == asked
+    created = admin.create(PATH, request)
+    assert {name: created[name] for name in request} == request
     assert admin.get(f"{PATH}/{created['id']}").json == created
 
 

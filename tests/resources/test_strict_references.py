@@ -1,13 +1,13 @@
-"""Strict references: what weighted backends and credentials point at is there, and stays while they do."""
+"""Strict references: what weighted backends and credentials refer to is there, and stays while they do."""
 
 from typing import Any
 
 import pytest
 
 from chalicelib import ids
-from tests.doors import Answer, Client
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
+from tests.transports import Answer, Client
 
 WEIGHTED = "/backends/weighted"
 RESPONSE = "/backends/http_response"

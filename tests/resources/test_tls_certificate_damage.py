@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chalicelib.crypto import pem
 from tests import openssl
-from tests.doors import Answer, Client
+from tests.transports import Answer, Client
 
 PATH = "/tls_certificates"
 RICH = {"extensions": ("subjectAltName=DNS:a.example,IP:192.0.2.1,email:a@a.example", "keyUsage=digitalSignature")}

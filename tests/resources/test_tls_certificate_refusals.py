@@ -9,9 +9,9 @@ import pytest
 
 from chalicelib.crypto import pem
 from tests import openssl
-from tests.doors import Client
 from tests.openssl import Issued
 from tests.refusals import assert_invalid, assert_refused
+from tests.transports import Client
 
 PATH = "/tls_certificates"
 ENCRYPTED = "must not be encrypted: send what 'openssl pkey -in <file>' prints"

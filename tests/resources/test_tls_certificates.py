@@ -9,8 +9,8 @@ from chalicelib.resources.tls_certificates import Create
 from chalicelib.schema import models
 from chalicelib.storage import table, vault
 from tests import openssl
-from tests.doors import Client
 from tests.openssl import Issued
+from tests.transports import Client
 
 PATH = "/tls_certificates"
 NAMES = ",".join(
@@ -56,7 +56,7 @@ LEAVES: dict[str, dict[str, Any]] = {
 KINDS = ["rsa-2048", "rsa-4096", "p256", "p384", "p521", "ed25519"]
 
 
-def shown(created: Any, issued: Issued) -> dict[str, Any]:
+def response(created: Any, issued: Issued) -> dict[str, Any]:
     """The whole resource that an upload must have become."""
     return {
         "id": created["id"],
@@ -83,7 +83,7 @@ def sealed_key(client: Client, id: str) -> str:
 def test_every_field_is_what_openssl_reads_in_the_leaf(admin: Client, leaf: dict[str, Any]) -> None:
     issued = openssl.issue(**leaf)
     created = admin.create(PATH, issued.upload)
-    assert created == shown(created, issued)
+    assert created == response(created, issued)
     assert admin.get(f"{PATH}/{created['id']}").json == created
     assert admin.get(PATH).json["tls_certificates"] == [created]
 
@@ -137,7 +137,7 @@ def test_of_several_values_of_one_part_of_the_name_the_first_is_shown(admin: Cli
 def test_a_key_of_every_kind_is_kept_by_the_vault(admin: Client, kind: str) -> None:
     issued = openssl.issue("/CN=a.example", kind)
     created = admin.create(PATH, issued.upload)
-    assert created == shown(created, issued)
+    assert created == response(created, issued)
     assert sealed_key(admin, created["id"]) == issued.key
 
 
@@ -170,7 +170,7 @@ def test_a_key_may_come_behind_the_parameters_of_its_curve(admin: Client) -> Non
 def test_a_certificate_is_taken_whenever_it_is_valid(admin: Client, start: str, end: str) -> None:
     issued = openssl.issue_for(start, end)
     created = admin.create(PATH, issued.upload)
-    assert created == shown(created, issued)
+    assert created == response(created, issued)
     written = [re.sub(r"\D", "", created[field]) + "Z" for field in ("not_before", "not_after")]
     assert written == [start, end]
 
@@ -189,7 +189,7 @@ def test_a_chain_of_any_length_is_kept_and_its_leaf_is_read(admin: Client, kinds
     chain = openssl.chain(*kinds)
     assert len(openssl.certificates(chain.certificate)) == len(kinds)
     created = admin.create(PATH, chain.upload)
-    assert created == shown(created, chain)
+    assert created == response(created, chain)
     assert created["subject_common_name"] == f"number 0 of {len(kinds)}"
     assert created["issuer_common_name"] == f"number 1 of {len(kinds)}"
 
@@ -244,9 +244,9 @@ def test_the_private_key_is_in_no_response(admin: Client) -> None:
 
 def test_the_private_key_is_not_in_what_a_body_says_of_itself() -> None:
     upload = openssl.issue().upload
-    asked, _ = models.check(Create, upload)
-    assert asked is not None
-    said = repr(asked) + str(asked)
+    request, _ = models.check(Create, upload)
+    assert request is not None
+    said = repr(request) + str(request)
     assert not [line for line in upload["private_key_pem"].splitlines() if line in said]
 
 
@@ -260,7 +260,7 @@ def test_certificates_are_kept_on_the_embedded_cloud_and_read_over_http(http: Cl
     chain = openssl.chain("p256", "p256", "p256", "p256")
     created = http.create(PATH, chain.upload)
     one = f"{PATH}/{created['id']}"
-    assert created == shown(created, chain) | {"uri": f"{http.door.base_url}{one}"}
+    assert created == response(created, chain) | {"uri": f"{http.transport.base_url}{one}"}
     assert http.get(one).json == created
     assert created in http.all(PATH, "tls_certificates")
     assert http.delete(one).status == 204

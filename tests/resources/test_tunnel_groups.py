@@ -8,10 +8,10 @@ import pytest
 from chalicelib import ids
 from chalicelib.model import tunnels
 from chalicelib.model.tunnels import BackendTunnel
-from tests.doors import Client
 from tests.queries import queries
 from tests.refusals import assert_invalid
 from tests.samples import BEGUN
+from tests.transports import Client
 
 PATH = "/backends/tunnel_group"
 BASE = "http://localhost"
@@ -24,7 +24,7 @@ def online(client: Client, labels: Mapping[str, str], lease: int = 600) -> dict[
     return {"id": id, "uri": f"{BASE}/tunnels/{id}"}
 
 
-def shown(client: Client, group: Any) -> Any:
+def tunnels_of(client: Client, group: Any) -> Any:
     return client.get(f"{PATH}/{group['id']}").json["tunnels"]
 
 
@@ -53,22 +53,22 @@ def test_tunnels_come_and_go_by_themselves(admin: Client) -> None:
     group = admin.create(PATH, {"labels": {"app": "web"}})
     assert group["tunnels"] == []
     tunnel = online(admin, {"app": "web"})
-    assert shown(admin, group) == [tunnel]
+    assert tunnels_of(admin, group) == [tunnel]
     tunnels.close_tunnel(admin.account, tunnel["id"])
-    assert shown(admin, group) == []
+    assert tunnels_of(admin, group) == []
 
 
 def test_a_tunnel_whose_lease_ran_out_is_in_no_group(admin: Client) -> None:
     group = admin.create(PATH, {"labels": {"app": "web"}})
     online(admin, {"app": "web"}, lease=0)
-    assert shown(admin, group) == []
+    assert tunnels_of(admin, group) == []
 
 
 def test_labels_are_compared_exactly(admin: Client) -> None:
     group = admin.create(PATH, {"labels": {"app": "web"}})
     for labels in ({"App": "web"}, {"app": "Web"}, {"app": "web "}, {"app": ""}, {}):
         online(admin, labels)
-    assert shown(admin, group) == []
+    assert tunnels_of(admin, group) == []
 
 
 def test_tunnels_of_agents_have_no_labels_and_are_in_no_group(admin: Client) -> None:
@@ -124,7 +124,7 @@ def test_a_list_of_groups_reads_the_tunnels_once(admin: Client) -> None:
 def test_every_bad_label_is_named(admin: Client) -> None:
     labels = {"": "1", "a\n": "1", "b": "1\0", "c": 1, "d": None, "e" * 256: "1", "f": "é" * 128, "g": "", "h i": "="}
     name = "must not be empty nor hold control characters"
-    faults = {
+    errors = {
         "labels.": name,
         "labels.a\n": name,
         "labels.b": "must not hold control characters",
@@ -133,9 +133,9 @@ def test_every_bad_label_is_named(admin: Client) -> None:
         f"labels.{'e' * 193}": "must be at most 255 bytes of UTF-8",
         "labels.f": "must be at most 255 bytes of UTF-8",
     }
-    assert_invalid(admin.post(PATH, {"labels": labels}), faults)
+    assert_invalid(admin.post(PATH, {"labels": labels}), errors)
     created = admin.create(PATH, {"labels": {"g": "", "h i": "="}})
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"labels": labels}), faults)
+    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"labels": labels}), errors)
 
 
 def test_a_group_has_at_most_50_labels_of_255_bytes(admin: Client) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
-from tests.doors import Client
 from tests.queries import queries
+from tests.transports import Client
 
 BASE = "http://localhost"
 
@@ -32,11 +32,11 @@ def listed(client: Client) -> list[str]:
 def test_an_agent_tunnel_carries_exactly_its_fields(admin: Client) -> None:
     tunnel = agent_tunnel(metadata="m")
     id = open_tunnel(admin.account, tunnel, lease=60)
-    shown = admin.get(f"/tunnels/{id}").json
-    assert shown == {
+    response = admin.get(f"/tunnels/{id}").json
+    assert response == {
         "id": id,
         "public_url": "https://a.example",
-        "started_at": shown["started_at"],
+        "started_at": response["started_at"],
         "metadata": "m",
         "proto": "https",
         "region": "eu",
@@ -47,7 +47,7 @@ def test_an_agent_tunnel_carries_exactly_its_fields(admin: Client) -> None:
         "endpoint": {"id": tunnel.endpoint, "uri": f"{BASE}/endpoints/{tunnel.endpoint}"},
         "forwards_to": "http://localhost:80",
     }
-    assert admin.get("/tunnels").json == {"tunnels": [shown], "uri": f"{BASE}/tunnels", "next_page_uri": None}
+    assert admin.get("/tunnels").json == {"tunnels": [response], "uri": f"{BASE}/tunnels", "next_page_uri": None}
 
 
 @pytest.mark.parametrize("group", ["", ids.new("bkdtg")], ids=["none", "one"])
@@ -57,11 +57,11 @@ def test_a_backend_tunnel_carries_labels_and_the_group_it_serves(admin: Client, 
         tunnel_session=session, region="us", forwards_to="localhost:22", labels={"app": "web"}, backends=group
     )
     id = open_tunnel(admin.account, tunnel, lease=60)
-    shown = admin.get(f"/tunnels/{id}").json
+    response = admin.get(f"/tunnels/{id}").json
     ref = {"backends": {"id": group, "uri": f"{BASE}/backends/tunnel_group/{group}"}} if group else {}
-    assert shown == {
+    assert response == {
         "id": id,
-        "started_at": shown["started_at"],
+        "started_at": response["started_at"],
         "metadata": "",
         "region": "us",
         "tunnel_session": {"id": session, "uri": f"{BASE}/tunnel_sessions/{session}"},

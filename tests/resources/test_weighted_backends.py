@@ -3,7 +3,7 @@
 import pytest
 
 from chalicelib import ids
-from tests.doors import Client, refusal
+from tests.transports import Client, refusal
 
 PATH = "/backends/weighted"
 

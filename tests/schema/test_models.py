@@ -1,5 +1,6 @@
 """Shapes and what reads bodies into them: plain classes, of which pydantic makes a model for the first body."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import pytest
@@ -26,19 +27,19 @@ class Change(Outer):
 
 
 def test_what_was_read_is_of_the_shape_and_so_is_what_stands_in_it() -> None:
-    asked, faults = models.check(Outer, {"inner": {"size": 2}, "more": [{}]})
-    assert faults == {}
-    assert isinstance(asked, Outer)
-    assert isinstance(asked.inner, Inner)
-    assert isinstance(asked.more[0], Inner)
-    assert asked.values() == {"description": "", "metadata": "", "inner": {"size": 2}, "more": [{"size": 1}]}
-    assert asked.fields_set() == {"inner": {"size": 2}, "more": [{}]}
+    request, errors = models.check(Outer, {"inner": {"size": 2}, "more": [{}]})
+    assert errors == {}
+    assert isinstance(request, Outer)
+    assert isinstance(request.inner, Inner)
+    assert isinstance(request.more[0], Inner)
+    assert request.values() == {"description": "", "metadata": "", "inner": {"size": 2}, "more": [{"size": 1}]}
+    assert request.fields_set() == {"inner": {"size": 2}, "more": [{}]}
 
 
 def test_every_fault_is_named_by_its_path() -> None:
-    asked, faults = models.check(Outer, {"inner": {"size": 10, "colour": 1}, "more": [{"size": 0}, 3], "x": 1})
-    assert asked is None
-    assert faults == {
+    request, errors = models.check(Outer, {"inner": {"size": 10, "colour": 1}, "more": [{"size": 0}, 3], "x": 1})
+    assert request is None
+    assert errors == {
         "inner.size": "must be at most 9",
         "inner.colour": "is not a field here; known: size",
         "more.0.size": "must be at least 1",
@@ -49,13 +50,13 @@ def test_every_fault_is_named_by_its_path() -> None:
 
 @pytest.mark.parametrize("nothing", [None, {}])
 def test_a_field_that_nothing_leaves_unchanged_was_not_given(nothing: dict[str, int] | None) -> None:
-    asked, faults = models.check(Change, {"inner": nothing, "description": "d"})
-    assert asked is not None, faults
-    assert asked.fields_set() == {"description": "d"}
+    request, errors = models.check(Change, {"inner": nothing, "description": "d"})
+    assert request is not None, errors
+    assert request.fields_set() == {"description": "d"}
 
 
 def test_a_rule_can_look_at_the_fields_above_and_at_the_path() -> None:
-    seen = []
+    seen: list[Mapping[str, object]] = []
 
     class Looking(Shape):
         first: int = 0
@@ -68,10 +69,10 @@ def test_a_rule_can_look_at_the_fields_above_and_at_the_path() -> None:
 
 
 def test_a_body_cannot_be_changed_and_says_nothing_of_what_it_holds() -> None:
-    asked, _ = models.check(Outer, {"inner": {}, "metadata": "secret"})
-    assert "secret" not in repr(asked) + str(asked)
+    request, _ = models.check(Outer, {"inner": {}, "metadata": "secret"})
+    assert "secret" not in repr(request) + str(request)
     with pytest.raises(ValueError, match="frozen"):
-        asked.metadata = "other"  # type: ignore[union-attr]
+        request.metadata = "other"  # type: ignore[union-attr]
 
 
 def test_a_shape_has_one_model() -> None:

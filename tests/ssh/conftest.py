@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.doors import Client
 from tests.ssh import keygen, sshd
 from tests.ssh.keygen import KeyPair
 from tests.ssh.sshd import USER, Signed, Sshd
+from tests.transports import Client
 
 AUTHORITIES = {
     "ed25519": {},
@@ -57,11 +57,11 @@ def key_pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KeyPair]:
 @pytest.fixture(scope="session")
 def sign(http: Client, authorities: dict[str, Any], key_pairs: dict[str, KeyPair]) -> Sign:
     def ask(*, key: str = "ed25519", authority: str = "ed25519", **fields: Any) -> Signed:
-        asked = {
+        request = {
             "ssh_certificate_authority_id": authorities[authority]["id"],
             "public_key": key_pairs[key].public,
             "principals": [USER],
         }
-        return Signed(key_pairs[key], http.create("/ssh_user_certificates", asked | fields))
+        return Signed(key_pairs[key], http.create("/ssh_user_certificates", request | fields))
 
     return ask

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Client, refusal
 from tests.ssh.conftest import Sign
 from tests.ssh.keygen import Certificate, Fingerprint, KeyPair
 from tests.ssh.sshd import USER, Sshd, accepted
+from tests.transports import Client, refusal
 
 EVERYTHING = {
     "principals": ["zoe", "adam", "deploy bot", "a,b"],
@@ -31,18 +31,18 @@ EVERYTHING = {
 def test_every_field_of_the_response_stands_in_the_certificate(
     sign: Sign, authorities: dict[str, Any], names: list[str]
 ) -> None:
-    asked = {name: EVERYTHING[name] for name in names}
-    answer = sign(**asked).certificate
+    request: dict[str, Any] = {name: EVERYTHING[name] for name in names}
+    answer = sign(**request).certificate
     read = Certificate.of(answer["certificate"])
-    assert {name: answer[name] for name in asked} == asked
+    assert {name: answer[name] for name in request} == request
     assert read == Certificate.promised(answer, authorities["ed25519"], serial=read.serial)
 
 
 def test_what_is_not_asked_for_has_its_default_in_the_certificate(
     http: Client, authorities: dict[str, Any], key_pairs: dict[str, KeyPair]
 ) -> None:
-    asked = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
-    answer = http.create("/ssh_user_certificates", asked)
+    request = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
+    answer = http.create("/ssh_user_certificates", request)
     read = Certificate.of(answer["certificate"])
     created = datetime.fromisoformat(answer["created_at"]).replace(tzinfo=None)
     assert read.principals == []
@@ -106,8 +106,8 @@ def test_the_largest_certificate_that_can_be_asked_for_still_lets_in(
 def test_networks_that_the_server_cannot_read_are_not_signed(
     http: Client, authorities: dict[str, Any], key_pairs: dict[str, KeyPair], networks: str
 ) -> None:
-    asked = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
-    answer = http.post("/ssh_user_certificates", asked | {"critical_options": {"source-address": networks}})
+    request = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
+    answer = http.post("/ssh_user_certificates", request | {"critical_options": {"source-address": networks}})
     rule = "must be a comma-separated list of addresses or CIDR networks"
     assert answer.status == 400
     assert answer.json == refusal(answer, **{"critical_options.source-address": rule})
@@ -116,9 +116,9 @@ def test_networks_that_the_server_cannot_read_are_not_signed(
 def test_extensions_with_values_that_the_server_cannot_read_are_not_signed(
     http: Client, authorities: dict[str, Any], key_pairs: dict[str, KeyPair]
 ) -> None:
-    asked = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
+    request = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
     extensions = {"groups@example.com": "staff", "permit-pty": "yes", "permit-X11-forwarding": "1"}
-    answer = http.post("/ssh_user_certificates", asked | {"extensions": extensions})
+    answer = http.post("/ssh_user_certificates", request | {"extensions": extensions})
     rule = "must hold permit-X11-forwarding and permit-pty with an empty string, as OpenSSH knows no value there"
     assert answer.status == 400
     assert answer.json == refusal(answer, extensions=rule)

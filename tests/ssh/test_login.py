@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Client
 from tests.ssh import keygen
 from tests.ssh.conftest import Sign
 from tests.ssh.sshd import HOST, USER, Login, Signed, Sshd, accepted, refused
+from tests.transports import Client
 
 EXPIRED = refused("Certificate invalid: expired")
 NOT_YET_VALID = refused("Certificate invalid: not yet valid")
@@ -117,10 +117,12 @@ def test_a_certificate_is_refused_from_outside_its_source_address(server: Sshd, 
     assert server.login(sign(critical_options={"source-address": networks}), "echo in") == WRONG_ADDRESS
 
 
-@pytest.mark.parametrize("asked", [["echo asked"], [], ["-s", "sftp"]], ids=["command", "shell", "subsystem"])
-def test_a_certificate_with_a_forced_command_runs_that_command_only(server: Sshd, sign: Sign, asked: list[str]) -> None:
+@pytest.mark.parametrize("command", [["echo asked"], [], ["-s", "sftp"]], ids=["command", "shell", "subsystem"])
+def test_a_certificate_with_a_forced_command_runs_that_command_only(
+    server: Sshd, sign: Sign, command: list[str]
+) -> None:
     signed = sign(critical_options={"force-command": "echo 'forced: ü'; echo twice"})
-    assert server.login(signed, *asked) == accepted("forced: ü\ntwice\n")
+    assert server.login(signed, *command) == accepted("forced: ü\ntwice\n")
 
 
 def test_both_critical_options_hold_together(server: Sshd, sign: Sign) -> None:

@@ -16,7 +16,7 @@ from tests.ssh.keygen import KeyPair
 from tests.ssh.sshd import HOST, USER, Login, Signed, Sshd, accepted
 
 NOW = datetime.now(UTC)
-AUTHORITIES = {
+AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp256"),
     "rsa": keys.generate_rsa(2048),

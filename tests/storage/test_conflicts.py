@@ -29,17 +29,17 @@ class _Body:
 @contextmanager
 def answering(operation: str, body: dict[str, Any], times: int) -> Iterator[list[str]]:
     """Answer an operation for DynamoDB, so many times, as if it had refused; what was asked."""
-    asked: list[str] = []
+    calls: list[str] = []
 
     def answer(**_: object) -> AWSResponse | None:
-        asked.append(operation)
+        calls.append(operation)
         refused = AWSResponse("", 400, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body)))
-        return refused if len(asked) <= times else None
+        return refused if len(calls) <= times else None
 
     events = aws.client("dynamodb").meta.events
     events.register_first(f"before-send.dynamodb.{operation}", answer)
     try:
-        yield asked
+        yield calls
     finally:
         events.unregister(f"before-send.dynamodb.{operation}", answer)
 
@@ -54,32 +54,32 @@ def item() -> Item:
 
 def test_a_transaction_that_meets_another_is_tried_again() -> None:
     made = item()
-    with answering("TransactWriteItems", cancelled("None", "TransactionConflict"), times=1) as asked:
+    with answering("TransactWriteItems", cancelled("None", "TransactionConflict"), times=1) as calls:
         table.create(made)
-    assert len(asked) == 2
+    assert len(calls) == 2
     assert table.read(made.scope, made.id) == made
 
 
 def test_a_transaction_that_meets_others_again_and_again_is_busy() -> None:
     with (
-        answering("TransactWriteItems", cancelled("TransactionConflict", "None"), times=9) as asked,
+        answering("TransactWriteItems", cancelled("TransactionConflict", "None"), times=9) as calls,
         pytest.raises(Unavailable),
     ):
         table.create(item())
-    assert len(asked) == 3
+    assert len(calls) == 3
 
 
 def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
     made = Item("acct_1#/things", ids.new("x"), {"number": 1}, expires=2**39)
     with answering("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
         table.create(made)
-    with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as asked:
+    with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as calls:
         assert table.renew(made.scope, made.id, expires=2**40)
-    assert len(asked) == 2
+    assert len(calls) == 2
 
 
 def test_a_condition_that_failed_in_a_conflict_is_told_at_once() -> None:
     reasons = cancelled("TransactionConflict", "ConditionalCheckFailed")
-    with answering("TransactWriteItems", reasons, times=9) as asked, pytest.raises(Taken):
+    with answering("TransactWriteItems", reasons, times=9) as calls, pytest.raises(Taken):
         table.create(item())
-    assert len(asked) == 1
+    assert len(calls) == 1

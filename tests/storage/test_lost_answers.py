@@ -70,10 +70,10 @@ def test_a_module_is_dropped_although_the_answer_was_lost() -> None:
     assert len(table.newest("acct_1#/events")) == 2
 
 
-@pytest.mark.parametrize("claims", [(), (UniqueKey("name", "lost"),)])
-def test_a_creation_is_done_once_although_its_answer_was_lost(claims: tuple[UniqueKey, ...]) -> None:
-    made = Item(SCOPE, ids.new("x"), {"number": 1}, unique_keys=claims)
-    with losing_the_first_answer("TransactWriteItems" if claims else "PutItem"):
+@pytest.mark.parametrize("keys", [(), (UniqueKey("name", "lost"),)])
+def test_a_creation_is_done_once_although_its_answer_was_lost(keys: tuple[UniqueKey, ...]) -> None:
+    made = Item(SCOPE, ids.new("x"), {"number": 1}, unique_keys=keys)
+    with losing_the_first_answer("TransactWriteItems" if keys else "PutItem"):
         table.create(made)
     assert table.read(made.scope, made.id) == made
     assert table.delete(made.scope, made.id) is True

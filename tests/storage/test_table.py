@@ -1,7 +1,9 @@
 """The table: items under scopes and ids, alone and in lists, and what expires."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,7 +28,7 @@ def sealed(made: Item) -> Item:
     return replace(made, sealed={"private_key": vault.seal(b"\x00\xff" * 16, vault.context("acct_1", made.id))})
 
 
-def with_fields(scope: str, id: str, fields: dict[str, object]) -> Item | None:
+def with_fields(scope: str, id: str, fields: Mapping[str, object]) -> Item | None:
     return table.rewrite(scope, id, lambda item: replace(item, body={**item.body, **fields}))
 
 
@@ -35,7 +37,13 @@ def in_seconds(seconds: int) -> int:
 
 
 def test_what_is_created_is_read_whole() -> None:
-    body = {"text": "ä", "number": 2**53, "list": ["a", {}], "map": {"no": None, "yes": True}, "nothing": None}
+    body: dict[str, Any] = {
+        "text": "ä",
+        "number": 2**53,
+        "list": ["a", {}],
+        "map": {"no": None, "yes": True},
+        "nothing": None,
+    }
     made = sealed(item(**body))
     table.create(made)
     assert table.read(SCOPE, made.id) == made

@@ -1,4 +1,4 @@
-"""Claims: a value that one item holds for itself, taken and given up in the same transaction as the item."""
+"""Unique keys: a value that one item holds for itself, taken and given up in the same transaction as the item."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,8 +14,8 @@ SCOPE = "acct_1#/things"
 RED, BLUE = UniqueKey("colour", "red", {"shade": "dark"}), UniqueKey("colour", "blue")
 
 
-def item(*held: UniqueKey) -> Item:
-    return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=held)
+def item(*keys: UniqueKey) -> Item:
+    return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=keys)
 
 
 def everything() -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def test_an_item_knows_what_it_holds() -> None:
     table.create(made)
     found = table.read(SCOPE, made.id)
     assert found
-    assert [(claim.kind, claim.value) for claim in found.unique_keys] == [("colour", "red"), ("colour", "blue")]
+    assert [(key.kind, key.value) for key in found.unique_keys] == [("colour", "red"), ("colour", "blue")]
 
 
 def test_a_claim_that_another_holds_is_taken_and_nothing_is_written() -> None:

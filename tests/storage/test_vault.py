@@ -53,15 +53,15 @@ def test_what_was_tampered_with_does_not_open() -> None:
 
 
 def test_what_was_opened_is_remembered_as_what_was_read_in_it() -> None:
-    where, asked = context(), []
+    where, plaintexts = context(), []
 
     def read(plaintext: bytes) -> int:
-        asked.append(plaintext)
+        plaintexts.append(plaintext)
         return len(plaintext)
 
     sealed = vault.seal(SECRET, where)
     assert [vault.unseal(sealed, where, read) for _ in range(3)] == [len(SECRET)] * 3
-    assert asked == [SECRET]
+    assert plaintexts == [SECRET]
     assert vault.unseal(sealed, where, bytes) == SECRET
 
 

@@ -32,15 +32,15 @@ _REFERENCE = {"name": "Reference", "description": "What the API says of itself."
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an API key."}
 
 
-def text(offers: Iterable[Routes]) -> str:
-    """The document as the file holds it."""
-    return json.dumps(make([*offers]), indent=1, ensure_ascii=False) + "\n"
+def text(routes: Iterable[Routes]) -> str:
+    """Return the document as the file holds it."""
+    return json.dumps(make([*routes]), indent=1, ensure_ascii=False) + "\n"
 
 
-def make(offers: list[Routes]) -> Words:
-    """The document of what is offered."""
-    kinds = [offer for offer in offers if isinstance(offer, Resource)]
-    every = [Operation.of(endpoint) for offer in offers for endpoint in offer.endpoints()]
+def make(routes: list[Routes]) -> Words:
+    """Return the document of the routes."""
+    kinds = [each for each in routes if isinstance(each, Resource)]
+    every = [Operation.of(endpoint) for each in routes for endpoint in each.endpoints()]
     return {
         "openapi": "3.1.0",
         "info": _INFO,
@@ -82,19 +82,23 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
     uses: dict[Use, str] = {}
     for operation in every:
         if operation.endpoint.body:
-            uses.setdefault((operation.endpoint.body, "validation"), operation.asked)
+            uses.setdefault((operation.endpoint.body, "validation"), operation.request_schema)
         if operation.endpoint.response:
-            uses.setdefault((operation.endpoint.response, "serialization"), operation.shown)
+            uses.setdefault((operation.endpoint.response, "serialization"), operation.response_schema)
     made = schemas.of(uses)
     own = [_own(operation, uses, made) for operation in every if operation.id]
     return {**made, **{name: words for found in own for name, words in found.items()}}
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """The schemas of an operation that know more than its shapes do: the form of the id, what a change is."""
+    """Return the schemas of an operation that say more than its shapes: the form of the id, what a change is."""
     if operation.endpoint.body:
         words = made[uses[operation.endpoint.body, "validation"]]
-        return {operation.asked: schemas.of_a_change(words, {**operation.id, "description": "The id in the path."})}
+        return {
+            operation.request_schema: schemas.of_a_change(words, {**operation.id, "description": "The id in the path."})
+        }
     return (
-        {operation.shown: schemas.with_id(made[operation.shown], operation.id)} if operation.endpoint.response else {}
+        {operation.response_schema: schemas.with_id(made[operation.response_schema], operation.id)}
+        if operation.endpoint.response
+        else {}
     )

@@ -16,33 +16,33 @@ Body = dict[str, Any]
 
 @cache
 def read() -> dict[str, dict[str, Body]]:
-    """By noun: the bodies that `create` and `update` or `replace` one, what is `shown` of it, and what only `once`."""
+    """Return by noun the requests `create`, `update`, `replace`, the `response`, and what a creation adds `once`."""
     found: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return found
 
 
 def id(prefix: str) -> str:
-    """The one id of a kind in all examples."""
+    """Return the one id of a kind in all examples."""
     return f"{prefix}_{_ID}"
 
 
-def asked(operation: Operation) -> Body:
-    """The body of an operation's request."""
+def request(operation: Operation) -> Body:
+    """Return the body of an operation's request."""
     return read()[operation.noun][operation.verb]
 
 
-def shown(operation: Operation) -> Body:
-    """The body of an operation's response."""
+def response(operation: Operation) -> Body:
+    """Return the body of an operation's response."""
     of_noun = read()[operation.noun]
     match operation.verb:
         case "list":
-            return _page(of_noun["shown"], operation.endpoint)
+            return _page(of_noun["response"], operation.endpoint)
         case "create":
-            return {**of_noun["shown"], **of_noun.get("once", {})}
+            return {**of_noun["response"], **of_noun.get("once", {})}
         case "update":
-            return {**of_noun["shown"], **of_noun["update"]}
+            return {**of_noun["response"], **of_noun["update"]}
         case _:
-            return of_noun["shown"]
+            return of_noun["response"]
 
 
 def _page(entry: Body, endpoint: Endpoint) -> Body:

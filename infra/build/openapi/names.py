@@ -55,55 +55,55 @@ class Operation:
 
     @property
     def entry(self) -> type[Shape] | None:
-        """The shape of one of those that it lists."""
-        shows = self.endpoint.response
-        return get_args(next(iter(shows.__annotations__.values())))[0] if shows and self.verb == "list" else None
+        """Return the shape of one of those that it lists, or None if it lists none."""
+        response = self.endpoint.response
+        return get_args(next(iter(response.__annotations__.values())))[0] if response and self.verb == "list" else None
 
     @property
     def id(self) -> dict[str, str]:
-        """The form of the id that its path ends with, as JSON Schema says it; nothing where it ends otherwise."""
+        """Return the form of the id that its path ends with as JSON Schema, or {} where it ends with none."""
         return form([*self.prefixes.values()][-1]) if self.endpoint.path.endswith("}") else {}
 
     @property
     def name(self) -> str:
-        """As in create_api_key, list_api_keys."""
+        """Return the operation's id, for example create_api_key, list_api_keys."""
         return f"{self.verb}_{plural(self.noun) if self.verb == 'list' else self.noun}"
 
     @property
     def summary(self) -> str:
-        """As in Create API key."""
+        """Return the operation's title, for example Create API key."""
         verb, _, noun = self.name.partition("_")
         return f"{verb.capitalize()} {spelt(noun)}"
 
     @property
-    def shown(self) -> str:
-        """The name of the response's schema: APIKey, APIKeyList."""
+    def response_schema(self) -> str:
+        """Return the name of the response's schema, for example APIKey, APIKeyList."""
         return pascal(self.noun) + ("List" if self.verb == "list" else "")
 
     @property
-    def asked(self) -> str:
-        """The name of the request's schema: APIKeyCreate."""
+    def request_schema(self) -> str:
+        """Return the name of the request's schema, for example APIKeyCreate."""
         return pascal(self.noun) + self.verb.capitalize()
 
     @property
     def tag(self) -> str:
-        """The name of the group in which it stands: API keys."""
+        """Return the name of its group, for example API keys."""
         words = plural(self.kind.name) if self.kind else "reference"
         return words[0].upper() + words[1:]
 
 
 def form(prefix: str) -> dict[str, str]:
-    """The form of ids with the prefix, as JSON Schema says it."""
+    """Return the form of ids with the prefix as JSON Schema."""
     return {"type": "string", "pattern": ids.pattern(prefix)}
 
 
 def spelt(noun: str) -> str:
-    """As people write it: `ssh_credential` is SSH credential."""
+    """Return a noun as people write it: `ssh_credential` is SSH credential."""
     return " ".join(_SPELT.get(word, word) for word in noun.split("_"))
 
 
 def pascal(noun: str) -> str:
-    """As a class is named: `ssh_credential` is SSHCredential."""
+    """Return a noun as classes are named: `ssh_credential` is SSHCredential."""
     return "".join(_SPELT.get(word, word.capitalize()) for word in noun.split("_"))
 
 

@@ -49,7 +49,7 @@ _SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there
 
 
 def described(operation: Operation) -> Words:
-    """What the document says of an operation."""
+    """Return the description of an operation."""
     endpoint = operation.endpoint
     return {
         "operationId": operation.name,
@@ -68,8 +68,8 @@ def described(operation: Operation) -> Words:
 
 
 def _about(operation: Operation) -> str:
-    shows = operation.entry or operation.endpoint.response
-    said = (shows.__doc__ if shows else None, _SENTENCES.get(operation.verb))
+    response = operation.entry or operation.endpoint.response
+    said = (response.__doc__ if response else None, _SENTENCES.get(operation.verb))
     return " ".join(sentence for sentence in said if sentence)
 
 
@@ -88,7 +88,7 @@ def _parameters(operation: Operation) -> Iterable[Words]:
 def _request(operation: Operation, body: type[Shape]) -> Words:
     fields = models.model(body).model_fields.values()
     required = {"required": True} if any(field.is_required() for field in fields) else {}  # no body is an empty object
-    return {**required, **_json(operation.asked, examples.asked(operation))}
+    return {**required, **_json(operation.request_schema, examples.request(operation))}
 
 
 def _answer(operation: Operation) -> Words:
@@ -96,7 +96,7 @@ def _answer(operation: Operation) -> Words:
     shows_one = operation.endpoint.authorizer and operation.verb in ("get", "create", "update", "replace")
     names = ["Operation-Id", *(["ETag"] if shows_one else [])]
     headers = {"headers": {name: _ref("headers", name) for name in names}}
-    body = _json(operation.shown, examples.shown(operation)) if operation.endpoint.response else {}
+    body = _json(operation.response_schema, examples.response(operation)) if operation.endpoint.response else {}
     return {**words, **headers, **body}
 
 

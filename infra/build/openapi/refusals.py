@@ -67,12 +67,12 @@ HEADERS: dict[str, Words] = {
 
 
 def by(endpoint: Endpoint) -> dict[str, str]:
-    """The names of the responses with which an endpoint may refuse, by status."""
+    """Return the names of an endpoint's error responses, by status."""
     return {str(status): _name(kinds) for status, kinds in _by_status(endpoint)}
 
 
 def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
-    """All these responses by their names, and those of what is no endpoint."""
+    """Return all error responses by their names, also those of what is no endpoint."""
     groups = [kinds for endpoint in endpoints for _, kinds in _by_status(endpoint)]
     groups += [[errors.NoSuchRoute], [errors.MethodNotAllowed]]
     return {_name(kinds): _response(kinds) for kinds in groups}
@@ -85,7 +85,7 @@ def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
 
 
 def _of(endpoint: Endpoint) -> set[Kind]:
-    """What an endpoint may refuse: what it says itself, and what follows from what it takes."""
+    """Return the errors of an endpoint: those it declares, and those that follow from its body, query and path."""
     found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.Unavailable}
     found |= {*endpoint.errors}
     if endpoint.authorizer:
@@ -118,7 +118,7 @@ def _response(kinds: list[Kind]) -> Words:
 
 
 def _named(kind: Kind) -> Iterator[tuple[str, ApiError]]:
-    """The samples of a kind, by names for them: conflict, conflict_2."""
+    """Yield the samples of an error with their names: conflict, conflict_2."""
     for number, sample in enumerate(EVERY[kind], start=1):
         yield (kind.code if number == 1 else f"{kind.code}_{number}"), sample
 

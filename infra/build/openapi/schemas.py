@@ -17,12 +17,12 @@ from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
 Words = dict[str, Any]  # of JSON Schema
-Mode = str  # "validation" for what is asked, "serialization" for what is shown
+Mode = str  # "validation" for requests, "serialization" for responses
 Use = tuple[type[Shape], Any]  # a shape and its mode
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's own: no titles, no defaults in what is shown, maps and integers as clients understand them."""
+    """Pydantic's own: no titles, no defaults in responses, maps and integers as clients understand them."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -48,55 +48,55 @@ class _Generator(GenerateJsonSchema):
         words: Words = super().model_schema(schema)
         del words["title"]
         described = _texts(schema["cls"])
-        for name, property in words.get("properties", {}).items():
-            if told := [*filter(None, (described.get(name.replace("-", "_")), property.get("description")))]:
-                property["description"] = " ".join(told)
-            if "default" in property and not _may_be(property["default"], property):
-                del property["default"]
+        for name, field in words.get("properties", {}).items():
+            if told := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
+                field["description"] = " ".join(told)
+            if "default" in field and not _may_be(field["default"], field):
+                del field["default"]
         words.pop("description", None)
         doc = schema["cls"].__bases__[1].__doc__  # the shape's: the model has none of its own
         return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
 
 
 def of(uses: Mapping[Use, str]) -> dict[str, Words]:
-    """The schemas of the shapes under these names, and of all that stand in them under their own."""
+    """Return the schemas of the shapes under these names, and of the shapes within them under their own."""
     pairs: Any = [(models.model(shape), mode) for shape, mode in uses]
     refs, made = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
     wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
     names = {name: wanted.get(name) or _own(name) for name in made.get("$defs", {})}
     renamed = {names[name]: _renamed(words, names) for name, words in made["$defs"].items()}
     for words in renamed.values():
-        for property in words.get("properties", {}).values():
-            property["description"] = property.get("description") or _about(property, renamed)
+        for field in words.get("properties", {}).values():
+            field["description"] = field.get("description") or _about(field, renamed)
     return renamed
 
 
 def of_a_change(words: Words, id: Words) -> Words:
-    """The same for a change: what is absent stays as it is, so there are no defaults; it may carry the id."""
+    """Return a schema as that of a change: without defaults, since absent fields stay as they are, and with the id."""
     properties = {
-        field: {word: value for word, value in property.items() if word != "default"}
-        for field, property in words["properties"].items()
+        name: {word: value for word, value in field.items() if word != "default"}
+        for name, field in words["properties"].items()
     }
     told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
     return {**told, "properties": {"id": id, **properties}}
 
 
 def with_id(words: Words, id: Words) -> Words:
-    """The same, where the id is of a known form."""
+    """Return a schema with the form of its id."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 
 
 def _long(words: Words) -> Words:
-    """The same, where integers are long: some generators take them for short otherwise."""
+    """Return a schema with 64-bit integers: some generators of clients take 32 bits otherwise."""
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
-def _about(property: Words, made: Mapping[str, Words]) -> str:
-    """The text of a field that a shape was given by code: that of what it holds."""
-    choices = [*property.get("anyOf", []), property.get("items", {}), property]
+def _about(field: Words, made: Mapping[str, Words]) -> str:
+    """Return the text of a field that code added to a shape: that of the shape that it holds."""
+    choices = [*field.get("anyOf", []), field.get("items", {}), field]
     held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
-    return f"{held['description']} Null where it is unset." if "anyOf" in property else str(held["description"])
+    return f"{held['description']} Null where it is unset." if "anyOf" in field else str(held["description"])
 
 
 def _own(name: str) -> str:
@@ -112,12 +112,12 @@ def _renamed(words: Any, names: Mapping[str, str]) -> Any:
 
 
 def _may_be(value: Any, words: Words) -> bool:
-    """Whether a client could send a default: some only say what absence means. Generators of clients drop objects."""
+    """Tell whether a client could send a default: some only say what absence means, and generators drop objects."""
     return not isinstance(value, dict) and ("$ref" in str(words) or jsonschema_rs.is_valid(words, value))
 
 
 def _texts(shape: type) -> dict[str, str]:
-    """The text beneath each field of a shape, of the class that says it last."""
+    """Return the text beneath each field of a shape, of the most derived class that has one."""
     found: dict[str, str] = {}
     for base in reversed(shape.__mro__):
         found |= _in_source(base.__module__).get(base.__qualname__, {})
@@ -126,7 +126,7 @@ def _texts(shape: type) -> dict[str, str]:
 
 @cache
 def _in_source(module: str) -> dict[str, dict[str, str]]:
-    """The text beneath each field of each class in a module's source: Python itself does not keep it."""
+    """Return the text beneath each field of each class in a module's source: Python itself does not keep it."""
     tree = ast.parse(inspect.getsource(sys.modules[module])) if module.startswith("chalicelib") else ast.parse("")
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     return {node.name: dict(_beneath(node.body)) for node in classes}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from tests.doors import Client
 from tests.refusals import assert_invalid
 from tests.samples import Collection, each_editable_kind, each_kind
+from tests.transports import Client
 
 BASE = "http://localhost"
 LIMIT = "must be a whole number from 1 to 100"
@@ -96,7 +96,7 @@ def test_before_id_may_be_of_another_kind(mine: Collection, prefix: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("query", "faults"),
+    ("query", "errors"),
     [
         ("limit=0", {"limit": LIMIT}),
         ("limit=101", {"limit": LIMIT}),
@@ -118,9 +118,9 @@ def test_before_id_may_be_of_another_kind(mine: Collection, prefix: str) -> None
     ],
 )
 def test_a_query_that_breaks_a_rule_is_refused_with_every_fault(
-    admin: Client, query: str, faults: dict[str, str]
+    admin: Client, query: str, errors: dict[str, str]
 ) -> None:
-    assert_invalid(admin.get(f"/api_keys?{query}"), faults)
+    assert_invalid(admin.get(f"/api_keys?{query}"), errors)
 
 
 @each_kind
@@ -141,7 +141,7 @@ def test_only_lists_take_a_query(mine: Collection) -> None:
 
 @each_editable_kind
 def test_a_creation_takes_no_query(mine: Collection) -> None:
-    asked, before = mine.body(), mine.entries()
-    answer = mine.client.post(f"{mine.path}?dry_run=true", asked)
+    request, before = mine.body(), mine.entries()
+    answer = mine.client.post(f"{mine.path}?dry_run=true", request)
     assert_invalid(answer, {"dry_run": "is not a field here; known: none"})
     assert mine.entries() == before

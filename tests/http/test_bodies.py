@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.doors import Answer, Client
 from tests.refusals import NO_JSON_TYPE, assert_invalid, assert_refused
+from tests.transports import Answer, Client
 
 LIMIT = 256 * 1024
 
@@ -94,8 +94,8 @@ def test_an_odd_number_is_refused_by_the_rule_of_its_field(admin: Client) -> Non
     for number in (1024, -1, 2**62):
         answer = admin.post("/ssh_certificate_authorities", {**rsa, "key_size": number})
         assert_invalid(answer, {"key_size": "must be one of 2048 or 4096"})
-    for number in (2048.0, 4096.5, 1e308, -0.5):
-        answer = admin.post("/ssh_certificate_authorities", {**rsa, "key_size": number})
+    for fraction in (2048.0, 4096.5, 1e308, -0.5):
+        answer = admin.post("/ssh_certificate_authorities", {**rsa, "key_size": fraction})
         assert_invalid(answer, {"key_size": "must be an integer"})
     for number in (2**63, -(2**64), 10**300):
         answer = admin.post("/ssh_certificate_authorities", {**rsa, "key_size": number})

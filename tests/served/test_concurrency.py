@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Served
-from tests.doors import Answer, Client, Http, refusal
+from tests.transports import Answer, Client, Http, refusal
 
 CLIENTS = 16
 REQUESTS = 4000
@@ -44,10 +44,10 @@ class Worker:
 
     def make(self) -> Answer:
         path = self.chance.choice(list(LISTS))
-        asked = {"description": f"number {self.chance.random()}"}
+        request = {"description": f"number {self.chance.random()}"}
         if path == "/ssh_user_certificates":
-            asked |= {"ssh_certificate_authority_id": self.authority, "public_key": KEY}
-        answer = self.client.post(path, asked)
+            request |= {"ssh_certificate_authority_id": self.authority, "public_key": KEY}
+        answer = self.client.post(path, request)
         assert answer.status == 201, answer.text
         made = answer.json
         one = f"{path}/{made['id']}"
@@ -117,7 +117,7 @@ def crowd(served: Served) -> Crowd:
     host = served.newcomer().client()
     first_key = host.get("/api_keys").json["keys"][0]
     authority = host.create("/ssh_certificate_authorities", {"description": "signs for everyone"})
-    clients = [replace(host, door=Http(served.base_url)) for _ in range(CLIENTS)]
+    clients = [replace(host, transport=Http(served.base_url)) for _ in range(CLIENTS)]
     workers = [Worker(client, Random(seed), authority["id"]) for seed, client in enumerate(clients)]
     with ThreadPoolExecutor(CLIENTS) as threads:
         done = list(threads.map(Worker.work, workers))
@@ -163,11 +163,11 @@ def test_clients_that_change_different_fields_keep_both_changes(http: Client, pa
 
 @pytest.mark.parametrize("path", LISTS)
 def test_of_twenty_deletions_at_once_exactly_one_succeeds(http: Client, path: str) -> None:
-    asked = {}
+    request = {}
     if path == "/ssh_user_certificates":
         authority = http.create("/ssh_certificate_authorities", {})
-        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
-    one = f"{path}/{http.create(path, asked)['id']}"
+        request = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
+    one = f"{path}/{http.create(path, request)['id']}"
     together = Barrier(20)
 
     def delete(_: int) -> Answer:

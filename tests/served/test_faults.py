@@ -12,8 +12,8 @@ import pytest
 
 from infra.local.cloud import Cloud
 from tests.conftest import Served, free_port, serve
-from tests.doors import Answer, Client
-from tests.http.proxy import Fault, Proxy
+from tests.served.proxy import Fault, Proxy
+from tests.transports import Answer, Client
 
 GATEWAY_PATIENCE = 29  # seconds
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
@@ -91,10 +91,10 @@ def fresh(site: Site) -> Iterator[Client]:
     process.wait(timeout=30)
 
 
-def attempt(client: Client, path: str, asked: dict[str, Any]) -> Attempt:
+def attempt(client: Client, path: str, request: dict[str, Any]) -> Attempt:
     started = time.monotonic()
-    answer = client.post(path, asked)
-    return Attempt(asked["description"], answer, time.monotonic() - started)
+    answer = client.post(path, request)
+    return Attempt(request["description"], answer, time.monotonic() - started)
 
 
 def is_clear(answer: Answer) -> bool:
@@ -210,7 +210,9 @@ def aftermath(site: Site, client: Client, fresh: Client) -> Aftermath:
         late = threads.submit(attempt, fresh, CERTIFICATES, signed_by(slow, "slow"))
         unsealed = threads.submit(attempt, client, AUTHORITIES, {"description": "unsealed"})
         unsigned = threads.submit(attempt, client, CERTIFICATES, signed_by(dumb, "unsigned"))
-        tried = {word: [threads.submit(attempt, client, KEYS, asked) for asked in described(word)] for word in WRITES}
+        tried = {
+            word: [threads.submit(attempt, client, KEYS, request) for request in described(word)] for word in WRITES
+        }
         after.creations = {word: [one.result() for one in each] for word, each in tried.items()}
         after.unsealed, after.unsigned, after.slow = unsealed.result(), unsigned.result(), late.result()
     site.proxy.settle()
@@ -248,12 +250,12 @@ def test_what_was_answered_is_there_whole(client: Client, aftermath: Aftermath) 
 def test_what_was_not_answered_is_there_whole_or_not_at_all(site: Site, client: Client, aftermath: Aftermath) -> None:
     records = site.records()
     keys = {record["id"] for record in records if record["id"].startswith("ak_")}
-    claims = {record["scope"]: record["holder"] for record in records if record["scope"].startswith("token#")}
-    assert claims == {f"token#{id.removeprefix('ak_')}": id for id in keys}
+    holders = {record["scope"]: record["holder"] for record in records if record["scope"].startswith("token#")}
+    assert holders == {f"token#{id.removeprefix('ak_')}": id for id in keys}
     assert {key["id"] for key in client.all(KEYS, "keys")} == keys
     described = [key["description"] for key in client.all(KEYS, "keys")]
-    asked = [creation.description for each in aftermath.creations.values() for creation in each]
-    assert all(described.count(description) <= 1 for description in asked)
+    requested = [creation.description for each in aftermath.creations.values() for creation in each]
+    assert all(described.count(description) <= 1 for description in requested)
 
 
 def test_without_the_key_service_an_authority_is_a_clear_503_and_leaves_nothing(

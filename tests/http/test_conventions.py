@@ -58,8 +58,8 @@ def test_a_uri_is_absolute_and_leads_to_its_resource(mine: Collection) -> None:
 
 @each_editable_kind
 def test_created_at_is_the_moment_of_creation_in_utc(mine: Collection) -> None:
-    asked, before = mine.body(), clock.now()
-    created = mine.client.create(mine.path, asked)
+    request, before = mine.body(), clock.now()
+    created = mine.client.create(mine.path, request)
     assert TIME.fullmatch(created["created_at"])
     assert before <= clock.parse(created["created_at"]) <= clock.now()
     assert clock.parse(created["created_at"]) == ids.created_at(created["id"])
@@ -74,9 +74,9 @@ def test_unset_strings_are_shown_empty(mine: Collection) -> None:
 
 @each_editable_kind
 def test_an_unknown_field_of_a_creation_is_named_with_the_known_ones(mine: Collection) -> None:
-    asked, before = mine.body(colour="red", ID="x"), mine.entries()
+    request, before = mine.body(colour="red", ID="x"), mine.entries()
     rule = f"is not a field here; known: {known(mine.request('POST'))}"
-    assert_invalid(mine.client.post(mine.path, asked), {"colour": rule, "ID": rule})
+    assert_invalid(mine.client.post(mine.path, request), {"colour": rule, "ID": rule})
     assert mine.entries() == before
 
 
@@ -99,13 +99,13 @@ def test_the_longest_texts_in_bytes_may_come_with_a_change(mine: Collection) -> 
 
 @each_editable_kind
 def test_descriptions_and_metadata_are_strings(mine: Collection) -> None:
-    asked, uri = mine.body(), f"{mine.path}/{mine.one()['id']}"
-    faults = {"description": "must be a string", "metadata": "must be a string"}
+    request, uri = mine.body(), f"{mine.path}/{mine.one()['id']}"
+    errors = {"description": "must be a string", "metadata": "must be a string"}
     value: Any
     for value in (1, True, [], {}, 1.5):
         wrong = {"description": value, "metadata": value}
-        assert_invalid(mine.client.post(mine.path, {**asked, **wrong}), faults)
-        assert_invalid(mine.client.patch(uri, wrong), faults)
+        assert_invalid(mine.client.post(mine.path, {**request, **wrong}), errors)
+        assert_invalid(mine.client.patch(uri, wrong), errors)
 
 
 @each_editable_kind
@@ -200,7 +200,7 @@ def test_an_id_that_names_nothing_is_not_found(mine: Collection) -> None:
 @each_kind
 def test_what_a_kind_does_not_offer_is_405_with_what_it_does(mine: Collection) -> None:
     for path, uri in ((mine.kind.path, mine.path), (mine.kind.one, f"{mine.path}/{mine.one()['id']}")):
-        offered = sorted(endpoint.method for endpoint in mine.resource.endpoints() if endpoint.path == path)
-        for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"} - {*offered}:
+        served = sorted(endpoint.method for endpoint in mine.resource.endpoints() if endpoint.path == path)
+        for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"} - {*served}:
             answer = mine.client.send(method, uri)
-            assert (answer.status, answer.headers["allow"]) == (405, ", ".join(offered))
+            assert (answer.status, answer.headers["allow"]) == (405, ", ".join(served))

@@ -1,4 +1,4 @@
-"""The local server's HTTP manners on raw connections, beyond those that the contract tries at every door."""
+"""The local server's HTTP manners on raw connections, beyond those that the contract tries through every transport."""
 
 import json
 import socket
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Served
-from tests.doors import VERSION, Answer, refusal
+from tests.transports import VERSION, Answer, refusal
 
 MEGABYTE = 1024 * 1024
 NOT_HTTP = "The request is not HTTP as this server reads it: "
@@ -163,8 +163,8 @@ def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on(
 def test_a_client_that_asks_before_it_sends_too_much_is_told_not_to(
     address: tuple[str, int], headers: dict[str, str]
 ) -> None:
-    asked = {**headers, "Content-Length": str(11 * MEGABYTE), "Expect": "100-continue"}
-    answer = read(exchange(address, asking("POST", "/api_keys", asked)))
+    expecting = {**headers, "Content-Length": str(11 * MEGABYTE), "Expect": "100-continue"}
+    answer = read(exchange(address, asking("POST", "/api_keys", expecting)))
     assert answer.json == refusal(answer)
     assert (answer.status, answer.json["error_code"]) == (413, "payload_too_large")
 

@@ -12,8 +12,8 @@ from chalicelib import edges, modules
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource, Resource
 from chalicelib.schema.models import model
-from tests.doors import Answer, Client
 from tests.samples import EDITABLE_KINDS, KINDS, Collection, each_editable_kind, request_of
+from tests.transports import Answer, Client
 
 FEW = settings(
     max_examples=20,

@@ -1,4 +1,4 @@
-"""Attaching against deleting, with strict references: whoever wins, nothing points at what is gone."""
+"""Attaching against deleting, with strict references: whoever wins, nothing refers to what is gone."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import serve
-from tests.doors import Answer, Client
 from tests.samples import BODIES
+from tests.transports import Answer, Client
 
 ROUNDS, CLIENTS = 200, 8
 EDGES, BACKENDS, AUTHORITIES = "/edges/tls", "/backends/weighted", "/certificate_authorities"
@@ -28,7 +28,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def module_for(target: str) -> tuple[str, dict[str, Any]]:
-    """The name and body of the module that points at a target."""
+    """The name and body of the module that refers to a target."""
     id = target.rpartition("/")[2]
     if target.startswith(AUTHORITIES):
         return "mutual_tls", {"certificate_authority_ids": [id]}
@@ -36,7 +36,7 @@ def module_for(target: str) -> tuple[str, dict[str, Any]]:
 
 
 def attaching(target: str, edges: list[str]) -> list[Request]:
-    """As many requests as there are edges that have something point at the target, in four ways."""
+    """As many requests as there are edges that have something refer to the target, in four ways."""
     name, module = module_for(target)
     ways: list[Request] = [("PUT", f"{edge}/{name}", module) for edge in edges]
     ways[1::4] = [("PATCH", edge, {name: module}) for edge in edges[1::4]]
@@ -57,21 +57,21 @@ def at_once(client: Client, threads: ThreadPoolExecutor, requests: list[Request]
 
 
 def holders(client: Client, target: str, attached: Answered) -> set[str]:
-    """The paths of what points at the target, of all that was answered with success."""
+    """The paths of what refers to the target, of all that was answered with success."""
     name, _ = module_for(target)
     won = [(request, answer.json) for request, answer in attached if answer.status in (200, 201)]
     paths = {path for (method, path, _), _ in won if method == "PUT"}
-    made = [body["uri"].removeprefix(client.door.base_url) for (method, _, _), body in won if method != "PUT"]
+    made = [body["uri"].removeprefix(client.transport.base_url) for (method, _, _), body in won if method != "PUT"]
     return paths | {f"{path}/{name}" if path.startswith(EDGES) else path for path in made}
 
 
 def check(client: Client, target: str, attached: Answered, deleted: Answered) -> None:
     """That a round ended with the target gone, or pointed at and refused to go for those who do."""
     gone = [answer for _, answer in deleted if answer.status == 204]
-    pointing = holders(client, target, attached)
+    referring = holders(client, target, attached)
     assert client.get(target).status == (404 if gone else 200)
     assert len(gone) <= 1
-    assert not (gone and pointing)
+    assert not (gone and referring)
     for _, answer in attached:
         assert answer.status in (200, 201, 503) or answer.json["error_code"] == "unknown_reference", answer.text
     for _, answer in deleted:
@@ -79,7 +79,7 @@ def check(client: Client, target: str, attached: Answered, deleted: Answered) ->
         if answer.status == 409:
             named = {value for key, value in answer.json["details"].items() if key.startswith("used_by.")}
             assert named
-            assert named <= pointing
+            assert named <= referring
     assert all("retry-after" in answer.headers for _, answer in (*attached, *deleted) if answer.status == 503)
 
 
@@ -95,18 +95,18 @@ def check_deleted(client: Client, edge: str, routed: Answered, deleted: Answered
         assert client.get(edge).status == 404
         assert routes == [404] * len(created)
     else:
-        shown = {route["id"] for route in client.get(edge).json["routes"]}
-        assert shown == {id for id, status in zip(created, routes, strict=True) if status == 200}
+        listed = {route["id"] for route in client.get(edge).json["routes"]}
+        assert listed == {id for id, status in zip(created, routes, strict=True) if status == 200}
 
 
 def named_anywhere(client: Client) -> set[str]:
-    """The addresses of all that anything points at."""
+    """The addresses of all that anything refers to."""
     refs = []
     for edge in client.all(EDGES, "tls_edges"):
         refs += [edge["backend"]["backend"]] if edge["backend"] else []
         refs += edge["mutual_tls"]["certificate_authorities"] if edge["mutual_tls"] else []
     children = [id for backend in client.all(BACKENDS, "backends") for id in backend["backends"]]
-    return {ref["uri"] for ref in refs} | {f"{client.door.base_url}{BACKENDS}/{id}" for id in children}
+    return {ref["uri"] for ref in refs} | {f"{client.transport.base_url}{BACKENDS}/{id}" for id in children}
 
 
 def test_attaching_and_deleting_in_a_race_leaves_nothing_that_points_at_nothing(client: Client) -> None:
@@ -135,8 +135,8 @@ def test_creating_routes_and_deleting_their_edge_in_a_race_leaves_no_route_witho
         for number in range(ROUNDS // 8):
             edge = f"/edges/https/{client.create('/edges/https', {})['id']}"
             deleters = 1 + number % 3
-            asked = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]
-            requests: list[Request] = [("POST", f"{edge}/routes", route) for route in asked]
+            bodies = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]
+            requests: list[Request] = [("POST", f"{edge}/routes", route) for route in bodies]
             answers = at_once(client, threads, requests + [("DELETE", edge, None)] * deleters)
             check_deleted(client, edge, answers[:-deleters], answers[-deleters:])
             outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)

@@ -1,4 +1,4 @@
-"""Ways into the service, one interface for all of them, and a record of everything they were told.
+"""The transports by which tests reach the service, behind one interface, and a record of what went through them.
 
 In process: the app behind the local server's gateway. Over HTTP: any base URL.
 """
@@ -32,7 +32,7 @@ class Answer:
         return json.loads(self.text)
 
 
-class Door(Protocol):
+class Transport(Protocol):
     @property
     def base_url(self) -> str: ...
 
@@ -67,7 +67,7 @@ class Http:
 
 @dataclass
 class Record:
-    """What went through the doors of a test run: the secrets that went in or out, and the texts that came out.
+    """What went through the transports of a test run: the secrets that went in or out, and the texts that came out.
 
     `sealed` holds what the vault sealed in this process, each with its context; `log_files` what servers wrote.
     """
@@ -84,12 +84,12 @@ RECORD = Record()
 
 @dataclass(frozen=True)
 class Client:
-    """A caller at a door: sends JSON with its token and the version header.
+    """A caller with its transport: sends JSON with its token and the version header.
 
-    `check` holds what is sent and answered against the document of the API; a door to another app needs another.
+    `check` holds what is sent and answered against the document of the API; a transport to another app needs another.
     """
 
-    door: Door
+    transport: Transport
     token: str = ""
     headers: Mapping[str, str] = field(default_factory=lambda: VERSION)
     account: str = ""
@@ -103,7 +103,7 @@ class Client:
         sent |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
         sent |= {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         RECORD.secrets.add(sent.get("Authorization", "").partition(" ")[2])
-        answer = self.door.send(method, path, {name: value for name, value in sent.items() if value}, raw)
+        answer = self.transport.send(method, path, {name: value for name, value in sent.items() if value}, raw)
         self._remember(answer)
         self.check(method, path, raw, answer.status, answer.headers, answer.text)
         return answer
@@ -136,7 +136,7 @@ class Client:
             answer = self.get(uri)
             assert answer.status == 200, answer.text
             yield from answer.json[items]
-            uri = (answer.json["next_page_uri"] or "").removeprefix(self.door.base_url)
+            uri = (answer.json["next_page_uri"] or "").removeprefix(self.transport.base_url)
 
     def with_token(self, token: str) -> "Client":
         RECORD.secrets.add(token)

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from chalicelib import ids, modules
+from chalicelib.http.endpoints import Routes
 from chalicelib.http.resource import Resource
-from tests.doors import Answer, Client
 from tests.refusals import NO_TOKEN, NO_VERSION, UNKNOWN_TOKEN, assert_not_found, assert_refused
 from tests.samples import KINDS, Collection, each_editable_kind, each_kind, each_kind_for_everyone
+from tests.transports import Answer, Client
 
-ENDPOINTS = [endpoint for offer in (*KINDS, *modules.ALL) for endpoint in offer.endpoints()]
+ROUTES: tuple[Routes, ...] = (*KINDS, *modules.ALL)
+ENDPOINTS = [endpoint for routes in ROUTES for endpoint in routes.endpoints()]
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from chalicelib.authorizer import authorize
 from chalicelib.http.middleware import ANY_METHOD
 from tests import gateway
 from tests.conftest import ROOT
-from tests.doors import Client
 from tests.refusals import assert_refused
 from tests.samples import OPEN
+from tests.transports import Client
 
 Headers = dict[str, str]
 JSON = {"Content-Type": "application/json"}
@@ -128,7 +128,7 @@ def test_every_endpoint_but_the_open_ones_stands_behind_a_request_authorizer_tha
     assert definition["x-amazon-apigateway-authorizer"] == {"type": "request", "authorizerResultTtlInSeconds": 0}
     for path, methods in swagger["paths"].items():
         for method, described in methods.items():
-            secured = [] if method == ANY_METHOD or path in OPEN else [{"authorizer": []}]
+            secured: list[dict[str, list[str]]] = [] if method == ANY_METHOD or path in OPEN else [{"authorizer": []}]
             assert described.get("security", []) == secured, (method, path)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, free_port, processes_with
-from tests.http.test_make_run import environment, settings
+from tests.served.test_make_run import environment, settings
 
 
 def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
@@ -81,7 +81,7 @@ DIFFERENT = ".venv and .venv-cloud are not of one Python, the one that PYTHON na
 
 
 @pytest.mark.parametrize(
-    ("asked", "made", "sentence"),
+    ("python", "made", "sentence"),
     [
         ("new", {".venv": "3.11", ".venv-cloud": "3.11"}, DIFFERENT),
         (
@@ -93,20 +93,20 @@ DIFFERENT = ".venv and .venv-cloud are not of one Python, the one that PYTHON na
     ids=["both", "missing"],
 )
 def test_virtual_environments_of_another_python_are_named(
-    tmp_path: Path, asked: str, made: dict[str, str], sentence: str
+    tmp_path: Path, python: str, made: dict[str, str], sentence: str
 ) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     for folder, version in {**made, "new": "3.12"}.items():
-        python = tmp_path / folder / "bin" / "python"
-        python.parent.mkdir(parents=True)
-        python.write_text(f"#!/bin/sh\necho {version}\n")
-        python.chmod(0o700)
-    chosen = {"PYTHON": asked.replace("new", "new/bin/python")} if asked else {}
+        program = tmp_path / folder / "bin" / "python"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\necho {version}\n")
+        program.chmod(0o700)
+    chosen = {"PYTHON": python.replace("new", "new/bin/python")} if python else {}
     done = subprocess.run(
         ["make", "-n", "cloud"], cwd=tmp_path, env=environment(chosen), capture_output=True, text=True, timeout=30
     )
     assert done.returncode == 2
     assert done.stderr.endswith(f"*** {sentence}.  Stop.\n")
     for target in ("help", "reset", "cloud-stop"):  # which need neither
-        asked_for = ["make", "-n", target]
-        assert subprocess.run(asked_for, cwd=tmp_path, env=environment(chosen), capture_output=True).returncode == 0
+        command = ["make", "-n", target]
+        assert subprocess.run(command, cwd=tmp_path, env=environment(chosen), capture_output=True).returncode == 0

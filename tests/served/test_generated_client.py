@@ -31,7 +31,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def client(generated: Path, served: Served) -> Any:
     """The generated client, with the key of a fresh account."""
     caller = served.newcomer().client()
-    return import_module(PACKAGE).AuthenticatedClient(caller.door.base_url, caller.token)
+    return import_module(PACKAGE).AuthenticatedClient(caller.transport.base_url, caller.token)
 
 
 def test_it_has_every_operation_of_the_document(generated: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from chalicelib.authorizer import authorize
 from chalicelib.http import log
 from tests import gateway
-from tests.api.conftest import Path, Serve
 from tests.conftest import ROOT, free_port
-from tests.doors import Client
+from tests.http.conftest import OneRoute, Serve
+from tests.transports import Client
 
 Output = pytest.CaptureFixture[str]
 
@@ -27,7 +27,7 @@ def empty(call: object) -> dict[str, Any]:
 
 
 def test_a_request_leaves_one_line(admin: Client, serve: Serve, capsys: Output) -> None:
-    answer = serve(admin, Path(lambda call: {"a": "é"})).get("/path")
+    answer = serve(admin, OneRoute(lambda call: {"a": "é"})).get("/path")
     (line,) = lines(capsys)
     assert line.pop("duration_ms") >= 0
     assert line == {
@@ -43,7 +43,7 @@ def test_a_request_leaves_one_line(admin: Client, serve: Serve, capsys: Output) 
 
 
 def test_a_refusal_leaves_one_line_that_names_no_path_of_its_own(nobody: Client, serve: Serve, capsys: Output) -> None:
-    client = serve(nobody, Path(empty))
+    client = serve(nobody, OneRoute(empty))
     for method, path in (("GET", "/path"), ("PUT", "/path"), ("GET", "/somewhere/else")):
         client.send(method, path)
     found = lines(capsys)
@@ -59,7 +59,7 @@ def test_a_crash_leaves_its_place_in_the_code_but_not_what_it_says(admin: Client
     def crash(call: object) -> Any:
         raise RuntimeError("the secret of the crash")
 
-    answer = serve(admin, Path(crash)).get("/path")
+    answer = serve(admin, OneRoute(crash)).get("/path")
     output = capsys.readouterr().out
     (line,) = [json.loads(text) for text in output.splitlines()]
     assert (line["level"], line["status"], line["error"]) == ("ERROR", 500, "RuntimeError")
@@ -70,7 +70,7 @@ def test_a_crash_leaves_its_place_in_the_code_but_not_what_it_says(admin: Client
 
 
 def test_an_answer_that_is_no_json_leaves_its_place_too(admin: Client, serve: Serve, capsys: Output) -> None:
-    serve(admin, Path(lambda call: {"a": float("nan")})).get("/path")
+    serve(admin, OneRoute(lambda call: {"a": float("nan")})).get("/path")
     (line,) = lines(capsys)
     assert (line["level"], line["status"], line["error"]) == ("ERROR", 500, "ValueError")
 
@@ -80,8 +80,8 @@ def test_the_log_level_is_a_setting(
     admin: Client, serve: Serve, capsys: Output, monkeypatch: pytest.MonkeyPatch, level: str, count: int
 ) -> None:
     monkeypatch.setenv("LOG_LEVEL", level)
-    serve(admin, Path(empty)).get("/path")
-    serve(admin, Path(lambda call: {}["absent"])).get("/path")
+    serve(admin, OneRoute(empty)).get("/path")
+    serve(admin, OneRoute(lambda call: {"present": 1}["absent"])).get("/path")
     assert len(lines(capsys)) == count
 
 

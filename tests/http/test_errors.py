@@ -16,10 +16,8 @@ from chalicelib.http.resource import New
 from chalicelib.resources import http_response_backends
 from chalicelib.storage.unique_keys import UniqueKey
 from tests import gateway
-from tests.api.conftest import Path as Offered
-from tests.api.conftest import Serve
 from tests.conftest import ROOT, free_port
-from tests.doors import RECORD, Client
+from tests.http.conftest import OneRoute, Serve
 from tests.refusals import (
     INTERNAL,
     NO_ROUTE,
@@ -31,6 +29,7 @@ from tests.refusals import (
     assert_not_found,
     assert_refused,
 )
+from tests.transports import RECORD, Client
 
 KEY_RULE = "must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]"
 
@@ -113,14 +112,14 @@ def test_another_version_is_refused_with_the_supported_ones(admin: Client, versi
 
 @pytest.mark.parametrize("name", ["Service_Version", "service_version", "SERVICE_VERSION"])
 def test_the_version_header_may_be_written_in_any_case(admin: Client, name: str) -> None:
-    bare = Client(admin.door, admin.token, headers={})
+    bare = Client(admin.transport, admin.token, headers={})
     assert bare.send("GET", "/api_keys", **{name: "2"}).status == 200
     assert bare.send("GET", "/api_keys", **{name: " 0 "}).status == 200
 
 
 def test_the_version_header_has_the_names_of_the_setting(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERSION_HEADERS", "Acme-Version, service-version")
-    bare = Client(admin.door, admin.token, headers={})
+    bare = Client(admin.transport, admin.token, headers={})
     for name in ("Acme_Version", "ACME_VERSION", "Service_Version"):
         assert bare.send("GET", "/api_keys", **{name: "2"}).status == 200
         assert_refused(
@@ -189,7 +188,7 @@ def test_an_id_that_names_nothing_is_an_unknown_reference(admin: Client) -> None
 
 
 def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve: Serve) -> None:
-    def make(caller: Any, id: str, asked: Any) -> New:
+    def make(caller: Any, id: str, request: Any) -> New:
         return New({}, unique_keys=(UniqueKey("colour", "red"),))
 
     client = serve(admin, replace(http_response_backends.RESOURCE, make=make))
@@ -210,7 +209,7 @@ def crash(call: object) -> Any:
     "view", [crash, lambda call: {"x": float("nan")}, lambda call: {"x": float("inf")}, lambda call: {"x": object()}]
 )
 def test_a_bug_says_nothing_but_the_operation_id(admin: Client, serve: Serve, view: Any) -> None:
-    answer = serve(admin, Offered(view)).get("/path")
+    answer = serve(admin, OneRoute(view)).get("/path")
     assert_refused(answer, 500, "internal_error", INTERNAL)
 
 
@@ -218,14 +217,14 @@ def test_no_refusal_of_another_library_gets_through_as_it_is(admin: Client, serv
     def refuse(call: object) -> Any:
         raise ApiError("A refusal of no row of the table.")
 
-    answer = serve(admin, Offered(refuse)).get("/path")
+    answer = serve(admin, OneRoute(refuse)).get("/path")
     assert (answer.status, answer.json["error_code"]) == (500, "internal_error")
 
 
 def test_a_store_out_of_reach_is_unavailable(tmp_path: Path) -> None:
     token = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
     script = (
-        "import dataclasses, json, sys; from tests.doors import Client, InProcess;"
+        "import dataclasses, json, sys; from tests.transports import Client, InProcess;"
         "print(json.dumps(dataclasses.asdict(Client(InProcess(), sys.argv[1]).get('/api_keys'))))"
     )
     environment = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}

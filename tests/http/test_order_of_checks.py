@@ -1,11 +1,11 @@
-"""The contract's order of checks: a request with several faults is refused for the first of them."""
+"""The contract's order of checks: a request with several errors is refused for the first of them."""
 
 from typing import Any
 
 import pytest
 
 from chalicelib import ids
-from tests.doors import Client
+from tests.transports import Client
 
 AUTHORITIES = "/ssh_certificate_authorities"
 CERTIFICATES = "/ssh_user_certificates"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.conftest import ROOT, Served, await_answer, free_port, processes_with
-from tests.doors import RECORD, Client, Http
+from tests.transports import RECORD, Client, Http
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
 AUTHORITIES, CERTIFICATES = "/ssh_certificate_authorities", "/ssh_user_certificates"
@@ -183,8 +183,8 @@ def test_what_was_created_outlives_ctrl_c_until_it_is_reset(tmp_path: Path) -> N
         assert run.token == token
         assert f"API key   {token}\n" in run.log.read_text()
         assert run.client().get(f"{AUTHORITIES}/{authority['id']}").json == authority
-        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
-        assert signer(run.client().create(CERTIFICATES, asked)["certificate"]) == authority["public_key"]
+        request = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
+        assert signer(run.client().create(CERTIFICATES, request)["certificate"]) == authority["public_key"]
 
     (run.local / "notes").write_text("not from here")
     reset(tmp_path, LOCAL_DIR=str(run.local))

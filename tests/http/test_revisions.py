@@ -4,10 +4,10 @@ import pytest
 
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
-from tests.doors import Client
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.refusals import assert_refused
 from tests.samples import Collection, each_editable_kind
+from tests.transports import Client
 
 OUTDATED = "It has changed since you read it: read it again, and repeat the change with its new ETag."
 
@@ -43,7 +43,7 @@ def test_of_two_writers_with_one_etag_the_second_is_refused(admin: Client, resou
 @each_module
 def test_a_modules_change_is_one_of_its_edge_and_of_its_routes_edge(admin: Client, module: Module) -> None:
     address = on_a_holder(admin, module)
-    holder, full = address.rpartition("/")[0], SAMPLES[module.path][0].asked
+    holder, full = address.rpartition("/")[0], SAMPLES[module.path][0].request
     above = [holder, *([holder.rpartition("/routes/")[0]] if "/routes/" in holder else [])]
     for change in (("PUT", full), ("DELETE", None)):
         before = {place: admin.get(place).headers["etag"] for place in above}
@@ -56,13 +56,13 @@ def test_a_modules_change_is_one_of_its_edge_and_of_its_routes_edge(admin: Clien
 @each_module
 def test_a_module_has_an_etag_of_its_own(admin: Client, module: Module) -> None:
     address, (full, least) = on_a_holder(admin, module), SAMPLES[module.path]
-    tag = admin.put(address, full.asked).headers["etag"]
+    tag = admin.put(address, full.request).headers["etag"]
     assert admin.get(address).headers["etag"] == tag
     assert admin.send("GET", address, If_None_Match=tag).status == 304
-    assert admin.send("PUT", address, least.asked, If_Match=tag).status == 200
-    assert_refused(admin.send("PUT", address, full.asked, If_Match=tag), 412, "precondition_failed", OUTDATED)
+    assert admin.send("PUT", address, least.request, If_Match=tag).status == 200
+    assert_refused(admin.send("PUT", address, full.request, If_Match=tag), 412, "precondition_failed", OUTDATED)
     assert_refused(admin.send("DELETE", address, If_Match=tag), 412, "precondition_failed", OUTDATED)
-    assert admin.get(address).json == least.shown
+    assert admin.get(address).json == least.response
 
 
 @pytest.mark.parametrize("header", ["", '"', "nothing", '"-"', '"1'])

@@ -12,13 +12,13 @@ from chalicelib.http import endpoints, middleware
 from chalicelib.http.endpoints import Call, Endpoint, Routes
 from chalicelib.http.resource import Resource
 from tests import conformity, gateway
-from tests.doors import Client, InProcess
 from tests.samples import Collection
+from tests.transports import Client, InProcess
 
 
 @dataclass(frozen=True)
-class Path:
-    """An endpoint at /path that does what it is given."""
+class OneRoute:
+    """The route GET /path, answered by a view."""
 
     view: Callable[[Call], Any]
 
@@ -41,12 +41,12 @@ def own_log() -> Iterator[None]:
 
 @pytest.fixture
 def serve(own_log: None) -> Serve:
-    """Gives a client a door to an app that offers only this."""
+    """Gives a client a transport to an app that serves only these routes."""
 
-    def start(client: Client, offer: Routes) -> Client:
+    def start(client: Client, routes: Routes) -> Client:
         app = Chalice(app_name="throw-away", configure_logs=False)
         middleware.wrap(app)
-        endpoints.serve(app, [offer])
+        endpoints.serve(app, [routes])
         return Client(InProcess(app), client.token, check=conformity.of_another_app)
 
     return start

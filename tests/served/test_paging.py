@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Served
-from tests.doors import Client
+from tests.transports import Client
 
 PATH = "/ssh_certificate_authorities"
 ITEMS = "ssh_certificate_authorities"
@@ -38,7 +38,7 @@ def test_the_order_of_a_walk_is_the_order_of_creation(http: Client) -> None:
 @pytest.mark.parametrize("limit", [1, 50, 100])
 def test_no_page_is_empty_and_only_the_last_leads_nowhere(shelf: tuple[Client, list[Any]], limit: int) -> None:
     client, entries = shelf
-    base_url = client.door.base_url
+    base_url = client.transport.base_url
     page = client.get(f"{PATH}?limit={limit}&before_id={entries[limit]['id']}").json
     assert page == {
         ITEMS: entries[limit + 1 : 2 * limit + 1],
@@ -80,6 +80,6 @@ def test_a_walk_goes_on_where_the_entry_it_stopped_at_is_deleted(served: Served)
     while uri:
         page = newcomer.get(uri).json
         seen += [entry["id"] for entry in page[ITEMS]]
-        uri = (page["next_page_uri"] or "").removeprefix(newcomer.door.base_url)
+        uri = (page["next_page_uri"] or "").removeprefix(newcomer.transport.base_url)
         assert newcomer.delete(f"{PATH}/{seen[-1]}").status == 204
     assert seen == made[::-1]

@@ -151,5 +151,7 @@ def _body(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tupl
     values = body.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
     own_id = [*path.values()][-1:]
     is_another = endpoint.method == "PATCH" and [values.pop("id", *own_id)] != own_id
+    if endpoint.method == "PATCH":
+        values = body.changes(endpoint.body, values)
     content, wrong = body.read(endpoint.body, values, path)
     return content, {**wrong, "id": "must be the id in the path, or absent"} if is_another else wrong

@@ -214,7 +214,7 @@ class EditableResource(Resource):
             return table.read(scope, call.id)
         if not fields.keys() & self._bound(fields):
             return table.change(scope, call.id, fields)
-        stored = inline_modules.stored(self.modules, call.id, call.body, fields, call.caller)
+        stored = inline_modules.stored(self.modules, call.id, call.body, call.caller)
         return table.rewrite(scope, call.id, lambda item: self._with(item, fields, stored, call))
 
     def _bound(self, fields: Mapping[str, Any]) -> set[str]:

@@ -47,9 +47,8 @@ def test_every_fault_is_named_by_its_path() -> None:
     }
 
 
-@pytest.mark.parametrize("nothing", [None, {}])
-def test_a_field_that_nothing_leaves_unchanged_was_not_given(nothing: dict[str, int] | None) -> None:
-    asked, faults = models.check(Change, {"inner": nothing, "description": "d"})
+def test_a_field_that_nothing_leaves_unchanged_was_not_given() -> None:
+    asked, faults = models.check(Change, {"inner": {}, "description": "d"})
     assert asked is not None, faults
     assert asked.fields_set() == {"description": "d"}
 

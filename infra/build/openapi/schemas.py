@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, NoDefault, models_json_sche
 from pydantic_core import core_schema
 
 from chalicelib.schema import models
+from chalicelib.schema.json_schema import either
 from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
@@ -72,11 +73,8 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 
 def of_a_change(words: Words, id: Words) -> Words:
-    """The same for a change: what is absent stays as it is, so there are no defaults; it may carry the id."""
-    properties = {
-        field: {word: value for word, value in property.items() if word != "default"}
-        for field, property in words["properties"].items()
-    }
+    """The same for a change: what is absent or null stays as it is, so there are no defaults; it may carry the id."""
+    properties = {field: _or_null(property) for field, property in words["properties"].items()}
     told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
     return {**told, "properties": {"id": id, **properties}}
 
@@ -85,6 +83,14 @@ def with_id(words: Words, id: Words) -> Words:
     """The same, where the id is of a known form."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
+
+
+def _or_null(property: Words) -> Words:
+    told = {word: value for word, value in property.items() if word == "description"}
+    return {
+        **either({word: value for word, value in property.items() if word not in ("default", *told)}, (None,)),
+        **told,
+    }
 
 
 def _long(words: Words) -> Words:

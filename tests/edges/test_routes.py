@@ -155,14 +155,24 @@ def test_a_change_of_something_else_keeps_the_match(admin: Client) -> None:
     assert_taken(admin.post(path, {"match_type": "path_prefix", "match": "/a"}))
 
 
-def test_the_edge_of_a_route_is_the_one_in_its_path(admin: Client) -> None:
+def test_the_edge_of_a_route_is_the_one_in_its_path_and_may_be_repeated_in_the_body(admin: Client) -> None:
+    path = new_edge(admin)
+    edge_id, rule = path.split("/")[3], {"edge_id": "must be the id in the path, or absent"}
+    asked = {"match_type": "exact_path", "match": "/"}
+    for other in (ids.new("edghts"), "", None, 1):
+        assert_invalid(admin.post(path, {**asked, "edge_id": other}), rule)
+    route = admin.create(path, {**asked, "edge_id": edge_id})
+    address = f"{path}/{route['id']}"
+    assert_invalid(admin.patch(address, {"edge_id": ids.new("edghts"), "match": "/x"}), rule)
+    repeated = {"edge_id": edge_id, "id": route["id"], "match": "/x"}
+    assert admin.patch(address, repeated).json == {**route, "match": "/x"}
+
+
+def test_a_creation_names_no_id(admin: Client) -> None:
     path = new_edge(admin)
     known = "description, metadata, match_type, match, oauth, user_agent_filter"
-    rule = f"is not a field here; known: {known}"
-    asked = {"match_type": "exact_path", "match": "/", "edge_id": ids.new("edghts")}
-    assert_invalid(admin.post(path, asked), {"edge_id": rule})
-    route = new_route(admin, path)
-    assert_invalid(admin.patch(f"{path}/{route['id']}", {"edge_id": asked["edge_id"]}), {"edge_id": rule})
+    asked = {"match_type": "exact_path", "match": "/", "id": path.split("/")[3]}
+    assert_invalid(admin.post(path, asked), {"id": f"is not a field here; known: {known}"})
 
 
 def test_an_edge_that_is_not_known_has_no_routes(admin: Client, stranger: Client) -> None:

@@ -80,7 +80,7 @@ class Resource:
     def endpoints(self) -> tuple[Endpoint, ...]:
         page = paging.listed(self.kind.array, self.response)
         return self._own(
-            Endpoint("GET", self.kind.path, 200, self.list_page, query=paging.PARAMETERS, response=page),
+            Endpoint("GET", self.kind.path, 200, self.list_page, query=paging.parameters(self.kind), response=page),
             Endpoint("GET", self.kind.one, 200, self.get, response=self.response),
         )
 
@@ -88,7 +88,7 @@ class Resource:
         page, scope = Page(**call.query), self.scope(call)
         if (parent := self.parent(scope)) and table.read(*parent.target) is None:
             raise _no_parent()
-        found, has_more = table.page(scope, before=page.before(self.kind.prefix), count=page.limit)
+        found, has_more = table.page(scope, before=page.before_id, count=page.limit)
         uri = f"{call.base_url}{self.path(call)}"
         return paging.text(self.kind.array, self.responses(found, call), uri, page, has_more=has_more)
 

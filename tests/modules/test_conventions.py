@@ -96,7 +96,8 @@ def test_a_module_may_stand_in_an_object_of_its_own(admin: Client, module: Modul
     faults = {"enabled": "must be true or false", "colour": f"is not a field here; known: {known}"}
     assert_invalid(admin.put(address, {"module": wrong}), {f"module.{name}": rule for name, rule in faults.items()})
     assert admin.get(address).json == least.shown
-    for nothing in (None, [], "{}"):
+    no_modules: tuple[Any, ...] = (None, [], "{}")
+    for nothing in no_modules:
         details = admin.put(address, {"module": nothing}).json["details"]
         assert details["module"] == f"is not a field here; known: {known}"
 

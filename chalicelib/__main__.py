@@ -54,6 +54,14 @@ def _parser() -> ArgumentParser:
     online = _group(groups, "tunnels", "the tunnels of an account")
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
+    demo.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=operations.label,
+        metavar="NAME=VALUE",
+        help="a label to carry, for tunnel groups to find it by; may be repeated",
+    )
 
     revocations = _group(groups, "revocations", "what was revoked since the time that this table was restored to")
     revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
@@ -101,7 +109,7 @@ def _issue(arguments: Namespace) -> None:
 
 def _demo(arguments: Namespace) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    tunnel = operations.open_demo_tunnel(arguments.account)
+    tunnel = operations.open_demo_tunnel(arguments.account, dict(arguments.label))
     try:
         print(f"tunnel {tunnel} is online until Ctrl-C", flush=True)
         while tunnels.renew_lease(arguments.account, tunnel, lease=operations.DEMO_LEASE):

@@ -1,5 +1,6 @@
 """The operator's work that no endpoint offers: accounts, their users and bots, first keys, revoking once more."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, kinds, tunnels
 from chalicelib.model.audit import OPERATOR
-from chalicelib.model.tunnels import AgentTunnel
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import dynamodb, items, table
@@ -70,21 +71,36 @@ def list_accounts() -> list[Item]:
     return list(reversed(table.newest(accounts.SCOPE)))
 
 
-def open_demo_tunnel(account_id: str) -> str:
-    """Open a demonstration tunnel for DEMO_LEASE seconds; return its id. Raises Unknown."""
+def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:
+    """Open a demonstration tunnel for DEMO_LEASE seconds, one for backends if it is to have labels; return its id.
+
+    Raises Unknown.
+    """
     _check_account(account_id)
+    return tunnels.open_tunnel(account_id, _demo_tunnel(labels), lease=DEMO_LEASE, by=OPERATOR)
+
+
+def label(text: str) -> tuple[str, str]:
+    """Return the name and value of a label as the operator writes it, app=web. Raises ValueError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(text)
+    return name, value
+
+
+def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
+    common = {
+        "tunnel_session": ids.new("ts"),
+        "region": "local",
+        "forwards_to": "http://localhost:80",
+        "metadata": "A demonstration",
+        "metadata_0": "A demonstration, as version 0 shows it",
+    }
+    if labels:
+        return BackendTunnel(**common, labels=labels)
     name = ids.unprefixed(ids.new("ep")).lower()
-    tunnel = AgentTunnel(
-        tunnel_session=ids.new("ts"),
-        endpoint=ids.new("ep"),
-        region="local",
-        proto="https",
-        public_url=f"https://{name}.tunnels.example",
-        forwards_to="http://localhost:80",
-        metadata="A demonstration",
-        metadata_0="A demonstration, as version 0 shows it",
-    )
-    return tunnels.open_tunnel(account_id, tunnel, lease=DEMO_LEASE, by=OPERATOR)
+    url = f"https://{name}.tunnels.example"
+    return AgentTunnel(**common, endpoint=ids.new("ep"), proto="https", public_url=url)
 
 
 def revoked_by(later: str) -> dict[tuple[str, str], Item]:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from app import app
-from chalicelib import ids
+from chalicelib import ids, operations
 from chalicelib.__main__ import main
 from chalicelib.http.middleware import ANY_METHOD
 from chalicelib.storage import aws
@@ -141,6 +141,23 @@ def test_an_unknown_account_is_one_sentence(capsys: Output) -> None:
         assert refused("bots", "add", id, "robot") == sentence
         assert refused("tunnels", "demo", id) == sentence
     assert said(capsys, "accounts", "list") == []
+
+
+def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(door: InProcess, capsys: Output) -> None:
+    account, admin, token = created(capsys)
+    client = Client(door, account=account, user=admin).with_token(token)
+    group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})
+    tunnel = client.get(f"/tunnels/{operations.open_demo_tunnel(account, dict([operations.label('app=web')]))}").json
+    assert (tunnel["labels"], tunnel["backends"]["id"]) == ({"app": "web"}, group["id"])
+    bare = client.get(f"/tunnels/{operations.open_demo_tunnel(account, {})}").json
+    assert "labels" not in bare
+    assert bare["public_url"].endswith(".tunnels.example")
+
+
+@pytest.mark.parametrize("text", ["app", "=web", ""])
+def test_a_label_of_another_form_is_a_usage_error(capsys: Output, text: str) -> None:
+    assert refused("tunnels", "demo", ids.new("acct"), "--label", text) == 2
+    assert capsys.readouterr().err.endswith(f"argument --label: invalid label value: {text!r}\n")
 
 
 def test_an_unknown_owner_of_a_key_is_one_sentence(capsys: Output) -> None:

@@ -13,7 +13,7 @@ from chalicelib.http.resource import EditableResource, as_stored
 from chalicelib.model import edges, kinds
 from chalicelib.model.modules import EDGE, Place
 from chalicelib.schema.fields import Described, Shown
-from chalicelib.schema.rules import Unchanged, if_empty
+from chalicelib.schema.rules import if_empty, unless_blank
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
@@ -28,7 +28,7 @@ class Edge(Described):
 
 class Change(Edge):
     # Where TLS ends does not move because a client sends every field it knows.
-    terminate_at: Annotated[Place, Unchanged((None, ""))] = EDGE
+    terminate_at: Annotated[Place, unless_blank] = EDGE
 
 
 class HTTPSEdge(Edge, Shown):

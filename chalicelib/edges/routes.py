@@ -11,7 +11,7 @@ from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, Unique
 from chalicelib.model import edges, kinds
 from chalicelib.schema.fields import Described, Shown
-from chalicelib.schema.rules import form, max_bytes
+from chalicelib.schema.rules import form, max_bytes, unless_blank
 
 MatchType = Literal["exact_path", "path_prefix"]
 Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(1024)]
@@ -26,8 +26,8 @@ class Create(Described):
 
 
 class Change(Create):
-    match_type: MatchType = "path_prefix"
-    match: Match = "/"
+    match_type: Annotated[MatchType, unless_blank] = "path_prefix"
+    match: Annotated[Match, unless_blank] = "/"
 
 
 class HTTPSEdgeRoute(Create, Shown):

@@ -5,7 +5,7 @@ Imports neither Chalice nor pydantic, so that the gateway's authorizer can use i
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
@@ -113,7 +113,19 @@ def _holder(token: str) -> Holder:
 
 def _version(lowered: Mapping[str, str]) -> str:
     names = version_headers()
-    version = next((lowered[name.lower()] for name in names if name.lower() in lowered), "").strip()
-    if version not in VERSIONS:
-        raise UnsupportedVersion(f"Send the header '{names[0]}' with a supported version: {' or '.join(VERSIONS)}.")
-    return version
+    sent = {lowered[name.lower()].strip() for name in names if name.lower() in lowered}
+    if len(sent) > 1:
+        raise UnsupportedVersion(f"The headers {_listed(names)} name different versions: send one of them.")
+    if not sent & {*VERSIONS}:
+        raise UnsupportedVersion(unsupported_version(names))
+    return sent.pop()
+
+
+def unsupported_version(headers: Sequence[str]) -> str:
+    """Return what to say to who sends no supported version under any of these names."""
+    named = f"the header {_listed(headers)}" if len(headers) == 1 else f"one of the headers {_listed(headers)}"
+    return f"Send {named} with a supported version: {' or '.join(VERSIONS)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 from chalicelib.http.errors import MalformedJson, PayloadTooLarge, UnsupportedMediaType
-from chalicelib.schema.shapes import Shape
+from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)
 
@@ -34,6 +34,12 @@ def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> 
     from chalicelib.schema import models  # with pydantic, which a request without a body does not wait for
 
     return models.check(shape, values, path)
+
+
+def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a change is to set: null is as good as absent. An unknown field stays, to be refused."""
+    known = names(shape)
+    return {name: value for name, value in values.items() if value is not None or name not in known}
 
 
 def read_object(text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.http import auth, body, etags, links, query
+from chalicelib.http import addresses, auth, body, etags, links, query
 from chalicelib.http.auth import ANONYMOUS, Caller
 from chalicelib.http.errors import ApiError, InvalidRequest, PreconditionFailed
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
@@ -193,7 +193,12 @@ def _body(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tupl
     if endpoint.body is None:
         return None, {}
     values = body.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
-    own_id = [*path.values()][-1:]
-    is_another = endpoint.method == "PATCH" and [values.pop("id", *own_id)] != own_id
+    values, misplaced = addresses.without(values, addresses.of(endpoint.method, endpoint.path, path))
+    at = ""
+    match endpoint.method:
+        case "PATCH":
+            values = body.changes(endpoint.body, values)
+        case "PUT":
+            values, at = addresses.unwrapped(values)
     content, wrong = body.read(endpoint.body, values, path)
-    return content, {**wrong, "id": "must be the id in the path, or absent"} if is_another else wrong
+    return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}

@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 from chalicelib import ids
 from chalicelib.http import body, sizes
+from chalicelib.http.query import Parameters
+from chalicelib.model.kinds import Kind
 from chalicelib.schema.fields import Uri
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
@@ -21,12 +23,6 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
-def _any_id(text: str) -> str:
-    if not ids.is_id(text, text.partition("_")[0]):
-        raise ValueError("must be an id; it need not exist any more")
-    return text
-
-
 @dataclass(frozen=True)
 class Page:
     """The query of a list."""
@@ -34,31 +30,34 @@ class Page:
     before_id: str | None = None
     limit: int = 100
 
-    def before(self, prefix: str) -> str | None:
-        """Return the id of that prefix, of the same moment: what is older than an id does not depend on its kind."""
-        return self.before_id and f"{prefix}_{ids.unprefixed(self.before_id)}"
+
+def parameters(kind: Kind) -> Parameters:
+    """Return the parameters of the list of a kind."""
+    return {"before_id": _before_id(kind), "limit": _LIMIT}
 
 
-PARAMETERS = {
-    "before_id": After(
-        _any_id,
-        {
-            "type": "string",
-            "pattern": ids.pattern("[a-z]+"),
-            "description": "Only entries older than that id, which need not exist any more.",
-        },
-    ),
-    "limit": After(
-        _whole_number,
-        {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 100,
-            "default": Page.limit,
-            "description": "The most entries of a page.",
-        },
-    ),
-}
+def _before_id(kind: Kind) -> After:
+    def check(text: str) -> str:
+        if not ids.is_id(text, text.partition("_")[0]):
+            raise ValueError("must be an id; it need not exist any more")
+        if not kind.has(text):
+            raise ValueError(f"must be an id of this list, which begins with {kind.prefix}_")
+        return text
+
+    about = "Only entries older than that id, which need not exist any more."
+    return After(check, {"type": "string", "pattern": ids.pattern(kind.prefix), "description": about})
+
+
+_LIMIT = After(
+    _whole_number,
+    {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 100,
+        "default": Page.limit,
+        "description": "The most entries of a page.",
+    },
+)
 
 
 class Listed(Shape):

@@ -84,7 +84,7 @@ class Resource:
     def endpoints(self) -> tuple[Endpoint, ...]:
         page = paging.listed(self.kind.array, self.response)
         return self._own(
-            Endpoint("GET", self.kind.path, 200, self.list_page, query=paging.PARAMETERS, response=page),
+            Endpoint("GET", self.kind.path, 200, self.list_page, query=paging.parameters(self.kind), response=page),
             Endpoint("GET", self.kind.one, 200, self.get, response=self.response),
         )
 
@@ -92,7 +92,7 @@ class Resource:
         page, scope = Page(**call.query), self.scope(call)
         if (parent := self.parent(scope)) and table.read(*parent.target) is None:
             raise _no_parent()
-        found, has_more = table.page(scope, before=page.before(self.kind.prefix), count=page.limit)
+        found, has_more = table.page(scope, before=page.before_id, count=page.limit)
         uri = f"{call.base_url}{self.path(call)}"
         return paging.text(self.kind.array, self.responses(found, call), uri, page, has_more=has_more)
 
@@ -227,7 +227,7 @@ class EditableResource(Resource):
 
     def _changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
         """Return the resource with the fields set, or None when there is none."""
-        scope, stored = self.scope(call), inline_modules.stored(self.modules, call.id, call.body, fields, call.caller)
+        scope, stored = self.scope(call), inline_modules.stored(self.modules, call.id, call.body, call.caller)
 
         def change(item: Item) -> Item:
             call.check(item)

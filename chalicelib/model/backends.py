@@ -58,6 +58,18 @@ def members(account: str, groups: Sequence[Item]) -> dict[str, tuple[str, ...]]:
     }
 
 
+def serving(account: str, online: Sequence[Item]) -> dict[str, str]:
+    """Return the id of the oldest tunnel group that each of some tunnels belongs to now, by the tunnel's id.
+
+    One query, if one has labels. Raises aws.Unavailable.
+    """
+    labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
+    groups = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
+    return {  # of several groups of one tunnel the last stays, which is the oldest
+        tunnel.id: group.id for group in groups for tunnel in labelled if tunnels.carries(tunnel, group.body["labels"])
+    }
+
+
 def _resolve(account: str, id: str, above: frozenset[str]) -> Backend | None:
     item = table.read(items.scope(account, kinds.of(id).path), id)
     if item is None:

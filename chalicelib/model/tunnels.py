@@ -49,15 +49,15 @@ class AgentTunnel(Tunnel):
 
 @dataclass(frozen=True, kw_only=True)
 class BackendTunnel(Tunnel):
-    """A tunnel that serves the tunnel group backends that match its labels; `backends` is the id of one, if any."""
+    """A tunnel that serves the tunnel group backends whose labels it carries, all of them."""
 
     labels: Mapping[str, str]
-    backends: str = ""
 
 
 def of(item: Item) -> AgentTunnel | BackendTunnel:
     """Return the tunnel that an item holds."""
-    stored = {name: value for name, value in item.body.items() if name != "started_at"}
+    own = {"started_at", "backends"}  # the first edition kept a group in `backends`: see backends.serving
+    stored = {name: value for name, value in item.body.items() if name not in own}
     return BackendTunnel(**stored) if "labels" in stored else AgentTunnel(**stored)
 
 

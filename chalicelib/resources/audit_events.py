@@ -90,7 +90,7 @@ def _text(text: str) -> str:
 _ANY: dict[str, Any] = {"type": "string", "minLength": 1}
 _TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 _PARAMETERS = {
-    **paging.PARAMETERS,
+    **paging.parameters(kinds.AUDIT_EVENTS),
     "resource_id": After(_text, {**_ANY, "description": "Only events of the resource of that id."}),
     "actor_id": After(_text, {**_ANY, "description": "Only events of that API key, user or bot."}),
     "action": After(_text, {**_ANY, "description": "Only events of that action, for example api_key.create."}),
@@ -118,7 +118,7 @@ class AuditEvents(Resource):
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
         """Return the events of a page, the id of the last that was looked at, and whether there are more."""
-        before = page.before(self.kind.prefix)
+        before = page.before_id
         if not wanted:
             found, has_more = table.page(self.scope(call), before=before, count=page.limit)
             return found, found[-1].id if found else "", has_more

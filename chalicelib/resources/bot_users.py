@@ -10,7 +10,7 @@ from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import EditableResource, New, Unique, as_stored
 from chalicelib.model import kinds
 from chalicelib.schema.fields import Described, Name, Shown
-from chalicelib.schema.rules import Unchanged, if_null
+from chalicelib.schema.rules import if_null
 from chalicelib.storage import items
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -25,8 +25,7 @@ class Create(Described):
 
 
 class Change(Create):
-    name: Annotated[Name, Unchanged((None,))] = ""
-    active: Annotated[bool, Unchanged((None,))] = True
+    name: Name = ""
 
 
 class BotUser(Create, Shown):

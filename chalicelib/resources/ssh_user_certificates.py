@@ -16,13 +16,14 @@ from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import kinds, ssh_authorities
 from chalicelib.schema.fields import Described, Name, Shown, Time, Timestamp
 from chalicelib.schema.json_schema import at_most_bytes
-from chalicelib.schema.rules import After, Plain, WithData, entries, id_of, if_null, max_bytes
+from chalicelib.schema.rules import After, Before, Plain, WithData, entries, id_of, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 
 LIFETIME = timedelta(hours=24)
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 _MAX_KEY_BYTES = 16 * 1024
 _NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks and scopes
+_CRITICAL = ("force-command", "source-address", "verify-required")  # which OpenSSH knows
 _WITHOUT_VALUE = {  # sshd refuses certificates with one
     "no-touch-required",
     "permit-X11-forwarding",
@@ -58,6 +59,12 @@ def _command(text: str) -> str:
     return text
 
 
+def _not_critical(name: str) -> str:
+    if name in _CRITICAL:
+        raise ValueError("is a critical option: as an extension it would be signed and mean nothing")
+    return name
+
+
 def _extensions(values: dict[str, str]) -> dict[str, str]:
     if faulty := sorted(name for name in _WITHOUT_VALUE & values.keys() if values[name]):
         raise ValueError(f"must hold {' and '.join(faulty)} with an empty string, as OpenSSH knows no value there")
@@ -75,6 +82,9 @@ def _after_the_start(value: datetime | None, above: Mapping[str, Any]) -> dateti
     if (value or clock.now() + LIFETIME) <= start:
         raise ValueError("must be after valid_after; unspecified it is 24 hours after creation")
     return value
+
+
+ExtensionName = Annotated[Name, After(_not_critical, {"not": {"enum": [*_CRITICAL]}})]
 
 
 class CriticalOptions(Shape):
@@ -108,16 +118,17 @@ class Create(Described):
     """What the holder is held to; only `force-command` and `source-address` are defined."""
 
     extensions: Annotated[
-        dict[Name, Annotated[str, max_bytes(1024)]],
+        dict[ExtensionName, Annotated[str, max_bytes(1024)]],
         entries(0, 32),
         After(_extensions),
-        if_null(DEFAULT_EXTENSIONS),
+        Before(lambda given: DEFAULT_EXTENSIONS if given in (None, {}) else given, also=(None, {})),
     ] = DEFAULT_EXTENSIONS
     """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like).
 
-    Default when unspecified: `permit-pty` and `permit-user-rc`, each with an empty-string value. Those that OpenSSH
-    knows take no other value: `permit-pty`, `permit-user-rc`, `permit-port-forwarding`, `permit-agent-forwarding`,
-    `permit-X11-forwarding`, `no-touch-required`.
+    Default when unspecified, and for an empty object: `permit-pty` and `permit-user-rc`, each with an empty-string
+    value. Whoever names any extension gets exactly those. The ones that OpenSSH knows take no other value:
+    `permit-pty`, `permit-user-rc`, `permit-port-forwarding`, `permit-agent-forwarding`, `permit-X11-forwarding`,
+    `no-touch-required`. Critical options are none.
     """
 
     valid_after: Annotated[Time, After(_not_before_1970)] = None

@@ -7,14 +7,14 @@ from typing import Any
 from chalicelib.http import links
 from chalicelib.http.endpoints import Call
 from chalicelib.http.resource import Resource
-from chalicelib.model import kinds, tunnels
+from chalicelib.model import backends, kinds, tunnels
 from chalicelib.model.tunnels import Proto
 from chalicelib.schema.fields import Ref, Timestamp
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
 _HIDDEN = {"metadata_0", "gateway", "credential"}
-_REFS = ("tunnel_session", "endpoint", "backends")
+_REFS = ("tunnel_session", "endpoint")
 
 
 class Tunnel(Shape):
@@ -53,21 +53,22 @@ class Tunnel(Shape):
     """Labels the tunnel group backends match against; present for backend tunnels."""
 
     backends: Ref = Ref()
-    """Tunnel group backend served by a backend tunnel, if any."""
+    """Tunnel group backend that a backend tunnel serves now: the oldest whose labels it has, absent without one."""
 
 
 def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [_response(item, call) for item in found]
+    groups = backends.serving(call.caller.account, found)
+    return [_response(item, groups.get(item.id), call) for item in found]
 
 
-def _response(item: Item, call: Call) -> dict[str, Any]:
-    """Return a tunnel as SPEC 2.8 has it: without an address, and without a Ref to a group that it does not serve."""
+def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
+    """Return a tunnel as SPEC 2.8 has it: without an address, and without a Ref to a group where it serves none."""
     tunnel = tunnels.of(item)
     stored = {name: value for name, value in asdict(tunnel).items() if name not in _HIDDEN}
-    refs = {name: links.ref(call.base_url, stored[name]) for name in _REFS if stored.get(name)}
+    named = {name: stored.get(name) for name in _REFS} | {"backends": group}
+    refs = {name: links.ref(call.base_url, id) for name, id in named.items() if id}
     metadata = tunnel.metadata_0 if call.caller.version == "0" else tunnel.metadata
-    shown = {name: value for name, value in stored.items() if (name, value) != ("backends", "")}
-    return {"id": item.id, "started_at": item.body["started_at"], **shown, **refs, "metadata": metadata}
+    return {"id": item.id, "started_at": item.body["started_at"], **stored, **refs, "metadata": metadata}
 
 
 RESOURCE = Resource(kind=kinds.TUNNELS, response=Tunnel, to_responses=_responses)

@@ -122,7 +122,8 @@ class Unchanged:
 
 
 not_empty = Bounds({"min_length": 1})
-unless_nothing = Unchanged((None, {}))
+unless_nothing = Unchanged(({},))
+unless_blank = Unchanged(("",))
 
 
 def between(least: int, most: int) -> Bounds:

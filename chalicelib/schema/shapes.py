@@ -4,6 +4,7 @@ Those of requests are read (`models.check`); those of responses say what is show
 is the text beneath a field: Python does not keep it.
 """
 
+import inspect
 from typing import Any
 
 
@@ -17,3 +18,8 @@ class Shape:
     def fields_set(self) -> dict[str, Any]:
         """Return the fields that were sent of a body that was read, by the names they were sent under."""
         raise NotImplementedError
+
+
+def names(shape: type[Shape]) -> set[str]:
+    """Return the names of a shape's fields."""
+    return {name for base in shape.__mro__ for name in inspect.get_annotations(base)}

@@ -18,7 +18,7 @@ _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second
 
 RESPONSES: dict[str, ApiError] = {
     "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies for the version alone
-        f"Send the version header with a supported version: {' or '.join(VERSIONS)}."
+        f"Send the version header (${{VersionHeaders}}) with a supported version: {' or '.join(VERSIONS)}."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
     # The authorizer could not be asked, or its store is away; which of the two types that is, is told in two ways.
@@ -54,7 +54,7 @@ def in_definition() -> dict[str, Any]:
             "responseParameters": {
                 f"gatewayresponse.header.{header}": value for header, value in _headers(refusal).items()
             },
-            "responseTemplates": {"application/json": _body(refusal)},
+            "responseTemplates": {"application/json": _template(_body(refusal))},
         }
         for name, refusal in RESPONSES.items()
     }
@@ -80,6 +80,11 @@ def as_resources() -> dict[str, Any]:
 def _headers(refusal: ApiError) -> dict[str, str]:
     fixed = {name: f"'{value}'" for name, value in refusal.headers.items()}
     return {"Operation-Id": "context.requestId", **fixed}
+
+
+def _template(body: str) -> str | dict[str, str]:
+    """Return a body in which the stack's parameters are to be put in, where it names any."""
+    return {"Fn::Sub": body} if "${" in body else body
 
 
 def _body(refusal: ApiError) -> str:

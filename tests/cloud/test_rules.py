@@ -202,7 +202,9 @@ def test_whatever_the_gateway_says_by_itself_has_the_one_error_body_and_the_stat
     for kind, response in inside.items():
         status, headers = response["statusCode"], response["responseParameters"]
         assert status == STATUSES.get(kind, status)
-        body = json.loads(response["responseTemplates"]["application/json"])
+        template = response["responseTemplates"]["application/json"]
+        body = json.loads(template["Fn::Sub"] if isinstance(template, dict) else template)
+        assert ("${VersionHeaders}" in body["msg"]) is (kind == "ACCESS_DENIED")
         assert body.keys() == {"error_code", "status_code", "msg", "details"}
         assert (body["status_code"], body["details"]) == (status, {"operation_id": "$context.requestId"})
         assert headers["gatewayresponse.header.Operation-Id"] == "context.requestId"

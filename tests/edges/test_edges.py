@@ -69,14 +69,19 @@ def test_an_edge_is_created_read_listed_changed_and_deleted(admin: Client, resou
 
 
 @each_edge
-def test_null_means_unset(admin: Client, resource: Resource) -> None:
+def test_null_in_a_creation_means_unset(admin: Client, resource: Resource) -> None:
     nothing = dict.fromkeys(["description", "metadata", "hostports", *UNSET[resource.kind.path].keys() - {"routes"}])
     edge = admin.create(resource.kind.path, nothing)
     assert edge == whole(resource, edge)
-    full = admin.create(
-        resource.kind.path, {"description": "d", "metadata": "m", "hostports": HOSTPORTS[resource.kind.path]}
-    )
-    assert admin.patch(f"{resource.kind.path}/{full['id']}", nothing).json == whole(resource, full)
+
+
+@each_edge
+def test_an_empty_list_takes_the_hostports_away(admin: Client, resource: Resource) -> None:
+    edge = admin.create(resource.kind.path, {"hostports": HOSTPORTS[resource.kind.path]})
+    address = f"{resource.kind.path}/{edge['id']}"
+    assert admin.patch(address, {"hostports": None}).json == edge
+    assert admin.patch(address, {"hostports": []}).json == whole(resource, edge)
+    assert admin.create(resource.kind.path, {"hostports": HOSTPORTS[resource.kind.path]})["id"] != edge["id"]
 
 
 @each_edge

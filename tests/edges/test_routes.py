@@ -49,7 +49,7 @@ def test_a_route_is_created_read_listed_changed_and_deleted(admin: Client) -> No
     assert admin.get(address).json == response
     page = {"routes": [response], "uri": f"http://localhost{path}", "next_page_uri": None}
     assert admin.get(path).json == page
-    changed = admin.patch(address, {"match_type": "exact_path", "match": "/v2", "metadata": None})
+    changed = admin.patch(address, {"match_type": "exact_path", "match": "/v2", "metadata": ""})
     response |= {"match_type": "exact_path", "match": "/v2", "metadata": ""}
     assert (changed.status, changed.json) == (200, response)
     assert admin.get(address).json == response
@@ -87,7 +87,8 @@ def test_a_match_that_is_no_path_is_refused(admin: Client) -> None:
     route = new_route(admin, path)
     for match in ("", "api", "/a b", " /", "/é", "/a\n", "*", "http://a/"):
         assert_invalid(admin.post(path, {"match_type": "exact_path", "match": match}), {"match": MATCH})
-        assert_invalid(admin.patch(f"{path}/{route['id']}", {"match": match}), {"match": MATCH})
+        if match:
+            assert_invalid(admin.patch(f"{path}/{route['id']}", {"match": match}), {"match": MATCH})
     assert admin.get(path).json["routes"] == [route]
 
 
@@ -104,8 +105,16 @@ def test_a_route_needs_both_of_its_fields(admin: Client) -> None:
         answer = admin.post(path, {"match_type": match_type, "match": None})
         assert_invalid(answer, {"match_type": one_of, "match": "must be a string"})
     route = new_route(admin, path)
-    answer = admin.patch(f"{path}/{route['id']}", {"match_type": None, "match": None})
-    assert_invalid(answer, {"match_type": one_of, "match": "must be a string"})
+    assert_invalid(admin.patch(f"{path}/{route['id']}", {"match_type": "regex"}), {"match_type": one_of})
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+def test_a_change_without_a_match_leaves_it_as_it_is(admin: Client, nothing: str | None) -> None:
+    path = new_edge(admin)
+    route = new_route(admin, path, "/a", "exact_path")
+    change = {"match_type": nothing, "match": nothing, "description": "new"}
+    assert admin.patch(f"{path}/{route['id']}", change).json == {**route, "description": "new"}
+    assert_taken(admin.post(path, {"match_type": "exact_path", "match": "/a"}))
 
 
 def test_no_edge_has_two_routes_that_match_the_same(admin: Client) -> None:
@@ -146,14 +155,24 @@ def test_a_change_of_something_else_keeps_the_match(admin: Client) -> None:
     assert_taken(admin.post(path, {"match_type": "path_prefix", "match": "/a"}))
 
 
-def test_the_edge_of_a_route_is_the_one_in_its_path(admin: Client) -> None:
+def test_the_edge_of_a_route_is_the_one_in_its_path_and_may_be_repeated_in_the_body(admin: Client) -> None:
+    path = new_edge(admin)
+    edge_id, rule = path.split("/")[3], {"edge_id": "must be the id in the path, or absent"}
+    asked = {"match_type": "exact_path", "match": "/"}
+    for other in (ids.new("edghts"), "", None, 1):
+        assert_invalid(admin.post(path, {**asked, "edge_id": other}), rule)
+    route = admin.create(path, {**asked, "edge_id": edge_id})
+    address = f"{path}/{route['id']}"
+    assert_invalid(admin.patch(address, {"edge_id": ids.new("edghts"), "match": "/x"}), rule)
+    repeated = {"edge_id": edge_id, "id": route["id"], "match": "/x"}
+    assert admin.patch(address, repeated).json == {**route, "match": "/x"}
+
+
+def test_a_creation_names_no_id(admin: Client) -> None:
     path = new_edge(admin)
     known = "description, metadata, match_type, match, oauth, user_agent_filter"
-    rule = f"is not a field here; known: {known}"
-    request = {"match_type": "exact_path", "match": "/", "edge_id": ids.new("edghts")}
-    assert_invalid(admin.post(path, request), {"edge_id": rule})
-    route = new_route(admin, path)
-    assert_invalid(admin.patch(f"{path}/{route['id']}", {"edge_id": request["edge_id"]}), {"edge_id": rule})
+    request = {"match_type": "exact_path", "match": "/", "id": path.split("/")[3]}
+    assert_invalid(admin.post(path, request), {"id": f"is not a field here; known: {known}"})
 
 
 def test_an_edge_that_is_not_known_has_no_routes(admin: Client, stranger: Client) -> None:

@@ -124,11 +124,8 @@ def test_a_change_to_nothing_clears_a_field(mine: Collection) -> None:
     resource = mine.one(description="d", metadata="m")
     uri = f"{mine.path}/{resource['id']}"
     assert mine.client.patch(uri, {"description": ""}).json == {**resource, "description": ""}
-    assert mine.client.patch(uri, {"metadata": None}).json == {**resource, "description": "", "metadata": ""}
+    assert mine.client.patch(uri, {"metadata": ""}).json == {**resource, "description": "", "metadata": ""}
     assert mine.read(resource["id"]) == {**resource, "description": "", "metadata": ""}
-    mine.client.patch(uri, {"description": "d", "metadata": "m"})
-    cleared = mine.client.patch(uri, {"description": None, "metadata": ""}).json
-    assert cleared == {**resource, "description": "", "metadata": ""}
 
 
 @each_editable_kind
@@ -161,9 +158,10 @@ def test_a_change_may_not_name_another_id(mine: Collection) -> None:
 @each_editable_kind
 def test_an_unknown_field_of_a_change_is_named_with_the_known_ones(mine: Collection) -> None:
     resource = mine.one()
-    change = {"created_at": "2020-01-01T00:00:00Z", "description": "new"}
-    answer = mine.client.patch(f"{mine.path}/{resource['id']}", change)
-    assert_invalid(answer, {"created_at": f"is not a field here; known: {known(mine.request('PATCH'))}"})
+    for unknown in ("2020-01-01T00:00:00Z", None):
+        change = {"created_at": unknown, "description": "new"}
+        answer = mine.client.patch(f"{mine.path}/{resource['id']}", change)
+        assert_invalid(answer, {"created_at": f"is not a field here; known: {known(mine.request('PATCH'))}"})
     assert mine.read(resource["id"]) == resource
 
 

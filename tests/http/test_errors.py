@@ -126,9 +126,19 @@ def test_the_version_header_has_the_names_of_the_setting(admin: Client, monkeypa
             bare.send("GET", "/api_keys", **{name: "9"}),
             400,
             "unsupported_version",
-            "Send the header 'Acme-Version' with a supported version: 2 or 0.",
+            "Send one of the headers 'Acme-Version', 'service-version' with a supported version: 2 or 0.",
         )
     assert bare.send("GET", "/api_keys", Other_Version="2").json["error_code"] == "unsupported_version"
+
+
+def test_version_headers_that_disagree_are_refused(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERSION_HEADERS", "Acme-Version, service-version")
+    bare = Client(admin.transport, admin.token, headers={})
+    assert bare.send("GET", "/api_keys", Acme_Version="2", Service_Version=" 2 ").status == 200
+    msg = "The headers 'Acme-Version', 'service-version' name different versions: send one of them."
+    for one, other in (("2", "0"), ("0", "2"), ("2", "9"), ("9", "2")):
+        answer = bare.send("GET", "/api_keys", Acme_Version=one, Service_Version=other)
+        assert_refused(answer, 400, "unsupported_version", msg)
 
 
 def test_an_empty_setting_of_the_version_headers_is_none(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:

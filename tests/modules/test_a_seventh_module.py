@@ -91,11 +91,12 @@ def test_its_edge_shows_it_inline(client: Client, admin: Client) -> None:
     assert "domain_policy" not in admin.get(address).json
 
 
-def test_it_can_be_set_and_unset_with_its_edge(client: Client) -> None:
+def test_it_can_be_set_with_its_edge_and_stays_until_it_is_deleted(client: Client) -> None:
     edge = client.create("/edges/tcp", {"domain_policy": {"domains": ["a.example.com"]}})
     address = f"/edges/tcp/{edge['id']}"
     assert client.get(f"{address}/domain_policy").json == {"enabled": True, "domains": ["a.example.com"]}
     answer = client.patch(address, {"domain_policy": {"domains": [1]}})
     assert_invalid(answer, {"domain_policy.domains.0": "must be a string"})
-    assert client.patch(address, {"domain_policy": None}).json == {**edge, "domain_policy": None}
+    assert client.patch(address, {"domain_policy": None}).json == edge
+    assert client.delete(f"{address}/domain_policy").status == 204
     assert client.get(f"{address}/domain_policy").status == 404

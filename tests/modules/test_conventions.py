@@ -67,9 +67,41 @@ def test_whether_a_module_is_enabled_is_a_boolean(admin: Client, module: Module)
 def test_an_unknown_field_is_named_with_the_known_ones(admin: Client, module: Module) -> None:
     address, (_, least) = anywhere(module), SAMPLES[module.path]
     rule = f"is not a field here; known: {', '.join(model(module.shape).model_fields)}"
-    answer = admin.put(address, {**least.request, "colour": "red", "id": "x"})
-    assert_invalid(answer, {"colour": rule, "id": rule})
+    assert_invalid(
+        admin.put(address, {**least.request, "colour": "red", "module": {}}), {"colour": rule, "module": rule}
+    )
     assert_unset(admin.get(address), module)
+
+
+@each_module
+def test_the_ids_of_the_path_may_stand_in_the_body(admin: Client, module: Module) -> None:
+    address, (full, least) = on_a_holder(admin, module), SAMPLES[module.path]
+    steps = address.split("/")
+    own, edge = {"id": steps[-2]}, {"edge_id": steps[3]}
+    for ids_ in (own, edge, {**own, **edge}):
+        assert admin.put(address, {**least.request, **ids_}).json == least.response
+        assert admin.put(address, {**ids_, "module": full.request}).json == full.response
+    for other in ("x", "", None, ids.new(steps[-2].partition("_")[0])):
+        faults = dict.fromkeys(("id", "edge_id"), "must be the id in the path, or absent")
+        for sent in (least.request, {"module": least.request}):
+            assert_invalid(admin.put(address, {**sent, "id": other, "edge_id": other}), faults)
+    assert admin.get(address).json == full.response
+
+
+@each_module
+def test_a_module_may_stand_in_an_object_of_its_own(admin: Client, module: Module) -> None:
+    address, (full, least) = anywhere(module), SAMPLES[module.path]
+    assert admin.put(address, {"module": full.request}).json == full.response
+    assert admin.put(address, {"module": least.request}).json == least.response
+    known = ", ".join(model(module.shape).model_fields)
+    wrong = {**least.request, "enabled": 1, "colour": "red"}
+    faults = {"enabled": "must be true or false", "colour": f"is not a field here; known: {known}"}
+    assert_invalid(admin.put(address, {"module": wrong}), {f"module.{name}": rule for name, rule in faults.items()})
+    assert admin.get(address).json == least.response
+    no_modules: tuple[Any, ...] = (None, [], "{}")
+    for nothing in no_modules:
+        details = admin.put(address, {"module": nothing}).json["details"]
+        assert details["module"] == f"is not a field here; known: {known}"
 
 
 @each_module

@@ -52,11 +52,11 @@ def test_a_change_leaves_what_it_does_not_name(admin: Client) -> None:
 
 def test_a_change_to_nothing_goes_back_to_what_a_creation_starts_with(admin: Client) -> None:
     created = admin.create(PATH, RESPONSE)
-    changed = admin.patch(f"{PATH}/{created['id']}", {"status_code": None, "headers": None, "body": None}).json
+    uri = f"{PATH}/{created['id']}"
+    assert admin.patch(uri, {"status_code": None, "headers": None, "body": None}).json == created
+    changed = admin.patch(uri, {"status_code": 0, "headers": {}, "body": ""}).json
     assert changed == {**created, "status_code": 200, "headers": {}, "body": ""}
-    assert admin.get(f"{PATH}/{created['id']}").json == changed
-    answer = admin.patch(f"{PATH}/{created['id']}", {"status_code": 0, "headers": {}, "body": ""})
-    assert answer.json == changed
+    assert admin.get(uri).json == changed
 
 
 @pytest.mark.parametrize("status_code", [100, 101, 204, 599])

@@ -268,6 +268,13 @@ def test_extensions_are_names_and_texts(
     assert_invalid(admin.post(PATH, {**least, "extensions": extensions}), errors)
 
 
+def test_a_critical_option_is_no_extension(admin: Client, least: dict[str, Any]) -> None:
+    options = {"force-command": "/bin/true", "source-address": "192.0.2.0/24", "verify-required": ""}
+    rule = "is a critical option: as an extension it would be signed and mean nothing"
+    answer = admin.post(PATH, {**least, "extensions": {"permit-pty": "", **options}})
+    assert_invalid(answer, {f"extensions.{name}": rule for name in options})
+
+
 @pytest.mark.parametrize("field", ["principals", "critical_options"])
 def test_collections_are_of_their_kind(admin: Client, least: dict[str, Any], field: str) -> None:
     rule = {"principals": "must be an array", "critical_options": "must be an object"}[field]

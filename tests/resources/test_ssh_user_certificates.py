@@ -85,10 +85,17 @@ def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, A
     }
 
 
-def test_no_extensions_are_none_at_all(admin: Client, least: dict[str, Any]) -> None:
-    created = admin.create(PATH, {**least, "extensions": {}})
-    assert created["extensions"] == {}
-    assert Certificate.of(created["certificate"]).extensions == {}
+@pytest.mark.parametrize("nothing", [{}, {"extensions": None}, {"extensions": {}}])
+def test_who_names_no_extension_gets_a_terminal(admin: Client, least: dict[str, Any], nothing: dict[str, Any]) -> None:
+    created = admin.create(PATH, {**least, **nothing})
+    assert created["extensions"] == {"permit-pty": "", "permit-user-rc": ""}
+    assert Certificate.of(created["certificate"]).extensions == created["extensions"]
+
+
+def test_who_names_an_extension_gets_exactly_that(admin: Client, least: dict[str, Any]) -> None:
+    created = admin.create(PATH, {**least, "extensions": {"permit-user-rc": ""}})
+    assert created["extensions"] == {"permit-user-rc": ""}
+    assert Certificate.of(created["certificate"]).extensions == {"permit-user-rc": ""}
 
 
 @pytest.mark.parametrize("authority_type", ["ed25519", "ecdsa", "rsa"])

@@ -2,15 +2,18 @@
 
 import json
 import threading
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from chalicelib import ids
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
+from chalicelib.storage import items, table
 from tests.queries import queries
 from tests.transports import Client
 
-BASE = "http://localhost"
+BASE, GROUPS = "http://localhost", "/backends/tunnel_group"
 
 
 def agent_tunnel(**changed: str) -> AgentTunnel:
@@ -50,25 +53,78 @@ def test_an_agent_tunnel_carries_exactly_its_fields(admin: Client) -> None:
     assert admin.get("/tunnels").json == {"tunnels": [response], "uri": f"{BASE}/tunnels", "next_page_uri": None}
 
 
-@pytest.mark.parametrize("group", ["", ids.new("bkdtg")], ids=["none", "one"])
-def test_a_backend_tunnel_carries_labels_and_the_group_it_serves(admin: Client, group: str) -> None:
-    session = ids.new("ts")
-    tunnel = BackendTunnel(
-        tunnel_session=session, region="us", forwards_to="localhost:22", labels={"app": "web"}, backends=group
-    )
+def backend_tunnel(**labels: str) -> BackendTunnel:
+    return BackendTunnel(tunnel_session=ids.new("ts"), region="us", forwards_to="localhost:22", labels=labels)
+
+
+def group_of(client: Client, id: str) -> Any:
+    """What a tunnel says of the group that it serves."""
+    return client.get(f"/tunnels/{id}").json.get("backends")
+
+
+def test_a_backend_tunnel_carries_labels_and_no_group_where_it_serves_none(admin: Client) -> None:
+    tunnel = backend_tunnel(app="web")
     id = open_tunnel(admin.account, tunnel, lease=60)
     response = admin.get(f"/tunnels/{id}").json
-    ref = {"backends": {"id": group, "uri": f"{BASE}/backends/tunnel_group/{group}"}} if group else {}
     assert response == {
         "id": id,
         "started_at": response["started_at"],
         "metadata": "",
         "region": "us",
-        "tunnel_session": {"id": session, "uri": f"{BASE}/tunnel_sessions/{session}"},
+        "tunnel_session": {"id": tunnel.tunnel_session, "uri": f"{BASE}/tunnel_sessions/{tunnel.tunnel_session}"},
         "labels": {"app": "web"},
         "forwards_to": "localhost:22",
-        **ref,
     }
+    assert admin.get("/tunnels").json["tunnels"] == [response]
+
+
+def test_a_backend_tunnel_names_the_oldest_group_that_its_labels_match_now(admin: Client, stranger: Client) -> None:
+    id = open_tunnel(admin.account, backend_tunnel(app="web", dc="north"), lease=60)
+    stranger.create(GROUPS, {"labels": {"app": "web"}})
+    for labels in ({}, {"app": "db"}, {"app": "web", "dc": "south"}):
+        admin.create(GROUPS, {"labels": labels})
+    assert group_of(admin, id) is None
+    older, newer = (admin.create(GROUPS, {"labels": labels}) for labels in ({"app": "web"}, {"dc": "north"}))
+    assert group_of(admin, id) == {"id": older["id"], "uri": older["uri"]}
+    admin.patch(f"{GROUPS}/{older['id']}", {"labels": {"app": "db"}})
+    assert group_of(admin, id) == {"id": newer["id"], "uri": newer["uri"]}
+    admin.delete(f"{GROUPS}/{newer['id']}")
+    assert group_of(admin, id) is None
+
+
+def test_groups_and_tunnels_agree_on_who_serves_whom(admin: Client) -> None:
+    for labels in ({"app": "web"}, {"app": "web", "dc": "north"}, {"app": "db"}, {}):
+        open_tunnel(admin.account, backend_tunnel(**labels), lease=60)
+        admin.create(GROUPS, {"labels": labels})
+    open_tunnel(admin.account, agent_tunnel(), lease=60)
+    groups = admin.get(GROUPS).json["backends"]
+    serving = {
+        tunnel["id"]: {"id": group["id"], "uri": group["uri"]} for group in groups for tunnel in group["tunnels"]
+    }
+    tunnels = admin.get("/tunnels").json["tunnels"]
+    assert {tunnel["id"]: tunnel["backends"] for tunnel in tunnels if "backends" in tunnel} == serving
+    assert len(serving) == 3
+
+
+def test_a_list_of_tunnels_reads_the_groups_once_and_only_where_a_tunnel_has_labels(admin: Client) -> None:
+    admin.create(GROUPS, {"labels": {"app": "web"}})
+    open_tunnel(admin.account, agent_tunnel(), lease=60)
+    open_tunnel(admin.account, backend_tunnel(), lease=60)
+    with queries() as seen:
+        listed(admin)
+    assert seen == [f"{admin.account}#/tunnels"]
+    for _ in range(3):
+        open_tunnel(admin.account, backend_tunnel(app="web"), lease=60)
+    with queries() as seen:
+        listed(admin)
+    assert seen == [f"{admin.account}#/tunnels", f"{admin.account}#{GROUPS}"]
+
+
+def test_a_group_that_the_first_edition_kept_with_a_tunnel_is_passed_over(admin: Client) -> None:
+    id = open_tunnel(admin.account, backend_tunnel(app="web"), lease=60)
+    older = {"backends": ids.new("bkdtg")}
+    table.rewrite(items.scope(admin.account, "/tunnels"), id, lambda it: replace(it, body={**it.body, **older}))
+    assert group_of(admin, id) is None
 
 
 def test_version_0_shows_the_other_metadata_and_nothing_else_differs(admin: Client) -> None:

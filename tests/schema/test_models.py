@@ -48,10 +48,9 @@ def test_every_fault_is_named_by_its_path() -> None:
     }
 
 
-@pytest.mark.parametrize("nothing", [None, {}])
-def test_a_field_that_nothing_leaves_unchanged_was_not_given(nothing: dict[str, int] | None) -> None:
-    request, errors = models.check(Change, {"inner": nothing, "description": "d"})
-    assert request is not None, errors
+def test_a_field_that_nothing_leaves_unchanged_was_not_given() -> None:
+    request, wrong = models.check(Change, {"inner": {}, "description": "d"})
+    assert request is not None, wrong
     assert request.fields_set() == {"description": "d"}
 
 

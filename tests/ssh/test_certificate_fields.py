@@ -52,8 +52,9 @@ def test_what_is_not_asked_for_has_its_default_in_the_certificate(
     assert read == Certificate.promised(answer, authorities["ed25519"], serial=read.serial)
 
 
-def test_no_extensions_asked_for_by_name_are_none_in_the_certificate(sign: Sign) -> None:
-    assert Certificate.of(sign(extensions={}).certificate["certificate"]).extensions == {}
+def test_an_extension_asked_for_by_name_is_the_only_one_in_the_certificate(sign: Sign) -> None:
+    signed = sign(extensions={"permit-user-rc": ""})
+    assert Certificate.of(signed.certificate["certificate"]).extensions == {"permit-user-rc": ""}
 
 
 def test_times_of_any_offset_and_fraction_stand_in_the_certificate_as_whole_seconds_of_utc(sign: Sign) -> None:

@@ -133,18 +133,16 @@ def test_both_critical_options_hold_together(server: Sshd, sign: Sign) -> None:
     assert server.login(outside, "echo asked") == WRONG_ADDRESS
 
 
-@pytest.mark.parametrize("extensions", [{}, {"permit-user-rc": ""}])
-def test_without_permit_pty_no_terminal_is_given(server: Sshd, sign: Sign, extensions: dict[str, str]) -> None:
-    signed = sign(extensions=extensions)
+def test_without_permit_pty_no_terminal_is_given(server: Sshd, sign: Sign) -> None:
+    signed = sign(extensions={"permit-user-rc": ""})
     assert server.login(signed, "-tt", "tty") == Login(255, "", "PTY allocation request failed on channel 0\n", "")
     assert server.login(signed, "echo in") == accepted("in\n")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root's sshd can hand a terminal over")
 def test_with_permit_pty_a_terminal_is_given(server: Sshd, sign: Sign) -> None:
-    by_default, by_name = sign(), sign(extensions={"permit-pty": ""})
-    assert server.login(by_default, "-tt", "tty").output.startswith("/dev/")
-    assert server.login(by_name, "-tt", "tty").output.startswith("/dev/")
+    for signed in (sign(), sign(extensions={}), sign(extensions={"permit-pty": ""})):
+        assert server.login(signed, "-tt", "tty").output.startswith("/dev/")
 
 
 def test_ports_are_forwarded_only_with_permit_port_forwarding(server: Sshd, sign: Sign) -> None:

@@ -39,8 +39,8 @@ _UNCHANGED = {
 _SENTENCES = {
     "list": "Newest first, in pages: `next_page_uri` leads to the next one.",
     "update": (
-        "Partial update: the body carries only the changed fields; what is absent stays as it is. Where the text of a "
-        "field says nothing else, null gives it its default, and an inline module that is null is taken away."
+        "Partial update: the body carries only the changed fields; what is absent or null stays as it is. An empty "
+        "string clears a text, an empty array a list."
     ),
     "replace": "Replaces the whole: what is absent from the body gets its default. Creates it where there is none.",
     "delete": "Deletes it with everything beneath its path; answers without a body.",

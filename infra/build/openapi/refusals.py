@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from chalicelib.http import errors
-from chalicelib.http.auth import VERSION_HEADER, VERSIONS
+from chalicelib.http import auth, errors
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.errors import ApiError
 
@@ -19,7 +18,7 @@ _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     errors.MalformedJson("This is not JSON: Expecting value at character 0."),
     errors.UnknownReference("The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}),
-    errors.UnsupportedVersion(f"Send the header '{VERSION_HEADER}' with a supported version: {' or '.join(VERSIONS)}."),
+    errors.UnsupportedVersion(auth.unsupported_version([auth.VERSION_HEADER])),
     errors.Unauthenticated("The API key is unknown or was deleted."),
     errors.Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"}),
     errors.Forbidden("Only an admin may see and change bots."),

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, NoDefault, models_json_sche
 from pydantic_core import core_schema
 
 from chalicelib.schema import models
+from chalicelib.schema.json_schema import either
 from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
@@ -72,11 +73,8 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 
 def of_a_change(words: Words, id: Words) -> Words:
-    """Return a schema as that of a change: without defaults, since absent fields stay as they are, and with the id."""
-    properties = {
-        name: {word: value for word, value in field.items() if word != "default"}
-        for name, field in words["properties"].items()
-    }
+    """Return a schema as that of a change: without defaults, since what is absent or null stays; it may carry the id."""
+    properties = {name: _or_null(field) for name, field in words["properties"].items()}
     told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
     return {**told, "properties": {"id": id, **properties}}
 
@@ -85,6 +83,15 @@ def with_id(words: Words, id: Words) -> Words:
     """Return a schema with the form of its id."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
+
+
+def _or_null(field: Words) -> Words:
+    """Return the schema of a field that null leaves as it is."""
+    told = {word: value for word, value in field.items() if word == "description"}
+    return {
+        **either({word: value for word, value in field.items() if word not in ("default", *told)}, (None,)),
+        **told,
+    }
 
 
 def _long(words: Words) -> Words:

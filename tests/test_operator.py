@@ -143,9 +143,9 @@ def test_an_unknown_account_is_one_sentence(capsys: Output) -> None:
     assert said(capsys, "accounts", "list") == []
 
 
-def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(door: InProcess, capsys: Output) -> None:
+def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(transport: InProcess, capsys: Output) -> None:
     account, admin, token = created(capsys)
-    client = Client(door, account=account, user=admin).with_token(token)
+    client = Client(transport, account=account, user=admin).with_token(token)
     group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})
     tunnel = client.get(f"/tunnels/{operations.open_demo_tunnel(account, dict([operations.label('app=web')]))}").json
     assert (tunnel["labels"], tunnel["backends"]["id"]) == ({"app": "web"}, group["id"])

@@ -73,7 +73,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 
 def of_a_change(words: Words, id: Words) -> Words:
-    """Return a schema as that of a change: without defaults, since what is absent or null stays; it may carry the id."""
+    """Return a schema as that of a change: without defaults, since what is absent or null stays, and with the id."""
     properties = {name: _or_null(field) for name, field in words["properties"].items()}
     told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
     return {**told, "properties": {"id": id, **properties}}

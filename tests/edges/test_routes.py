@@ -41,6 +41,7 @@ def test_a_route_is_created_read_listed_changed_and_deleted(admin: Client) -> No
         "match_type": "path_prefix",
         "match": "/api",
         "edge_id": path.split("/")[3],
+        "backend": None,
         "oauth": None,
         "user_agent_filter": None,
     }
@@ -148,7 +149,7 @@ def test_a_change_of_something_else_keeps_the_match(admin: Client) -> None:
 
 def test_the_edge_of_a_route_is_the_one_in_its_path(admin: Client) -> None:
     path = new_edge(admin)
-    known = "description, metadata, match_type, match, oauth, user_agent_filter"
+    known = "description, metadata, match_type, match, backend, oauth, user_agent_filter"
     rule = f"is not a field here; known: {known}"
     request = {"match_type": "exact_path", "match": "/", "edge_id": ids.new("edghts")}
     assert_invalid(admin.post(path, request), {"edge_id": rule})

@@ -36,7 +36,7 @@ reset: ## Forget what was created with make run.
 package: .venv/dev $(DOCS) ## Make build/$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
 	@$(BIN)/python -m infra.deploy.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
-	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/deploy/data.yaml infra/deploy/pipeline.yaml
+	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/deploy/data.yaml infra/deploy/edge.yaml infra/deploy/pipeline.yaml
 
 cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud that goes on in the background.
 	@$(BIN)/python -m infra.local.emulated check

@@ -51,7 +51,10 @@ def _parser() -> ArgumentParser:
     issue.add_argument("owner", help="the id of the user (usr_…) or bot (bot_…) that is to own the key")
     issue.add_argument("--description", default="", help="what uses the key")
 
-    online = _group(groups, "tunnels", "the tunnels of an account")
+    online = _group(groups, "tunnels", "the tunnels that are online")
+    _command(online, "list", "list them, with their accounts and what opened them", _list_tunnels)
+    end = _command(online, "end", "take one offline; its client may come back", _end_tunnel)
+    end.add_argument("id", help="the tunnel's id (tn_…)")
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
     demo.add_argument(
@@ -62,6 +65,11 @@ def _parser() -> ArgumentParser:
         metavar="NAME=VALUE",
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
+
+    names = _group(groups, "names", "the host names that no tunnel may have")
+    for action, about, act in (("ban", "let no tunnel have it", _ban), ("allow", "let tunnels have it again", _allow)):
+        _command(names, action, about, act).add_argument("name", help="the whole name, as in demo.tunnels.localhost")
+    _command(names, "list", "list them", _list_names)
 
     revocations = _group(groups, "revocations", "what was revoked since the time that this table was restored to")
     revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
@@ -116,6 +124,30 @@ def _demo(arguments: Namespace) -> None:
             time.sleep(operations.DEMO_LEASE / 3)
     except KeyboardInterrupt:
         tunnels.close_tunnel(arguments.account, tunnel, by=OPERATOR)
+
+
+def _list_tunnels(_: Namespace) -> None:
+    for account, tunnel in operations.list_tunnels():
+        labels = ",".join(f"{key}={value}" for key, value in tunnel.body.get("labels", {}).items())
+        what = tunnel.body.get("public_url") or labels
+        print(account, tunnel.id, tunnel.body["started_at"], tunnel.body.get("credential") or "-", what)
+
+
+def _end_tunnel(arguments: Namespace) -> None:
+    operations.end_tunnel(arguments.id)
+
+
+def _ban(arguments: Namespace) -> None:
+    operations.ban_name(arguments.name)
+
+
+def _allow(arguments: Namespace) -> None:
+    operations.allow_name(arguments.name)
+
+
+def _list_names(_: Namespace) -> None:
+    for name in tunnels.banned_names():
+        print(name)
 
 
 def _list_revoked(arguments: Namespace) -> None:

@@ -1,5 +1,6 @@
 """The operator's work that no endpoint offers: accounts, their users and bots, first keys, revoking once more."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -12,6 +13,7 @@ from chalicelib.model import accounts, kinds, tunnels
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
+from chalicelib.schema.fields import DOMAIN
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.aws import AwsError
@@ -103,6 +105,30 @@ def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
     return AgentTunnel(**common, endpoint=ids.new("ep"), proto="https", public_url=url)
 
 
+def list_tunnels() -> list[tuple[str, Item]]:
+    """Return all tunnels that are online, with their accounts, the oldest account first."""
+    return [(account.id, tunnel) for account in list_accounts() for tunnel in tunnels.online(account.id)]
+
+
+def end_tunnel(id: str) -> None:
+    """Take a tunnel offline, whoever's it is; its name is free then. Raises CommandError."""
+    if not ids.is_id(id, kinds.TUNNELS.prefix):
+        raise CommandError(f"{id} is not the id of a tunnel (tn_…).")
+    if not any(tunnels.close_tunnel(account.id, id, by=OPERATOR) for account in list_accounts()):
+        raise CommandError(f"No tunnel {id} is online.")
+
+
+def ban_name(name: str) -> None:
+    """Let no tunnel have a host name; one that has it ends. Raises CommandError."""
+    tunnels.ban_name(_host(name))
+
+
+def allow_name(name: str) -> None:
+    """Let tunnels have a host name again. Raises CommandError."""
+    if not tunnels.allow_name(_host(name)):
+        raise CommandError(f"The name {name} is not banned.")
+
+
 def revoked_by(later: str) -> dict[tuple[str, str], Item]:
     """Return what lets in by this table and no more by the one named, a later state of it; by account and id.
 
@@ -143,6 +169,13 @@ def revoke(account_id: str, id: str) -> bool:
 
 def _inactive(bot: Item) -> Item:
     return replace(bot, body={**bot.body, "active": False})
+
+
+def _host(name: str) -> str:
+    """Return a host name as tunnels have it."""
+    if not re.fullmatch(DOMAIN, name.lower()):
+        raise CommandError(f"{name} is not a whole host name, for example demo.tunnels.localhost.")
+    return name.lower()
 
 
 def _account_ids() -> list[str]:

@@ -74,8 +74,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         name = _VARIABLES.get(setting.name, setting.name.upper())
         if text := environment.get(name):
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
-    if "directory" in given:
-        given["directory"] = Path(str(given["directory"]))
+    beside = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # what make run keeps there
+    given["directory"] = Path(str(given.get("directory", beside)))
     present = {name: value for name, value in limits.items() if value is not None}
     return Settings(**given, limits=Limits(**present))  # type: ignore[arg-type]
 

@@ -31,6 +31,12 @@ COMMANDS = [
     ("keys", "issue"),
     ("tunnels",),
     ("tunnels", "demo"),
+    ("tunnels", "list"),
+    ("tunnels", "end"),
+    ("names",),
+    ("names", "ban"),
+    ("names", "allow"),
+    ("names", "list"),
     ("revocations",),
     ("revocations", "list"),
     ("revocations", "repeat"),
@@ -143,7 +149,9 @@ def test_an_unknown_account_is_one_sentence(capsys: Output) -> None:
     assert said(capsys, "accounts", "list") == []
 
 
-def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(transport: InProcess, capsys: Output) -> None:
+def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(
+    transport: InProcess, capsys: Output
+) -> None:
     account, admin, token = created(capsys)
     client = Client(transport, account=account, user=admin).with_token(token)
     group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from chalicelib import modules
 from chalicelib.http import inline_modules
-from chalicelib.http.errors import Conflict
+from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, Unique
 from chalicelib.model import edges, kinds
 from chalicelib.schema.fields import Described, Shown
@@ -44,7 +44,7 @@ RESOURCE = EditableResource(
     create=Create,
     change=Change,
     response=inline_modules.shown(HTTPSEdgeRoute, _MODULES),
-    errors={"POST": (Conflict,), "PATCH": (Conflict,)},
+    errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
     unique=Unique(("match_type", "match"), edges.match_keys),
 )

@@ -4,7 +4,7 @@ from chalicelib import modules
 from chalicelib.edges import hostports
 from chalicelib.edges.hostports import Hostports
 from chalicelib.http import inline_modules
-from chalicelib.http.errors import Conflict
+from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import kinds
 from chalicelib.schema.fields import Described, Shown
@@ -26,7 +26,7 @@ RESOURCE = EditableResource(
     create=Edge,
     change=Edge,
     response=inline_modules.shown(TCPEdge, _MODULES),
-    errors={"POST": (Conflict,), "PATCH": (Conflict,)},
+    errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
     unique=hostports.UNIQUE,
 )

@@ -140,7 +140,7 @@ def ban_name(name: str) -> None:
             return table.create(Item(_BANNED, name, {"created_at": clock.rfc3339(clock.now())}, unique_keys=(key,)))
         except Taken:
             if found := table.look_up(_NAME, name):
-                close_tunnel(found["account"], found["id"])
+                close_tunnel(found["account"], found["id"], by=audit.OPERATOR)
 
 
 def allow_name(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The backend of TLS edges (SPEC 2.9): what answers the traffic."""
+"""The backend of TLS and TCP edges and of HTTPS edge routes (SPEC 2.9): what answers the traffic."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -15,14 +15,14 @@ from chalicelib.storage.items import Item
 
 
 class Backend(Enabled):
-    """What answers the traffic of a TLS edge."""
+    """What answers the traffic of an edge or route."""
 
     backend_id: Annotated[BackendId | None, if_empty(None)] = None
     """Backend that backs the endpoint; null detaches."""
 
 
 class Shown(Enabled):
-    """What answers the traffic of a TLS edge."""
+    """What answers the traffic of an edge or route."""
 
     backend: Ref | None
     """Backend that backs the endpoint, null without one."""
@@ -37,14 +37,25 @@ def _response(module: modules.Backend, _holder: Item, call: Call) -> dict[str, A
     return {"enabled": module.enabled, "backend": ref}
 
 
-MODULES = (
+def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
+    """Return a shape of its own for a kind of holder, by which the document can tell them apart."""
+    return type(shape.__name__, (shape,), {"__doc__": f"What answers the traffic of {holder}."})
+
+
+_HOLDERS = {
+    "/edges/https/{edge_id}/routes/{id}": "an HTTPS edge route",
+    "/edges/tls/{id}": "a TLS edge",
+    "/edges/tcp/{id}": "a TCP edge",
+}
+MODULES = tuple(
     Module(
-        path="/edges/tls/{id}/backend",
-        shape=Backend,
+        path=f"{path}/backend",
+        shape=_named(Backend, holder),
         stored=modules.Backend,
-        shows=Shown,
+        shows=_named(Shown, holder),
         to_response=_response,
         references=_references,
         errors=(UnknownReference, Conflict),
-    ),
+    )
+    for path, holder in _HOLDERS.items()
 )

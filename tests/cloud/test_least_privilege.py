@@ -5,14 +5,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from samtranslator.yaml_helper import yaml_parse
 
 from chalicelib import modules, operations
 from chalicelib.authorizer import authorize
 from chalicelib.storage import aws
-from tests import gateway
+from edge.records import Gateway, Grant, Opening
+from edge.settings import Settings
+from edge.store import Records
+from tests import gateway, openssl
 from tests.cloud import policies
+from tests.conftest import ROOT
 from tests.modules.samples import SAMPLES, anywhere
-from tests.samples import EDITABLE_KINDS, Collection
+from tests.samples import EDITABLE_KINDS, Collection, public_key
 from tests.transports import Client
 
 Calls = list[tuple[str, Mapping[str, Any]]]
@@ -86,3 +91,51 @@ def test_secrets_are_sealed_for_the_account_and_resource_that_the_policy_asks_fo
     (condition,) = [said["Condition"] for said in policies.of_function("policy-api.json") if "Condition" in said]
     (sealed,) = [given["EncryptionContext"] for action, given in calls if action.startswith("kms:")]
     assert sorted(sealed) == condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"]
+
+
+def test_the_edge_writes_tunnels_and_what_is_its_own_and_only_reads_the_rest(calls: Calls, admin: Client) -> None:
+    credential = admin.create("/ssh_credentials", {"public_key": public_key()})
+    issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
+    certificate = admin.create("/tls_certificates", issued.upload)
+    calls.clear()
+    _work_as_an_edge(admin.account, credential["id"], certificate["id"])
+    role = yaml_parse((ROOT / "infra" / "deploy" / "edge.yaml").read_text())["Resources"]["EdgeRole"]["Properties"]
+    statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+    assert actions(calls) == policies.actions(statements)
+    (writes,) = [said for said in statements if "dynamodb:PutItem" in said["Action"]]
+    patterns = writes["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    matched = [fnmatch.filter(_written(calls), pattern) for pattern in patterns]
+    assert {key for keys in matched for key in keys} == _written(calls)
+    assert all(matched)
+    others = [
+        f"{admin.account}#/api_keys",
+        "accounts",
+        "token#x",
+        "public_key#x",
+        "hostports#x",
+        f"{admin.account}#/users",
+    ]
+    assert [fnmatch.filter(others, pattern) for pattern in patterns] == [[]] * len(patterns)
+
+
+def _work_as_an_edge(account: str, credential: str, certificate: str) -> None:
+    edge = Records(Settings())
+    edge.hop_authority()
+    edge.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
+    grant = edge.grant_again(Grant(account, credential, ()))
+    assert grant
+    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
+    for _ in range(2):  # the second time takes the name over
+        leased = edge.open(opening, lease=60, most=100)
+    edge.renew([leased], lease=60)
+    edge.served()
+    edge.key_pair(account, certificate)
+    edge.close(leased)
+    edge.withdraw("gw-1")
+
+
+def _written(calls: Calls) -> set[str]:
+    """The partition keys of every write."""
+    alone = [given for action, given in calls if action.split(":")[1] in ("PutItem", "UpdateItem", "DeleteItem")]
+    parts = [write for _, given in calls for it in given.get("TransactItems", ()) for write in it.values()]
+    return {(write.get("Key") or write["Item"])["scope"]["S"] for write in [*alone, *parts]}

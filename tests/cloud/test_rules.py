@@ -75,13 +75,14 @@ def test_what_holds_data_stays_when_its_stack_goes_and_survives_mistakes() -> No
     assert DATA["Key"]["Properties"]["EnableKeyRotation"]
 
 
-def test_the_account_administers_the_key_and_only_the_api_uses_it() -> None:
-    administers, uses = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
+def test_the_account_administers_the_key_and_only_the_api_and_the_edge_use_it() -> None:
+    administers, *users = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
     use = ("crypt", "DataKey", "Grant", "Mac", "Sign", "*")
     assert not [action for action in administers["Action"] if any(word in action for word in use)]
-    assert policies.actions([uses]) == {"kms:Decrypt", "kms:Encrypt"}
-    for allowed in uses["Condition"]["ArnLike"]["aws:PrincipalArn"]:
-        assert "role/${Name}-api-ApiHandlerRole-*" in allowed["Fn::Sub"]
+    for uses, role in zip(users, ("api-ApiHandlerRole", "edge-EdgeRole"), strict=True):
+        assert policies.actions([uses]) == {"kms:Decrypt", "kms:Encrypt"}
+        for allowed in uses["Condition"]["ArnLike"]["aws:PrincipalArn"]:
+            assert f"role/${{Name}}-{role}-*" in allowed["Fn::Sub"]
 
 
 @pytest.mark.parametrize("name", ROLES)

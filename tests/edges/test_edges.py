@@ -17,7 +17,7 @@ HOSTPORTS = {
 UNSET: dict[str, dict[str, Any]] = {
     "/edges/https": {"terminate_at": "edge", "tls_termination": None, "routes": []},
     "/edges/tls": {"backend": None, "mutual_tls": None},
-    "/edges/tcp": {"traffic_policy": None},
+    "/edges/tcp": {"backend": None, "traffic_policy": None},
 }
 KINDS = [resource for resource in edges.ALL if resource.kind.path in HOSTPORTS]
 

@@ -41,6 +41,7 @@ def test_a_route_is_created_read_listed_changed_and_deleted(admin: Client) -> No
         "match_type": "path_prefix",
         "match": "/api",
         "edge_id": path.split("/")[3],
+        "backend": None,
         "oauth": None,
         "user_agent_filter": None,
     }
@@ -170,7 +171,7 @@ def test_the_edge_of_a_route_is_the_one_in_its_path_and_may_be_repeated_in_the_b
 
 def test_a_creation_names_no_id(admin: Client) -> None:
     path = new_edge(admin)
-    known = "description, metadata, match_type, match, oauth, user_agent_filter"
+    known = "description, metadata, match_type, match, backend, oauth, user_agent_filter"
     request = {"match_type": "exact_path", "match": "/", "id": path.split("/")[3]}
     assert_invalid(admin.post(path, request), {"id": f"is not a field here; known: {known}"})
 

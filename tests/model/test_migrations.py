@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.storage import aws
+from chalicelib.model import edges, ssh_authorities
+from chalicelib.storage import aws, marshal, table
 from tests.transports import Client
 
 
@@ -54,6 +55,24 @@ def test_a_record_of_the_first_edition_is_changed_as_any_other(admin: Client, ed
     assert admin.delete(f"{route}/user_agent_filter").status == 204
     assert admin.delete(address).status == 204
     assert admin.get(route).status == 404
+
+
+def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(admin: Client) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["a.example.com:443", "b.example.com:443"]})
+    authority = admin.create("/ssh_certificate_authorities", {})
+    key = ssh_authorities.unique_key(admin.account, authority["id"], authority)
+    aws.client("dynamodb").delete_item(
+        TableName="tunnel-edge", Key=marshal.attributes({"scope": key.scope, "id": "claim"})
+    )
+    for record in records():
+        first = {name: value for name, value in record.items() if name not in ("claims", "home")}
+        kept = record if record["id"]["S"] != authority["id"] else first
+        age({**kept, "body": {"M": {}}} if record["scope"]["S"].startswith("hostports#") else kept)
+    operator.main(["migrate", "--apply"])
+    assert edges.find_by_hostport("b.example.com:443") == (admin.account, edge["id"])
+    assert table.look_up(key.kind, key.value) == {"account": admin.account, "id": authority["id"]}
+    assert admin.delete(f"/ssh_certificate_authorities/{authority['id']}").status == 204
+    assert table.look_up(key.kind, key.value) is None
 
 
 def revision(id: str) -> int:

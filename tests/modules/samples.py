@@ -45,6 +45,14 @@ def ref(path: str, id: str) -> dict[str, str]:
 _OAUTH = {"options_passthrough": True, "cookie_prefix": "acme.", **DURATIONS}
 _NO_OAUTH = {"options_passthrough": False, "cookie_prefix": "service.", **dict.fromkeys(DURATIONS, 0)}
 
+_BACKENDS = (
+    Sample(
+        {"enabled": False, "backend_id": BACKEND},
+        {"enabled": False, "backend": ref("/backends/weighted", BACKEND)},
+    ),
+    Sample({}, {"enabled": True, "backend": None}),
+)
+
 # By the module's path: an example that sets every field, and one that sets as few as may be.
 SAMPLES: dict[str, tuple[Sample, Sample]] = {
     "/edges/https/{edge_id}/routes/{id}/oauth": (
@@ -64,13 +72,9 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
         ),
         Sample({}, {"enabled": True, "allow": [], "deny": []}),
     ),
-    "/edges/tls/{id}/backend": (
-        Sample(
-            {"enabled": False, "backend_id": BACKEND},
-            {"enabled": False, "backend": ref("/backends/weighted", BACKEND)},
-        ),
-        Sample({}, {"enabled": True, "backend": None}),
-    ),
+    "/edges/https/{edge_id}/routes/{id}/backend": _BACKENDS,
+    "/edges/tls/{id}/backend": _BACKENDS,
+    "/edges/tcp/{id}/backend": _BACKENDS,
     "/edges/tcp/{id}/traffic_policy": (
         Sample({"enabled": False, "value": POLICY}, {"enabled": False, "value": POLICY}),
         Sample({"value": "{}"}, {"enabled": True, "value": "{}"}),

@@ -81,6 +81,7 @@ def test_its_edge_shows_it_inline(client: Client, admin: Client) -> None:
         "description": "",
         "metadata": "",
         "hostports": [],
+        "backend": None,
         "traffic_policy": None,
         "domain_policy": None,
     }

@@ -1,4 +1,4 @@
-"""The backend of TLS edges (SPEC 2.9, 4.8) by its own rules; what all modules share is tested once for all of them."""
+"""The backend of edges and routes (SPEC 2.9, 4.8) by its own rules; what all modules share is tested once for all of them."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.modules.samples import anywhere, on_a_holder, ref
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
 
-(BACKEND,) = backend.MODULES
+BACKEND = next(module for module in backend.MODULES if module.home == "/edges/tls/{id}")
 
 KINDS = {"bkdwd": "/backends/weighted", "bkdhr": "/backends/http_response", "bkdtg": "/backends/tunnel_group"}
 DETACHED = {"enabled": True, "backend": None}

@@ -1,0 +1,137 @@
+"""The records of the API as the edge reads and writes them."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from chalicelib.model import tunnels
+from chalicelib.storage import aws
+from edge.records import Gateway, Grant, NameBanned, NameTaken, Opening, Site, TooManyTunnels, Unavailable
+from edge.settings import Settings
+from edge.store import Records
+from tests import openssl
+from tests.edge.running import Key
+from tests.transports import Client
+
+GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
+NAME = "demo.tunnels.localhost"
+
+
+@pytest.fixture
+def records() -> Records:
+    made = Records(Settings())
+    made.announce(GATEWAY, lease=60)
+    return made
+
+
+def credential(client: Client, folder: Path, **fields: Any) -> tuple[Key, str]:
+    """A key, and the id of the credential that the API made of it."""
+    key = Key.make(folder, f"key{len([*folder.iterdir()])}")
+    return key, client.create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text(), **fields})[
+        "id"
+    ]
+
+
+def opening(grant: Grant, name: str = NAME, **fields: Any) -> Opening:
+    return Opening(grant, "gw-1", "ts_1", "192.0.2.9", name, f"https://{name}", **fields)
+
+
+def test_a_key_signs_in_while_its_credential_may(records: Records, admin: Client, tmp_path: Path) -> None:
+    bot = admin.create("/bot_users", {"name": "bot"})
+    key, id = credential(admin, tmp_path, acl=["bind:*.tunnels.localhost"], owner_id=bot["id"])
+    grant = Grant(admin.account, id, ("bind:*.tunnels.localhost",))
+    assert records.grant_of_key(key.fingerprint) == records.grant_again(grant) == grant
+    admin.patch(f"/ssh_credentials/{id}", {"acl": ["bind:a.example.com"]})
+    assert records.grant_again(grant) == Grant(admin.account, id, ("bind:a.example.com",))
+    admin.patch(f"/bot_users/{bot['id']}", {"active": False})
+    assert (records.grant_of_key(key.fingerprint), records.grant_again(grant)) == (None, None)
+    admin.patch(f"/bot_users/{bot['id']}", {"active": True})
+    admin.delete(f"/ssh_credentials/{id}")
+    assert (records.grant_of_key(key.fingerprint), records.grant_again(grant)) == (None, None)
+
+
+def test_a_certificate_signs_in_until_it_is_deleted(records: Records, admin: Client, tmp_path: Path) -> None:
+    authority, other = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
+    key = Key.make(tmp_path, "key").file.with_suffix(".pub").read_text()
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": key}
+    id = admin.create("/ssh_user_certificates", body)["id"]
+    grant = Grant(admin.account, id, ())
+    assert records.grant_of_certificate(fingerprint(authority), id) == records.grant_again(grant) == grant
+    assert records.grant_of_certificate(fingerprint(other), id) is None
+    assert records.grant_of_certificate(fingerprint(authority), "anything") is None
+    assert records.grant_of_certificate("SHA256:unknown", id) is None
+    admin.delete(f"/ssh_user_certificates/{id}")
+    assert (records.grant_of_certificate(fingerprint(authority), id), records.grant_again(grant)) == (None, None)
+
+
+def test_a_tunnel_is_served_from_its_opening_to_its_end(records: Records, admin: Client) -> None:
+    grant = Grant(admin.account, "sshcr_1", ())
+    leased = records.open(opening(grant), lease=60, most=100)
+    assert admin.get(f"/tunnels/{leased.id}").json["public_url"] == f"https://{NAME}"
+    served = records.served()
+    assert served.gateways == (GATEWAY,)
+    assert served.sites == (Site(NAME, leased.id, admin.account, "gw-1"),)
+    assert records.renew([leased], lease=60) == frozenset()
+    records.close(leased)
+    assert records.served().sites == ()
+    assert records.renew([leased], lease=60) == {leased.id}
+    records.withdraw("gw-1")
+    assert records.served().gateways == ()
+
+
+def test_a_backend_tunnel_is_seen_and_not_served(records: Records, admin: Client) -> None:
+    asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
+    leased = records.open(asked, lease=60, most=100)
+    assert admin.get(f"/tunnels/{leased.id}").json["labels"] == {"Region": "EU"}
+    assert records.served().sites == ()
+
+
+def test_names_are_refused_for_what_they_are(records: Records, admin: Client, stranger: Client) -> None:
+    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
+    records.open(opening(mine), lease=60, most=100)
+    with pytest.raises(NameTaken):
+        records.open(opening(other), lease=60, most=100)
+    again = records.open(opening(mine), lease=60, most=100)
+    assert [site.tunnel for site in records.served().sites] == [again.id]
+    tunnels.ban_name(NAME)
+    with pytest.raises(NameBanned):
+        records.open(opening(mine), lease=60, most=100)
+    with pytest.raises(TooManyTunnels):
+        records.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
+
+
+def test_the_certificates_of_who_has_tunnels_are_served_with_their_keys(records: Records, admin: Client) -> None:
+    issued = openssl.issue(f"/CN={NAME}", extensions=(f"subjectAltName=DNS:{NAME}",))
+    id = admin.create("/tls_certificates", issued.upload)["id"]
+    assert records.served().certificates == ()
+    records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    (found,) = records.served().certificates
+    assert (found.id, found.account, found.names) == (id, admin.account, (NAME,))
+    pair = records.key_pair(admin.account, id)
+    assert pair
+    assert pair.chain == issued.certificate
+    stored, uploaded = (load_pem_private_key(key.encode(), None) for key in (pair.key, issued.key))
+    assert stored.public_key() == uploaded.public_key()
+    assert records.key_pair(admin.account, "cert_other") is None
+
+
+def test_every_edge_has_the_same_authority_for_the_hop() -> None:
+    first, second = Records(Settings()).hop_authority(), Records(Settings()).hop_authority()
+    assert first.to_pem() == second.to_pem()
+    stored = str(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
+    assert "PRIVATE KEY" not in stored
+
+
+def test_a_store_that_is_away_is_told_as_such(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_NAME", "another")
+    with pytest.raises(Unavailable):
+        records.served()
+
+
+def fingerprint(authority: dict[str, Any]) -> str:
+    command = ["ssh-keygen", "-l", "-f", "-"]
+    done = subprocess.run(command, input=authority["public_key"], check=True, capture_output=True, text=True)
+    return str(done.stdout).split()[1]

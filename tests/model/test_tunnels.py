@@ -1,0 +1,150 @@
+"""Names of tunnels, what a gateway carries, and what the operator may do with both."""
+
+import pytest
+
+from chalicelib import __main__ as operator
+from chalicelib import ids
+from chalicelib.model import gateways, tunnels
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tunnels import AgentTunnel, Carried
+from chalicelib.storage import items, table
+from chalicelib.storage.unique_keys import Taken
+from tests.transports import Client
+
+NAME, OTHER = "demo.tunnels.localhost", "other.tunnels.localhost"
+Output = pytest.CaptureFixture[str]
+
+
+def opened(
+    account: str, *, name: str = NAME, credential: str = "sshcr_1", gateway: str = "gw-1", lease: int = 60
+) -> str:
+    """Open a tunnel; its id."""
+    tunnel = AgentTunnel(
+        tunnel_session=ids.new("ts"),
+        endpoint=ids.new("ep"),
+        region="eu",
+        proto="https",
+        public_url=f"https://{name}",
+        forwards_to="192.0.2.1",
+        gateway=gateway,
+        credential=credential,
+    )
+    return tunnels.open_tunnel(account, tunnel, lease=lease, name=name)
+
+
+def online(account: str) -> list[str]:
+    return [item.id for item in tunnels.online(account)]
+
+
+def carried(gateway: str = "gw-1") -> list[str]:
+    return [tunnel.id for tunnel in tunnels.carried_by(gateway)]
+
+
+def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None:
+    id = opened(admin.account)
+    assert not {"gateway", "credential"} & admin.get(f"/tunnels/{id}").json.keys()
+    assert "gw-1" not in admin.get("/tunnels").text
+
+
+def test_a_name_is_had_by_one_tunnel(admin: Client, stranger: Client) -> None:
+    id = opened(admin.account)
+    with pytest.raises(Taken):
+        opened(stranger.account)
+    with pytest.raises(Taken):
+        opened(admin.account, credential="sshcr_2")
+    with pytest.raises(Taken):
+        opened(stranger.account, credential="sshcr_1")
+    assert (online(admin.account), online(stranger.account), carried()) == ([id], [], [id])
+
+
+def test_a_closed_tunnel_leaves_no_name_and_nothing_carried(admin: Client, stranger: Client) -> None:
+    id = opened(admin.account)
+    assert tunnels.close_tunnel(admin.account, id)
+    assert carried() == []
+    assert online(stranger.account) == []
+    opened(stranger.account)
+
+
+def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_the_next(admin: Client, stranger: Client) -> None:
+    expired = opened(admin.account, lease=0)
+    assert carried() == []
+    opened(stranger.account)
+    assert not tunnels.renew_lease(admin.account, expired, lease=60)
+
+
+def test_a_credential_takes_its_own_name_over_and_the_first_tunnel_cannot_be_renewed(admin: Client) -> None:
+    first = opened(admin.account)
+    second = opened(admin.account, gateway="gw-2")
+    assert online(admin.account) == [second]
+    lost = tunnels.renew_leases([Carried(admin.account, first, "gw-1", NAME, 0)], lease=60)
+    assert lost == {first}
+    assert tunnels.renew_leases([Carried(admin.account, second, "gw-2", NAME, 0)], lease=60) == set()
+
+
+def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: Client) -> None:
+    ids_ = [opened(admin.account, name=f"n{number}.tunnels.localhost", lease=60) for number in range(60)]
+    lost = {ids_[0], ids_[59]}
+    for id in lost:
+        tunnels.close_tunnel(admin.account, id)
+    leases = [Carried(admin.account, id, "gw-1", "", 0) for id in ids_]
+    assert tunnels.renew_leases(leases, lease=600) == lost
+    ends = {tunnel.expires for tunnel in tunnels.carried_by("gw-1")}
+    assert len(tunnels.carried_by("gw-1")) == 58
+    assert min(ends) > items.now() + 500
+
+
+def test_gateways_are_up_while_they_say_so_and_count_what_they_announce() -> None:
+    gateway = Gateway("gw-1", "192.0.2.1", 4433)
+    gateways.announce(gateway, lease=60)
+    gateways.announce(Gateway("gw-2", "192.0.2.2", 4433), lease=0)
+    assert gateways.up() == [(gateway, 1)]
+    gateways.announce(gateway, lease=60)
+    assert gateways.up() == [(gateway, 2)]
+    gateways.withdraw("gw-1")
+    assert gateways.up() == []
+
+
+def test_the_operator_lists_and_ends_tunnels(admin: Client, capsys: Output) -> None:
+    id = opened(admin.account)
+    operator.main(["tunnels", "list"])
+    started = admin.get(f"/tunnels/{id}").json["started_at"]
+    assert capsys.readouterr().out == f"{admin.account} {id} {started} sshcr_1 https://{NAME}\n"
+    operator.main(["tunnels", "end", id])
+    assert (online(admin.account), carried()) == ([], [])
+    for gone, sentence in ((id, f"No tunnel {id} is online."), ("tn_x", "tn_x is not the id of a tunnel (tn_…).")):
+        with pytest.raises(SystemExit) as refused:
+            operator.main(["tunnels", "end", gone])
+        assert refused.value.code == sentence
+
+
+def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(admin: Client, capsys: Output) -> None:
+    opened(admin.account)
+    operator.main(["names", "ban", NAME.upper()])
+    operator.main(["names", "ban", NAME])
+    assert (online(admin.account), carried()) == ([], [])
+    with pytest.raises(Taken):
+        opened(admin.account)
+    assert tunnels.is_banned(NAME)
+    opened(admin.account, name=OTHER)
+    operator.main(["names", "list"])
+    assert capsys.readouterr().out == f"{NAME}\n"
+    operator.main(["names", "allow", NAME])
+    opened(admin.account)
+    for arguments, sentence in (
+        (["allow", NAME], f"The name {NAME} is not banned."),
+        (["ban", "demo"], "demo is not a whole host name, for example demo.tunnels.localhost."),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            operator.main(["names", *arguments])
+        assert refused.value.code == sentence
+
+
+def test_the_hostports_of_an_edge_and_the_key_of_an_authority_lead_to_them(admin: Client) -> None:
+    from chalicelib.model import edges
+
+    edge = admin.create("/edges/tcp", {"hostports": ["a.example.com:1", "b.example.com:2"]})
+    assert edges.find_by_hostport("a.example.com:1") == (admin.account, edge["id"])
+    admin.patch(f"/edges/tcp/{edge['id']}", {"hostports": ["b.example.com:2", "c.example.com:3"]})
+    assert edges.find_by_hostport("a.example.com:1") is None
+    assert edges.find_by_hostport("c.example.com:3") == (admin.account, edge["id"])
+    assert table.look_up("hostports", "b.example.com:2") == {"account": admin.account, "id": edge["id"]}

@@ -1,4 +1,4 @@
-"""The backend of edges and routes (SPEC 2.9, 4.8) by its own rules; what all modules share is tested once for all of them."""
+"""The backend of edges and routes (SPEC 2.9, 4.8) by its own rules; what all modules share is tested once."""
 
 import pytest
 

@@ -1,6 +1,7 @@
 """The operator's entrance: `python -m chalicelib`. Works on the store that the environment names."""
 
 import json
+import os
 import signal
 import sys
 import time
@@ -14,6 +15,9 @@ from chalicelib.model import accounts, migrations, tunnels
 from chalicelib.model.audit import OPERATOR
 from chalicelib.operations import CommandError
 from chalicelib.storage.aws import AwsError
+from chalicelib.storage.items import Item
+
+_SWITCHES = (("disable", "switch off", False), ("enable", "switch on again", True))
 
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
@@ -23,8 +27,11 @@ def main(words: list[str]) -> None:
     arguments = _parser().parse_args(words)
     try:
         arguments.act(arguments)
+        sys.stdout.flush()
     except CommandError as error:
         sys.exit(str(error))
+    except BrokenPipeError:  # who reads has enough; nor has the interpreter anything left to write
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except AwsError as error:
         sys.exit(f"The store cannot be used ({error.code}): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.")
 
@@ -37,19 +44,13 @@ def _parser() -> ArgumentParser:
     create = _command(account, "create", "create an account with its first admin and the admin's first key", _create)
     create.add_argument("name", help="the account's name")
     create.add_argument("--admin", default="admin", metavar="NAME", help="the first admin's name (default: admin)")
-    _command(account, "list", "list all accounts with their users and bots", _list)
-
-    for kind, prefix in (("users", "usr"), ("bots", "bot")):
-        add = _command(_group(groups, kind, f"the {kind} of an account"), "add", f"add one of the {kind}", _add)
-        add.add_argument("account", help="the account's id (acct_…)")
-        add.add_argument("name", help="a name to know it by")
-        add.add_argument("--admin", action="store_true", help="may act for the others of its account")
-        add.set_defaults(prefix=prefix)
-
-    issue = _command(_group(groups, "keys", "API keys"), "issue", "issue an API key for a user or bot", _issue)
-    issue.add_argument("account", help="the account's id (acct_…)")
-    issue.add_argument("owner", help="the id of the user (usr_…) or bot (bot_…) that is to own the key")
-    issue.add_argument("--description", default="", help="what uses the key")
+    _listing(account, "list all accounts with their users and bots", _list)
+    for action, about, active in _SWITCHES:
+        switch = _command(account, action, f"{about} an account, with all that lets in for it", _switch_account)
+        _about(switch, account="the account's id (acct_…)")
+        switch.set_defaults(active=active)
+    _owners(groups)
+    _keys(groups)
 
     online = _group(groups, "tunnels", "the tunnels that are online")
     _command(online, "list", "list them, with their accounts and what opened them", _list_tunnels)
@@ -84,6 +85,46 @@ def _parser() -> ArgumentParser:
     return parser
 
 
+def _owners(groups: Subparsers) -> None:
+    for kind, prefix in (("users", "usr"), ("bots", "bot")):
+        group = _group(groups, kind, f"the {kind} of an account")
+        add = _command(group, "add", f"add one of the {kind}", _add)
+        _about(add, account="the account's id (acct_…)", name="a name to know it by")
+        add.add_argument("--admin", action="store_true", help="may act for the others of its account")
+        add.set_defaults(prefix=prefix)
+        listing = _listing(group, f"list the {kind} of an account", _list_owners)
+        _about(listing, account="the account's id (acct_…)")
+        listing.set_defaults(prefix=prefix)
+        for action, about, active in _SWITCHES:
+            switch = _command(group, action, f"{about} one, with their keys and SSH credentials", _switch_owner)
+            _about(switch, account="the account's id (acct_…)", owner=f"the id ({prefix}_…)")
+            switch.set_defaults(active=active)
+        if prefix == "usr":
+            delete = _command(group, "delete", "remove a user who owns nothing", _delete_user)
+            _about(delete, account="the account's id (acct_…)", user="the user's id (usr_…)")
+
+
+def _keys(groups: Subparsers) -> None:
+    group = _group(groups, "keys", "API keys")
+    issue = _command(group, "issue", "issue an API key for a user or bot", _issue)
+    _about(issue, account="the account's id (acct_…)", owner="the id of the user (usr_…) or bot (bot_…) to own the key")
+    issue.add_argument("--description", default="", help="what uses the key")
+    _about(_listing(group, "list the API keys of an account", _list_keys), account="the account's id (acct_…)")
+    revoke = _command(group, "revoke", "delete an API key: it is refused from the next request on", _revoke)
+    _about(revoke, account="the account's id (acct_…)", key="the key's id (ak_…)")
+
+
+def _about(command: ArgumentParser, **arguments: str) -> None:
+    for name, about in arguments.items():
+        command.add_argument(name, help=about)
+
+
+def _listing(group: Subparsers, about: str, act: Callable[[Namespace], None]) -> ArgumentParser:
+    command = _command(group, "list", about, act)
+    command.add_argument("--json", action="store_true", help="as JSON, one object to a line")
+    return command
+
+
 def _group(groups: Subparsers, name: str, about: str) -> Subparsers:
     return groups.add_parser(name, help=about, description=about).add_subparsers(required=True, metavar="ACTION")
 
@@ -101,9 +142,51 @@ def _create(arguments: Namespace) -> None:
 
 def _list(arguments: Namespace) -> None:
     for account in operations.list_accounts():
-        print(f"{account.id} {account.body['name']}")
-        for owner in accounts.owners(account.id):
-            print(f"  {owner.id} {owner.body['name']}{' (admin)' if owner.body['admin'] else ''}")
+        owners = accounts.owners(account.id)
+        if arguments.json:
+            print(json.dumps({**_told(account), "owners": [_told(owner) for owner in owners]}))
+            continue
+        print(f"{account.id} {account.body['name']}{_state(account)}")
+        for owner in owners:
+            print(f"  {owner.id} {owner.body['name']}{' (admin)' if owner.body['admin'] else ''}{_state(owner)}")
+
+
+def _list_owners(arguments: Namespace) -> None:
+    for owner in operations.list_owners(arguments.account, arguments.prefix):
+        admin = " (admin)" if owner.body["admin"] else ""
+        print(json.dumps(_told(owner)) if arguments.json else f"{owner.id} {owner.body['name']}{admin}{_state(owner)}")
+
+
+def _list_keys(arguments: Namespace) -> None:
+    for key in operations.list_keys(arguments.account):
+        told = {"id": key.id, **{name: value for name, value in key.body.items() if name != "token"}}
+        ends, scopes = key.body.get("expires_at", "-"), ",".join(key.body.get("scopes", ["*"]))
+        line = f"{key.id} {key.body['owner_id']} {ends} {scopes} {json.dumps(key.body['description'])}"
+        print(json.dumps(told) if arguments.json else line)
+
+
+def _told(item: Item) -> dict[str, Any]:
+    return {"id": item.id, "active": True, **item.body}
+
+
+def _state(item: Item) -> str:
+    return "" if item.body.get("active", True) else " (inactive)"
+
+
+def _switch_account(arguments: Namespace) -> None:
+    operations.switch_account(arguments.account, active=arguments.active)
+
+
+def _switch_owner(arguments: Namespace) -> None:
+    operations.switch_owner(arguments.account, arguments.owner, active=arguments.active)
+
+
+def _delete_user(arguments: Namespace) -> None:
+    operations.delete_user(arguments.account, arguments.user)
+
+
+def _revoke(arguments: Namespace) -> None:
+    operations.revoke_key(arguments.account, arguments.key)
 
 
 def _add(arguments: Namespace) -> None:

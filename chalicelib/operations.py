@@ -9,7 +9,7 @@ from chalicelib import ids
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import accounts, kinds, tunnels
+from chalicelib.model import accounts, kinds, owners, tunnels
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
@@ -39,7 +39,10 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
     account = accounts.new_account(_checked(name))
     user = accounts.new_user(account.id, _checked(admin), admin=True)
     key, token = _key(Caller(account.id, user.id, admin=True), "The account's first key")
-    table.create(account, user, key, *map(OPERATOR.made, (account, user, key)))
+    try:
+        table.create(account, user, key, *map(OPERATOR.made, (account, user, key)))
+    except Taken:
+        raise CommandError(f"There is an account of the name {name} already.") from None
     return account, user, token
 
 
@@ -51,8 +54,50 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     try:
         table.create(owner, OPERATOR.made(owner))
     except Taken:
-        raise CommandError(f"The account {account_id} has a bot of that name.") from None
+        raise CommandError(f"The account {account_id} has a user or bot of that name already.") from None
     return owner
+
+
+def switch_owner(account_id: str, owner_id: str, *, active: bool) -> None:
+    """Switch a user or bot on or off, with all their keys and SSH credentials. Raises Unknown."""
+    if not owners.switch(account_id, owner_id, active=active, by=OPERATOR):
+        raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
+
+
+def switch_account(account_id: str, *, active: bool) -> None:
+    """Switch an account on or off, with all keys and SSH credentials of its owners. Raises Unknown."""
+    _check_account(account_id)
+    owners.switch_account(account_id, active=active, by=OPERATOR)
+
+
+def delete_user(account_id: str, user_id: str) -> None:
+    """Remove a user who owns nothing. Raises Unknown, CommandError."""
+    user = accounts.read(account_id, user_id)
+    if user is None or not kinds.USERS.has(user_id):
+        raise Unknown(f"The account {account_id} has no user {user_id}.")
+    if owned := owners.owned(account_id, user_id):
+        raise CommandError(f"The user {user_id} owns {len(owned)} keys and credentials, for example {owned[0].id}.")
+    table.delete(user.scope, user_id, also=OPERATOR.telling("delete"))
+    owners.tell(account_id, user_id)  # a key that was made meanwhile lets nobody in
+
+
+def list_owners(account_id: str, prefix: str) -> list[Item]:
+    """Return the users ("usr") or bots ("bot") of an account, the oldest first. Raises Unknown."""
+    _check_account(account_id)
+    return [owner for owner in accounts.owners(account_id) if owner.id.startswith(f"{prefix}_")]
+
+
+def list_keys(account_id: str) -> list[Item]:
+    """Return the API keys of an account, the oldest first. Raises Unknown."""
+    _check_account(account_id)
+    return table.newest(items.scope(account_id, kinds.API_KEYS.path))[::-1]
+
+
+def revoke_key(account_id: str, key_id: str) -> None:
+    """Delete an API key. Raises Unknown."""
+    scope = items.scope(account_id, kinds.API_KEYS.path)
+    if not kinds.API_KEYS.has(key_id) or not table.delete(scope, key_id, also=OPERATOR.telling("delete")):
+        raise Unknown(f"The account {account_id} has no API key {key_id}.")
 
 
 def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, str]:
@@ -163,12 +208,8 @@ def revoke(account_id: str, id: str) -> bool:
     kind = kinds.of(id)
     scope = items.scope(account_id, kind.path)
     if kind is kinds.BOT_USERS:
-        return table.rewrite(scope, id, _inactive, also=OPERATOR.telling("update")) is not None
+        return owners.switch(account_id, id, active=False, by=OPERATOR)
     return table.delete(scope, id, also=OPERATOR.telling("delete"))
-
-
-def _inactive(bot: Item) -> Item:
-    return replace(bot, body={**bot.body, "active": False})
 
 
 def _host(name: str) -> str:

@@ -22,7 +22,7 @@ from moto import mock_aws
 from moto.backends import get_backend
 from xdist.scheduler import LoadScopeScheduling
 
-from chalicelib import operations
+from chalicelib import ids, operations
 from chalicelib.storage import vault
 from infra.deploy import stacks
 from infra.local import cloud, terminal
@@ -165,7 +165,7 @@ class Served:
 
     def newcomer(self) -> "Served":
         """The same for the admin of a fresh account: what it lists, its test made."""
-        facts = dict(line.split() for line in self.operate("accounts", "create", "newcomer").splitlines())
+        facts = dict(line.split() for line in self.operate("accounts", "create", ids.new("newcomer")).splitlines())
         return replace(self, token=facts["token"])
 
     def operate(self, *arguments: str) -> str:

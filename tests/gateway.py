@@ -9,6 +9,8 @@ from chalice.local import LambdaEventConverter
 from app import app
 from chalicelib import ids
 from chalicelib.http.auth import Caller
+from chalicelib.model import accounts
+from chalicelib.storage import table
 from infra.local.local_server import Matcher
 from tests.transports import Answer, Client
 
@@ -45,5 +47,8 @@ class Gateway:
 
 def admin() -> Client:
     """The admin of an account of its own, whom only the gateway's authorizer knows."""
-    caller = Caller(ids.new("acct"), ids.new("usr"), admin=True)
+    account = accounts.new_account(ids.new("name"))
+    user = accounts.new_user(account.id, "admin", admin=True)
+    table.create(account, user)
+    caller = Caller(account.id, user.id, admin=True)
     return Client(Gateway(caller), account=caller.account, user=caller.id)

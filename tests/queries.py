@@ -21,3 +21,21 @@ def queries() -> Iterator[list[str]]:
         yield seen
     finally:
         events.unregister("provide-client-params.dynamodb.Query", note)
+
+
+@contextmanager
+def calls() -> Iterator[list[str]]:
+    """The operations of DynamoDB and KMS that are called in here, in their order."""
+    seen: list[str] = []
+
+    def note(params: object, model: Any, **_: object) -> None:
+        seen.append(model.name)
+
+    clients = [aws.client(service) for service in ("dynamodb", "kms")]
+    for client in clients:
+        client.meta.events.register("before-call", note)
+    try:
+        yield seen
+    finally:
+        for client in clients:
+            client.meta.events.unregister("before-call", note)

@@ -62,7 +62,7 @@ def refused(*arguments: str) -> object:
 
 def created(output: Output, *arguments: str) -> tuple[str, str, str]:
     """A fresh account: its id, its admin's, and the admin's token."""
-    account, admin, token = said(output, "accounts", "create", *(arguments or ("acme",)))
+    account, admin, token = said(output, "accounts", "create", *(arguments or (ids.new("acme"),)))
     return account.removeprefix("account "), admin.removeprefix("admin "), token.removeprefix("token ")
 
 

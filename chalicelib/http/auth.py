@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
-from chalicelib.model import accounts, api_keys, kinds
+from chalicelib.model import accounts, api_keys, kinds, scopes
 from chalicelib.model.accounts import Owner
-from chalicelib.model.api_keys import Holder
+from chalicelib.model.api_keys import EVERYTHING, Holder, Reach
 from chalicelib.storage import items
 
 VERSIONS = ("2", "0")  # the current one first
@@ -28,6 +28,8 @@ class Caller:
     admin: bool
     version: str = VERSIONS[0]
     key: str = ""
+    reach: Reach = EVERYTHING
+    used: int = 0  # the Unix second at which the key was last noted to be in use
 
     def scope(self, path: str) -> str:
         """Return where the caller's account keeps what a path lists: the only way from a request to the storage."""
@@ -39,7 +41,7 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin)
+            return Owner(self.id, self.admin)  # who is active, or could not call
         if not self.admin:
             raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
         owner = accounts.owner(self.account, requested)
@@ -57,13 +59,18 @@ class Caller:
             "admin": "true" if self.admin else "false",
             "version": self.version,
             "key": self.key,
+            "scopes": " ".join(self.reach.scopes),
+            "expires": str(self.reach.expires or ""),
+            "used": str(self.used),
         }
 
     @staticmethod
     def from_context(context: Mapping[str, str]) -> "Caller":
         """Return the caller that `as_context` described."""
-        admin, key = context["admin"] == "true", context.get("key", "")
-        return Caller(context["account"], context["caller"], admin, context["version"], key)
+        admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
+        reach = Reach(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
+        used = int(context.get("used", "0"))
+        return Caller(context["account"], context["caller"], admin, context["version"], key, reach, used)
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # who calls what is open to everyone: of no account
@@ -76,7 +83,14 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     holder = _holder(_token(lowered.get("authorization", "")))
-    return Caller(holder.account, holder.owner.id, holder.owner.admin, _version(lowered), holder.key)
+    owner, version = holder.owner, _version(lowered)
+    return Caller(holder.account, owner.id, owner.admin, version, holder.key, holder.reach, holder.used)
+
+
+def check_scope(caller: Caller, scope: str) -> None:
+    """Refuse a caller whose key has not the reach of a scope. Raises Forbidden."""
+    if not scopes.cover(caller.reach.scopes, scope):
+        raise Forbidden(f"This API key lacks the scope {scope}.")
 
 
 def anyone(_caller: Caller) -> None:
@@ -105,9 +119,9 @@ def _holder(token: str) -> Holder:
     holder = api_keys.find(token)
     if holder is None:
         raise Unauthenticated("The API key is unknown or was deleted.")
-    is_bot = holder.owner.id.startswith(f"{kinds.BOT_USERS.prefix}_")
-    if is_bot and not accounts.is_active(holder.account, holder.owner.id):
-        raise Unauthenticated("The bot that owns the API key is inactive or was deleted.")
+    if not holder.owner.active:
+        kind = "bot" if kinds.BOT_USERS.has(holder.owner.id) else "user"
+        raise Unauthenticated(f"The {kind} that owns the API key is inactive or was deleted.")
     return holder
 
 

@@ -4,7 +4,10 @@ Every request passes the same steps in the contract's order: route, token, versi
 view.
 """
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -16,8 +19,10 @@ from chalicelib.http.errors import ApiError, InvalidRequest, PreconditionFailed
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Static
+from chalicelib.model import api_keys, scopes
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.schema.shapes import Shape
+from chalicelib.storage.aws import AwsError
 from chalicelib.storage.items import Item
 
 
@@ -30,10 +35,18 @@ class Noted:
 
 
 @dataclass(frozen=True)
+class Repeatable:
+    """A request that may be repeated: its idempotency key, and the digest that tells it from others."""
+
+    key: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Call:
     """One request as its view sees it: who calls and from where, the path's values, the body in its shape, the query.
 
-    `if_match` is the header of that name, "" without one.
+    `if_match` is the header of that name, "" without one; `repeatable` the request under its idempotency key.
     """
 
     caller: Caller
@@ -43,6 +56,7 @@ class Call:
     body: Any
     query: Mapping[str, Any]
     if_match: str = ""
+    repeatable: Repeatable | None = None
     noted: Noted = field(default_factory=Noted)
 
     @property
@@ -156,6 +170,10 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: dict[str
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
+    if endpoint.authorizer:
+        auth.check_scope(who, scopes.wanted(endpoint.method, endpoint.path))
+        with suppress(AwsError):  # which is no reason to refuse
+            api_keys.note_use(who.key, who.used)
     content, parameters = _check(request, endpoint, path)
     endpoint.permits(who)
     noted = Noted(log=request.context.setdefault("noted", {}))
@@ -163,7 +181,19 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         links.check_ids(endpoint.path, path)
         noted.log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     base_url, if_match = links.base_url(request.to_original_event()), request.headers.get("if-match", "")
-    return Call(who, _trail(request, who), path, base_url, content, parameters, if_match, noted)
+    repeatable = _repeatable(request, endpoint)
+    return Call(who, _trail(request, who), path, base_url, content, parameters, if_match, repeatable, noted)
+
+
+def _repeatable(request: Request, endpoint: Endpoint) -> Repeatable | None:
+    """Return the request's idempotency key and digest, if it has a key. Raises InvalidRequest."""
+    key = request.headers.get("idempotency-key")
+    if key is None or endpoint.method != "POST":
+        return None
+    if not re.fullmatch(r"[!-~]{1,255}", key):
+        raise InvalidRequest("The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters.")
+    sent = f"{request.context.get('resourcePath')} {request.uri_params} ".encode() + cast(bytes, request.raw_body)
+    return Repeatable(key, hashlib.sha256(sent).hexdigest())
 
 
 def _trail(request: Request, who: Caller) -> Trail:

@@ -152,7 +152,10 @@ class Unavailable(ApiError):
     status, code = 503, "unavailable"
 
     def __init__(self) -> None:
-        super().__init__("The service is busy or briefly out of reach. Try again: to repeat the request is safe.")
+        super().__init__(
+            "The service is busy or briefly out of reach. What was asked may have happened: repeat it with the same "
+            "Idempotency-Key, and it happens once."
+        )
 
     @property
     def headers(self) -> dict[str, str]:

@@ -17,8 +17,9 @@ from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
-from chalicelib.storage.modules import Change, dropping, setting
+from chalicelib.storage.modules import dropping, setting
 from chalicelib.storage.references import Reference
+from chalicelib.storage.table import Change
 
 
 class Enabled(Shape):

@@ -3,24 +3,27 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from chalicelib import clock, ids
 from chalicelib.http import auth, inline_modules, paging
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.endpoints import Call, Endpoint, Repeatable
 from chalicelib.http.errors import ApiError, Conflict, NotFound
 from chalicelib.http.module import Module
 from chalicelib.http.paging import Page
-from chalicelib.model import references
+from chalicelib.model import idempotency, references
 from chalicelib.model.audit import Trail
+from chalicelib.model.idempotency import Done, Repeated
 from chalicelib.model.kinds import Kind
 from chalicelib.model.references import References
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import relations, table, vault
+from chalicelib.storage import aws, relations, table, vault
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import MissingTarget, Reference, TooManyReferrers
+from chalicelib.storage.relations import Meaning
 from chalicelib.storage.unique_keys import UniqueKey
 
 MAX_CHILDREN = 100  # of one parent, which shows them whole
@@ -32,7 +35,7 @@ class New:
 
     `body` is stored and shown, `sealed` is encrypted and never shown, `once` is shown in the creation's response
     and never stored, `unique_keys` are held in the whole service and released with the resource. `unseen` is stored,
-    never shown; `details` is what the audit event and the log tell of it.
+    never shown; `details` is what the audit event and the log tell of it, `checks` what must hold when it is stored.
     """
 
     body: dict[str, Any]
@@ -41,6 +44,7 @@ class New:
     unique_keys: tuple[UniqueKey, ...] = ()
     unseen: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    checks: Sequence[Write] = ()
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,10 @@ class Resource:
         )
 
 
+def nothing_follows(_item: Item, _fields: Mapping[str, Any]) -> None:
+    """Do nothing after a change."""
+
+
 class Remove(Protocol):
     """Removes what a scope holds under an id, unless `check` refuses; False when there is none."""
 
@@ -156,7 +164,7 @@ class EditableResource(Resource):
 
     `make` says how one comes into being: from the caller, the new id and the create shape. `references` are the ids
     that fields of a body hold, `unique` the unique keys that follow from it, `repeated` its fields that a unique key
-    repeats, `remove` how one is deleted.
+    repeats, `remove` how one is deleted, `follow` what is done after a change of some fields.
     """
 
     create: type[Shape]
@@ -166,6 +174,7 @@ class EditableResource(Resource):
     unique: Unique | None = None
     repeated: tuple[str, ...] = ()
     remove: Remove = remove
+    follow: Callable[[Item, Mapping[str, Any]], None] = nothing_follows
 
     @cached_property
     def creation(self) -> type[Shape]:
@@ -186,10 +195,33 @@ class EditableResource(Resource):
         return (*super().endpoints(), *edits)
 
     def post(self, call: Call) -> dict[str, Any]:
+        if call.repeatable and (done := idempotency.find(call.caller.account, call.repeatable.key)):
+            return self._again(done, call.repeatable, call)
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
-        self._create(item, call.trail.made(item, new.details))
+        try:
+            self._create(item, new, call)
+        except Repeated:
+            return self._overtaken(item, new, call)
         call.noted.log.update(new.details)
         return {**self.one(item, call), **new.once}
+
+    def _overtaken(self, item: Item, new: New, call: Call) -> dict[str, Any]:
+        """Answer a request whose key stands for one already: one of the same time, or its own first try."""
+        repeatable = cast(Repeatable, call.repeatable)
+        done = idempotency.find(call.caller.account, repeatable.key)
+        if done is None:
+            raise aws.Unavailable("TransactionConflict")
+        if done.item.id == item.id:
+            return {**self.one(item, call), **new.once}
+        return self._again(done, repeatable, call)
+
+    def _again(self, done: Done, repeatable: Repeatable, call: Call) -> dict[str, Any]:
+        """Answer a repeated request with what it made. Raises Conflict."""
+        if done.digest != repeatable.digest:
+            raise Conflict("The Idempotency-Key stands for another request already: choose another one.")
+        if done.once:
+            raise Conflict(f"This request was done: it made {done.item.id}, which is not shown again.")
+        return self.one(done.item, call)
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
         """Return the item of a new resource, its secrets sealed for it alone, and how it came into being.
@@ -211,15 +243,23 @@ class EditableResource(Resource):
         return self._related(item, request, caller), new
 
     def patch(self, call: Call) -> dict[str, Any]:
-        return self.one(self._changed(call, call.body.fields_set()), call)
+        fields = call.body.fields_set()
+        item = self._changed(call, fields)
+        if item:
+            self.follow(item, fields)
+        return self.one(item, call)
 
     def delete(self, call: Call) -> None:
         if not self.remove(self.scope(call), call.id, check=call.check, by=call.trail):
             raise self.missing()
 
-    def _create(self, item: Item, event: Item) -> None:
+    def _create(self, item: Item, new: New, call: Call) -> None:
+        first: list[tuple[Write, Meaning]] = [(write, aws.Unavailable("TransactionConflict")) for write in new.checks]
+        if call.repeatable:
+            done = Done(call.repeatable.digest, item, bool(new.once))
+            first = [idempotency.keeping(item.account, call.repeatable.key, done), *first]
         try:
-            table.create(item, event)
+            table.create(item, call.trail.made(item, new.details), first=first)
         except MissingTarget as missing:
             raise (_no_parent() if self._is_parent(missing.reference) else missing) from None
         except TooManyReferrers as crowded:

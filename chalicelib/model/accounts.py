@@ -6,6 +6,7 @@ from chalicelib import clock, ids
 from chalicelib.model import kinds
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import UniqueKey
 
 SCOPE = "accounts"
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
@@ -13,41 +14,44 @@ OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 @dataclass(frozen=True)
 class Owner:
-    """A user or bot, and whether it may act for the others of its account."""
+    """A user or bot, whether it may act for the others of its account, and whether it may act at all."""
 
     id: str
     admin: bool
+    active: bool = True
 
 
 def new_account(name: str) -> Item:
     """Make an account, not yet stored."""
     id = ids.new(kinds.ACCOUNTS.prefix)
-    return Item(SCOPE, id, {"name": name, "created_at": clock.rfc3339(ids.created_at(id))})
+    body = {"name": name, "active": True, "created_at": clock.rfc3339(ids.created_at(id))}
+    return Item(SCOPE, id, body, unique_keys=(UniqueKey("account_name", name),))
 
 
 def new_user(account: str, name: str, *, admin: bool) -> Item:
     """Make a user of an account, not yet stored."""
     id = ids.new(kinds.USERS.prefix)
-    body = {"name": name, "admin": admin, "created_at": clock.rfc3339(ids.created_at(id))}
-    return Item(items.scope(account, kinds.USERS.path), id, body)
+    body = {"name": name, "admin": admin, "active": True, "created_at": clock.rfc3339(ids.created_at(id))}
+    scope = items.scope(account, kinds.USERS.path)
+    return Item(scope, id, body, unique_keys=(UniqueKey("user_name", f"{scope}#{name}"),))
 
 
 def owner(account: str, id: str) -> Owner | None:
     """Return the user or bot of that id, or None when the account has none. Raises aws.Unavailable."""
+    found = read(account, id)
+    return Owner(found.id, found.body["admin"], found.body.get("active", True)) if found else None
+
+
+def read(account: str, id: str) -> Item | None:
+    """Return the record of a user or bot, or None when the account has none of that id. Raises aws.Unavailable."""
     kind = OWNERS.get(id.partition("_")[0])
-    found = table.read(items.scope(account, kind.path), id) if kind else None
-    return Owner(found.id, found.body["admin"]) if found else None
+    return table.read(items.scope(account, kind.path), id) if kind else None
 
 
 def is_active(account: str, id: str) -> bool:
-    """Whether a user or bot of the account may act: bots until they are made inactive or deleted, which costs a read.
-
-    Raises aws.Unavailable.
-    """
-    if kinds.of(id) is not kinds.BOT_USERS:
-        return True
-    bot = table.read(items.scope(account, kinds.BOT_USERS.path), id)
-    return bot is not None and bot.body["active"] is True
+    """Whether a user or bot may act: neither it nor its account was switched off. Two reads. Raises aws.Unavailable."""
+    holder, found = table.read(SCOPE, account), read(account, id)
+    return bool(holder and found and holder.body.get("active", True) and found.body.get("active", True))
 
 
 def owners(account: str) -> list[Item]:

@@ -4,24 +4,39 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
 from chalicelib import ids
-from chalicelib.model import kinds
+from chalicelib.model import accounts, kinds
 from chalicelib.model.accounts import Owner
-from chalicelib.storage import table
+from chalicelib.storage import items, table
 from chalicelib.storage.unique_keys import UniqueKey
 
 _KIND = "token"
 _ID = 27  # characters of a token are those of its key's id
+_NOTED_EVERY = 60 * 60  # seconds
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a key goes: its scopes, none for every one, and the Unix second at which it ends, None for never."""
+
+    scopes: tuple[str, ...] = ()
+    expires: int | None = None
+
+
+EVERYTHING = Reach()
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a token: the user or bot that owns the API key, and the key's id."""
+    """Who holds a token: the user or bot that owns the API key, the key's id and reach, and when it was last used."""
 
     account: str
     owner: Owner
     key: str
+    reach: Reach = EVERYTHING
+    used: int = 0
 
 
 def new_token(id: str) -> tuple[str, str]:
@@ -30,18 +45,52 @@ def new_token(id: str) -> tuple[str, str]:
     return token, _digest(token)
 
 
-def unique_key(id: str, digest: str, account: str, owner: Owner) -> UniqueKey:
-    """Return what authentication reads in one look: whose key this is."""
-    attributes = {"digest": digest, "account": account, "owner_id": owner.id, "admin": owner.admin}
+def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -> UniqueKey:
+    """Return all that authentication needs, for one read: whose key this is, how far it goes, whether it lets in."""
+    attributes = {
+        "digest": digest,
+        "account": account,
+        "owner_id": owner.id,
+        "admin": owner.admin,
+        "active": owner.active,
+        "scopes": list(reach.scopes),
+        "expires_at": reach.expires,
+    }
     return UniqueKey(_KIND, ids.unprefixed(id), attributes)
 
 
 def find(token: str) -> Holder | None:
-    """Return who holds a token, or None when there is no such key. One read. Raises aws.Unavailable."""
+    """Return who holds a token, or None when there is no such key or it has ended. One read. Raises aws.Unavailable."""
     found = table.look_up(_KIND, token[:_ID])
     if found is None or not hmac.compare_digest(found["digest"], _digest(token)):
         return None
-    return Holder(found["account"], Owner(found["owner_id"], found["admin"]), f"{kinds.API_KEYS.prefix}_{token[:_ID]}")
+    ends = found.get("expires_at")
+    if ends is not None and ends <= items.now():
+        return None
+    owner = Owner(found["owner_id"], found["admin"], _is_active(found))
+    reach = Reach(tuple(found.get("scopes", ())), ends)
+    return Holder(found["account"], owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", reach, found.get("used_at", 0))
+
+
+def note_use(key: str, used: int) -> None:
+    """Note that a key is in use, unless that was noted within the hour. Raises aws.Unavailable."""
+    if items.now() - used >= _NOTED_EVERY:
+        table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": items.now()})
+
+
+def last_used(key: str) -> int | None:
+    """Return the Unix second at which a key was last used, right within an hour; None for never.
+
+    Raises aws.Unavailable.
+    """
+    found = table.look_up(_KIND, ids.unprefixed(key)) or {}
+    return found.get("used_at")
+
+
+def _is_active(found: dict[str, Any]) -> bool:
+    if "active" in found:
+        return bool(found["active"])
+    return accounts.is_active(found["account"], found["owner_id"])  # a record of the first edition
 
 
 def _digest(token: str) -> str:

@@ -24,18 +24,17 @@ class Credential:
 
 def unique_key(account: str, id: str, body: Mapping[str, Any]) -> UniqueKey:
     """Return the unique key of a credential's public key."""
-    repeated = {"account": account, "id": id, "owner_id": body["owner_id"], "acl": body["acl"]}
+    repeated = {"account": account, "id": id, "owner_id": body["owner_id"], "acl": body["acl"], "active": True}
     return UniqueKey(_KIND, crypto.public_keys.fingerprint(body["public_key"]), repeated)
 
 
 def find_by_fingerprint(fingerprint: str) -> Credential | None:
     """Return the credential, of any account, with the key of a fingerprint (public_keys.fingerprint_of), or None.
 
-    None also where it belongs to a bot that is inactive or was deleted. One read, two for a bot's. Raises
-    aws.Unavailable.
+    None also where its owner or account may not act. One read. Raises aws.Unavailable.
     """
     found = table.look_up(_KIND, fingerprint)
-    if found is None or not accounts.is_active(found["account"], found["owner_id"]):
+    if found is None or not _is_active(found):
         return None
     return Credential(found["account"], found["id"], found["owner_id"], found["acl"])
 
@@ -46,3 +45,9 @@ def read(account: str, id: str) -> Credential | None:
     if found is None or not accounts.is_active(account, found.body["owner_id"]):
         return None
     return Credential(account, id, found.body["owner_id"], found.body["acl"])
+
+
+def _is_active(found: Mapping[str, Any]) -> bool:
+    if "active" in found:
+        return bool(found["active"])
+    return accounts.is_active(found["account"], found["owner_id"])  # a record of the first edition

@@ -1,40 +1,125 @@
 """API keys: bearer tokens for this API (SPEC 2.2). The token is shown once; only its digest is stored."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from chalicelib import clock
 from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import api_keys, kinds, references
-from chalicelib.schema.fields import Described, OwnerId, Shown
+from chalicelib.model import api_keys, kinds, owners, references, scopes
+from chalicelib.model.api_keys import Reach
+from chalicelib.schema.fields import Described, OwnerId, Shown, Time, Timestamp
+from chalicelib.schema.rules import After, entries
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import table
+
+
+def _scope(text: str) -> str:
+    if text not in scopes.known():
+        raise ValueError("must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read")
+    return text
+
+
+def _in_the_future(moment: datetime | None) -> datetime | None:
+    if moment is not None and moment <= clock.now():
+        raise ValueError("must be in the future")
+    return moment
+
+
+Scope = Annotated[str, After(_scope, {"pattern": "^(?:[*]|(?:[*]|[a-z_]+):read|[a-z_]+:write)$", "format": "scope"})]
 
 
 class Create(Described):
     owner_id: OwnerId = ""
     """User or bot that owns the key. Defaults to the authenticated user or bot. Only admins may set another."""
 
+    expires_at: Annotated[Time, After(_in_the_future)] = None
+    """When the key ends, RFC 3339; unspecified: when the key that creates it does. It cannot be changed."""
 
-class APIKey(Create, Shown):
+    scopes: Annotated[list[Scope], entries(1, 50)] | None = None
+    """The key's reach: `*`, `*:read`, `<collection>:read` or `<collection>:write`, where the collection is the first
+    segment of a path. Unspecified: that of the key that creates it. It cannot be changed.
+    """
+
+
+class APIKey(Described, Shown):
     """A bearer token for this API."""
+
+    model_config = {"json_schema_serialization_defaults_required": False}
+
+    owner_id: str
+    """User or bot that owns the key."""
 
     token: str | None
     """Bearer token for the Authorization header. Present only in the response to creation, null in every other."""
 
+    expires_at: Timestamp = ""
+    """When the key ends, RFC 3339; absent where it does not."""
+
+    scopes: list[str] = []
+    """The key's reach; absent where it has every reach."""
+
+
+class Usage(Shape):
+    """When an API key was last used."""
+
+    last_used_at: Timestamp | None
+    """When it was last used, right within an hour; null for never."""
+
 
 def make(caller: Caller, id: str, request: Create) -> New:
-    owner = caller.owner(request.owner_id)
+    owner, reach = caller.owner(request.owner_id), _reach(caller, request)
     token, digest = api_keys.new_token(id)
+    ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
+    optional = {"expires_at": ends, "scopes": list(reach.scopes)}
     return New(
         body={
             "description": request.description,
             "metadata": request.metadata,
             "token": None,
             "owner_id": owner.id,
+            **{name: value for name, value in optional.items() if value},
         },
         once={"token": token},
-        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner),),
+        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, reach),),
+        checks=owners.unless_switched(caller.account, owner.id, active=owner.active),
     )
 
 
-RESOURCE = EditableResource(
+def _reach(caller: Caller, request: Create) -> Reach:
+    """Return how far a new key goes: no further than the key that makes it. Raises Forbidden."""
+    own, wrong = caller.reach, {}
+    named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
+    expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
+    if beyond := [scope for scope in named if not scopes.cover(own.scopes, scope)]:
+        wrong["scopes"] = f"must not go beyond your own key's: {', '.join(own.scopes)}; {beyond[0]} does"
+    if own.expires is not None and (expires or own.expires) > own.expires:
+        wrong["expires_at"] = "must not be later than the end of your own key"
+    if wrong:
+        raise Forbidden("A key never makes one with more reach or a later end than its own.", wrong)
+    return Reach(tuple(named), expires)
+
+
+class ApiKeys(EditableResource):
+    """Keys, and when each was last used."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        usage = Endpoint("GET", f"{self.kind.one}/usage", 200, self.usage, response=Usage)
+        return (*super().endpoints(), usage)
+
+    def usage(self, call: Call) -> dict[str, Any]:
+        key = table.read(self.scope(call), call.id)
+        if key is None:
+            raise self.missing()
+        call.note(key)
+        used = api_keys.last_used(call.id)
+        return {"last_used_at": clock.rfc3339(datetime.fromtimestamp(used, UTC)) if used else None}
+
+
+RESOURCE = ApiKeys(
     kind=kinds.API_KEYS,
     create=Create,
     response=APIKey,

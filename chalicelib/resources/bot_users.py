@@ -1,17 +1,18 @@
 """Bots: they own credentials as users do. Admins only; that a bot is an admin itself, only the operator can say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from chalicelib.http import auth
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, Forbidden
-from chalicelib.http.resource import EditableResource, New, Unique, as_stored
-from chalicelib.model import kinds
+from chalicelib.http.resource import EditableResource, New, Unique, as_stored, remove
+from chalicelib.model import kinds, owners
+from chalicelib.model.audit import Trail
 from chalicelib.schema.fields import Described, Name, Shown
 from chalicelib.schema.rules import if_null
-from chalicelib.storage import items
+from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
@@ -49,6 +50,27 @@ def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     return [{name: value for name, value in bot.items() if name != "admin"} for bot in as_stored(bots, call)]
 
 
+def _tell(bot: Item, fields: Mapping[str, Any]) -> None:
+    """Have the bot's keys know, where it was switched on or off."""
+    if "active" in fields:
+        owners.tell(bot.account, bot.id)
+
+
+def _remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
+    """Remove a bot whose keys let in no more, whatever breaks off: they are switched off before it goes."""
+    bot = table.read(scope, id)
+    if bot is None:
+        return False
+    check(bot)
+    account = bot.account
+    owners.shut(account, id)
+    try:
+        is_removed = remove(scope, id, check=check, by=by)
+    finally:
+        owners.tell(account, id)  # also keys that were made meanwhile, and those of a bot that stays
+    return is_removed
+
+
 RESOURCE = EditableResource(
     kind=kinds.BOT_USERS,
     create=Create,
@@ -63,5 +85,7 @@ RESOURCE = EditableResource(
     },
     to_responses=_responses,
     permits=auth.admins,
+    follow=_tell,
+    remove=_remove,
     unique=Unique(("name",), _unique_keys),
 )

@@ -90,7 +90,7 @@ class WithContext(After):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bounds:
     """Limits of the type that stands directly before them, by pydantic's names, which JSON Schema expresses itself."""
 

@@ -87,6 +87,19 @@ def deleting(scope: str, id: str, condition: Condition | None = None) -> Write:
     return {"Delete": {**_at(scope, id), **expressed}}
 
 
+def checking(scope: str, id: str, condition: Condition) -> Write:
+    """Check a condition of a record, and change nothing."""
+    return {"ConditionCheck": {**_at(scope, id), **_expressed(condition.values, ConditionExpression=condition.text)}}
+
+
+def joined(update: Write, check: Write) -> Write:
+    """Return an update that has the condition of a `checking` of the same record too."""
+    own, other = update["Update"], check["ConditionCheck"]
+    both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
+    text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
+    return {"Update": {**own, **both, "ConditionExpression": text}}
+
+
 def get(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
     with aws.translate_errors():

@@ -103,13 +103,14 @@ def replacing(before: Item, after: Item) -> Write:
     old, new = _relations(before), _relations(after)
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
-    sets = {**body, **differing, **_modules(before, after)}
+    schema = {} if before.body else {"schema": SCHEMA}  # an item of the first edition keeps none until it is migrated
+    sets = {**body, **differing, **_modules(before, after), **schema}
     return changing(before.scope, before.id, sets, unchanged(before))
 
 
 def changing(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition) -> Write:
     """Set attributes of an item's record and raise its revision; None removes an attribute."""
-    return dynamodb.updating(scope, id, condition, sets={**attributes, "schema": SCHEMA}, adds={"revision": 1})
+    return dynamodb.updating(scope, id, condition, sets=attributes, adds={"revision": 1})
 
 
 def live() -> Condition:

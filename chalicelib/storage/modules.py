@@ -8,9 +8,7 @@ from chalicelib.storage import dynamodb, relations, table
 from chalicelib.storage.dynamodb import Condition
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import Reference
-from chalicelib.storage.table import Also
-
-Change = Callable[[Item], Item]
+from chalicelib.storage.table import Also, Change
 
 
 def setting(name: str, value: Mapping[str, Any], named: tuple[Reference, ...] = ()) -> Change:
@@ -34,8 +32,7 @@ def sweep(scope: str, *, also: Callable[[], Also]) -> None:
 
     `also` makes what to write with each. Raises InUse, aws.Unavailable.
     """
-    expressions = {"KeyConditionExpression": "#scope = :scope", "ProjectionExpression": "#id"}
-    for page in dynamodb.pages({"scope": scope}, limit=None, **expressions):
+    for page in dynamodb.pages({"scope": scope}, limit=None, KeyConditionExpression="#scope = :scope"):
         for record in page:
-            if not table.delete(scope, record["id"], also=also()):
+            if not table.delete_item(Item.from_record(record), also=also()):
                 dynamodb.delete(dynamodb.deleting(scope, record["id"], Condition("attribute_not_exists(#body)")))

@@ -18,6 +18,7 @@ from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.relations import Meaning
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
+Change = Callable[[Item], Item]
 Also = Callable[[Item, Item], Sequence[Item]]  # what to write with a change, made of the item before and after it
 
 _AT_ONCE = 100  # writes in one transaction
@@ -26,20 +27,21 @@ _TRIES = 12  # at a change that others overtake
 _PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
 
 
-def create(*new: Item) -> None:
-    """Write items with their unique keys and references, all or nothing.
+def create(*new: Item, first: Sequence[tuple[Write, Meaning]] = ()) -> None:
+    """Write items with their unique keys and references, all or nothing, with other writes before them.
 
     Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content. A unique
     key whose holder has expired, or lets these succeed it, is taken over, and the holder removed.
     Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, aws.Unavailable.
     """
-    writes: list[tuple[Write, Meaning]] = [(dynamodb.putting(item.to_record()), None) for item in new]
+    writes: list[tuple[Write, Meaning]] = [*first, *((dynamodb.putting(item.to_record()), None) for item in new)]
     for item in new:
         if item.unique_keys or item.references:
             writes += relations.writes(replace(item, unique_keys=(), references=()), item)
     if len(writes) == 1:
         dynamodb.put(writes[0][0])
         return
+    writes = _joined(writes)
     for _ in _tries():
         try:
             if _transact(writes):
@@ -47,6 +49,20 @@ def create(*new: Item) -> None:
         except Taken as taken:
             writes = _taken_over(writes, taken, new)
     raise aws.Unavailable("TransactionConflict")
+
+
+def _joined(writes: Sequence[tuple[Write, Meaning]]) -> list[tuple[Write, Meaning]]:
+    """Join each check with the update of the same record: a transaction holds one action for each."""
+    checks = {str(write["ConditionCheck"]["Key"]): write for write, _ in writes if "ConditionCheck" in write}
+    updated = {str(write["Update"]["Key"]) for write, _ in writes if "Update" in write} & checks.keys()
+    found: list[tuple[Write, Meaning]] = []
+    for write, meaning in writes:
+        key = str(next(iter(write.values())).get("Key"))
+        if "Update" in write and key in updated:
+            found.append((dynamodb.joined(write, checks[key]), meaning))
+        elif "ConditionCheck" not in write or key not in updated:
+            found.append((write, meaning))
+    return found
 
 
 def _taken_over(
@@ -130,7 +146,7 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
     return found, False
 
 
-def rewrite(scope: str, id: str, change: Callable[[Item], Item], *, also: Also = nothing) -> Item | None:
+def rewrite(scope: str, id: str, change: Change, *, also: Also = nothing) -> Item | None:
     """Replace an item by what `change` makes of it, with its unique keys and references, all or nothing.
 
     `change` keeps scope and id, is called again when another writer came first, and may raise. A unique key that it
@@ -142,13 +158,13 @@ def rewrite(scope: str, id: str, change: Callable[[Item], Item], *, also: Also =
     return _rewrite(lambda: read(scope, id), change, also)
 
 
-def rewrite_any(scope: str, id: str, change: Callable[[Item], Item], *, also: Also = nothing) -> Item:
+def rewrite_any(scope: str, id: str, change: Change, *, also: Also = nothing) -> Item:
     """Replace an item as `rewrite` does, also where it was never made and has modules at most."""
     blank = Item(scope, id, {}, revision=0)
     return _rewrite(lambda: read_any(scope, id) or blank, change, also) or blank
 
 
-def _rewrite(find: Callable[[], Item | None], change: Callable[[Item], Item], also: Also) -> Item | None:
+def _rewrite(find: Callable[[], Item | None], change: Change, also: Also) -> Item | None:
     for _ in _tries():
         before = find()
         if before is None:
@@ -168,9 +184,13 @@ def delete(scope: str, id: str, *, check: Callable[[Item], None] | None = None, 
 
     `check` looks at the item before, and may raise. Raises InUse when something refers to it, aws.Unavailable.
     """
+    return delete_item(read(scope, id), check=check, also=also)
+
+
+def delete_item(item: Item | None, *, check: Callable[[Item], None] | None = None, also: Also = nothing) -> bool:
+    """Remove an item that was read, as `delete` does, which reads it once more only where it has changed."""
     for _ in _tries():
-        item = read(scope, id)
-        if item is None:
+        if item is None or not item.body or not item.is_live:
             return False
         if check:
             check(item)
@@ -179,10 +199,45 @@ def delete(scope: str, id: str, *, check: Callable[[Item], None] | None = None, 
         same = items.unchanged(item)
         unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
         gone = replace(item, unique_keys=(), references=())
-        writes = [(dynamodb.deleting(scope, id, unused), None), *relations.writes(item, gone)]
+        writes = [(dynamodb.deleting(item.scope, item.id, unused), None), *relations.writes(item, gone)]
         if _transact(writes, also(item, gone)):
             return True
+        item = read(item.scope, item.id)
     raise aws.Unavailable("TransactionConflict")
+
+
+def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
+    """Set attributes of a unique key that is held; False when nothing holds it. Raises aws.Unavailable."""
+    there, sets = Condition("attribute_exists(#id)"), {f"body.{name}": found for name, found in attributes.items()}
+    try:
+        dynamodb.update(dynamodb.updating(UniqueKey(kind, value).scope, unique_keys.ID, there, sets=sets))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]]) -> None:
+    """Set attributes of unique keys, a hundred in one transaction; those that are gone are passed over.
+
+    Raises aws.Unavailable.
+    """
+    there = Condition("attribute_exists(#id)")
+    for start in range(0, len(changes), _AT_ONCE):
+        left = [
+            dynamodb.updating(key.scope, unique_keys.ID, there, sets={f"body.{name}": it for name, it in sets.items()})
+            for key, sets in changes[start : start + _AT_ONCE]
+        ]
+        while left:
+            try:
+                dynamodb.transact(left)
+                break
+            except TransactionFailed as failed:
+                left = [write for place, write in enumerate(left) if place not in failed.places]
+
+
+def checking(scope: str, id: str, condition: Condition) -> Write:
+    """Return the write that changes nothing, and lets a transaction fail where a condition does."""
+    return dynamodb.checking(scope, id, condition)
 
 
 def renew(scope: str, id: str, *, expires: int) -> bool:
@@ -258,5 +313,5 @@ def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[d
         limit=count,
         KeyConditionExpression="#scope = :scope" + (" AND #id < :before" if before else ""),
         FilterExpression=items.live().text,
-        ProjectionExpression="#scope, #id, #body, #parts, #expires, #revision",
+        ProjectionExpression="#scope, #id, #body, #parts, #claims, #expires, #revision",
     )

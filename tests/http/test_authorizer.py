@@ -27,7 +27,8 @@ def headers(client: Client, version: str = "2") -> Headers:
 def context(client: Client, admin: str, version: str = "2") -> dict[str, str]:
     """Who is calling, as the app is told."""
     key = f"ak_{client.token[:27]}"
-    return {"account": client.account, "caller": client.user, "admin": admin, "version": version, "key": key}
+    reach = {"scopes": "", "expires": "", "used": "0"}
+    return {"account": client.account, "caller": client.user, "admin": admin, "version": version, "key": key, **reach}
 
 
 def policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from chalicelib import __main__ as entrance
 from chalicelib import ids, operations
 from chalicelib.crypto import public_keys
 from chalicelib.model.ssh_credentials import find_by_fingerprint
-from chalicelib.storage import aws
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
 from tests.transports import Answer, Client
@@ -204,7 +203,7 @@ def test_the_operator_is_told_in_a_sentence_why_a_bot_cannot_be_made(admin: Clie
     admin.create(PATH, {"name": "deploy"})
     with pytest.raises(SystemExit) as taken:
         entrance.main(["bots", "add", admin.account, "deploy"])
-    assert str(taken.value) == f"The account {admin.account} has a bot of that name."
+    assert str(taken.value) == f"The account {admin.account} has a user or bot of that name already."
     with pytest.raises(SystemExit) as too_long:
         entrance.main(["bots", "add", admin.account, "x" * 256])
     assert str(too_long.value) == "The name must be at most 255 bytes of UTF-8."
@@ -266,20 +265,3 @@ def test_a_gateway_finds_the_ssh_credentials_of_a_bot_only_while_it_is_active(ad
         assert bool(find_by_fingerprint(public_keys.fingerprint(key))) is active
     admin.delete(uri(created))
     assert find_by_fingerprint(public_keys.fingerprint(key)) is None
-
-
-def test_only_bots_cost_a_second_read_to_let_in(admin: Client) -> None:
-    bot = acting(admin, admin.create(PATH, {"name": "deploy"}))
-    reads: list[str] = []
-    events = aws.client("dynamodb").meta.events
-    events.register(
-        "provide-client-params.dynamodb.GetItem", lambda params, **_: reads.append(params["Key"]["id"]["S"]), "count"
-    )
-    try:
-        assert admin.get("/tunnels").status == 200
-        assert reads == ["claim"]
-        assert bot.get("/tunnels").status == 200
-        assert reads[1] == "claim"
-        assert reads[2].startswith("bot_")
-    finally:
-        events.unregister("provide-client-params.dynamodb.GetItem", unique_id="count")

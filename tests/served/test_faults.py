@@ -12,6 +12,7 @@ import pytest
 
 from infra.local.cloud import Cloud
 from tests.conftest import Served, free_port, serve
+from tests.refusals import UNAVAILABLE
 from tests.served.proxy import Fault, Proxy
 from tests.transports import Answer, Client
 
@@ -104,7 +105,7 @@ def is_clear(answer: Answer) -> bool:
         {
             "error_code": "unavailable",
             "status_code": 503,
-            "msg": "The service is busy or briefly out of reach. Try again: to repeat the request is safe.",
+            "msg": UNAVAILABLE,
             "details": {"operation_id": answer.headers["operation-id"]},
         },
     )

@@ -73,6 +73,7 @@ def _components(every: list[Operation]) -> Words:
             "Version": operations.VERSION,
             "IfMatch": operations.IF_MATCH,
             "IfNoneMatch": operations.IF_NONE_MATCH,
+            "IdempotencyKey": operations.IDEMPOTENCY_KEY,
         },
         "securitySchemes": {"token": _TOKEN},
     }

@@ -31,7 +31,16 @@ IF_NONE_MATCH = {
     "description": "The ETag of the answer that the caller has: the same is not sent again.",
     "schema": {"type": "string"},
 }
-_CONDITIONS = {"IfMatch": ("update", "replace", "delete"), "IfNoneMatch": ("get",)}
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": (
+        "Stands for this one request for 24 hours: repeated with the same key, it is answered again and done once. "
+        "1 to 255 visible ASCII characters, of the caller's choice."
+    ),
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$"},
+}
+_CONDITIONS = {"IfMatch": ("update", "replace", "delete"), "IfNoneMatch": ("get",), "IdempotencyKey": ("create",)}
 _UNCHANGED = {
     "description": "The caller has this answer already; there is no body.",
     "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in ("Operation-Id", "ETag")},

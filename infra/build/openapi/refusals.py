@@ -22,6 +22,7 @@ _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.Unauthenticated("The API key is unknown or was deleted."),
     errors.Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"}),
     errors.Forbidden("Only an admin may see and change bots."),
+    errors.Forbidden("This API key lacks the scope api_keys:write."),
     errors.NotFound("This account has nothing of that id under /api_keys."),
     errors.NoSuchRoute("No such path. The paths of this API stand in its reference."),
     errors.MethodNotAllowed("GET, POST"),
@@ -88,11 +89,13 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.Unavailable}
     found |= {*endpoint.errors}
     if endpoint.authorizer:
-        found |= {errors.Unauthenticated, errors.UnsupportedVersion}
+        found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Forbidden}
     if endpoint.body:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
     if "{" in endpoint.path:
         found.add(errors.NotFound)
+    if endpoint.method == "POST":
+        found.add(errors.Conflict)  # of an idempotency key
     if endpoint.method in ("PATCH", "PUT", "DELETE"):
         found.add(errors.PreconditionFailed)
     return found

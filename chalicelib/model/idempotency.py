@@ -1,0 +1,58 @@
+"""Idempotency keys: for 24 hours, one key of one account stands for one request and what it made.
+
+What it made is kept as it was stored, its secrets sealed, in the transaction that made it.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.storage import dynamodb, items
+from chalicelib.storage.dynamodb import Condition, Write
+from chalicelib.storage.items import Item
+from chalicelib.storage.relations import Meaning
+
+_ID = "request"
+_KEPT_FOR = 24 * 60 * 60  # seconds
+
+
+class Repeated(Exception):
+    """The key stands for a request already."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The digest of the request that a key stands for, what it made, and whether some of that was shown once."""
+
+    digest: str
+    item: Item
+    once: bool
+
+
+def find(account: str, key: str) -> Done | None:
+    """Return what a key stands for, or None. One read. Raises aws.Unavailable."""
+    record = dynamodb.get(_scope(account, key), _ID)
+    if record is None or record["expires"] <= items.now():
+        return None
+    body = record["body"]
+    return Done(body["digest"], Item.from_record(body["made"]), body["once"])
+
+
+def keeping(account: str, key: str, done: Done) -> tuple[Write, Meaning]:
+    """Return the write that has a key stand for a request, and what it means when it does already."""
+    made: Mapping[str, Any] = done.item.to_record()
+    record = {
+        "scope": _scope(account, key),
+        "id": _ID,
+        "body": {"digest": done.digest, "made": made, "once": done.once},
+        "expires": items.now() + _KEPT_FOR,
+        "revision": 1,
+        "schema": items.SCHEMA,
+    }
+    free = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": items.now()})
+    return dynamodb.putting(record, free), Repeated()
+
+
+def _scope(account: str, key: str) -> str:
+    return f"{account}#/idempotency/{hashlib.sha256(key.encode()).hexdigest()}"

@@ -1,0 +1,84 @@
+"""Idempotency keys: one key of one account stands for one request, and what it made, for 24 hours."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from chalicelib.http.resource import EditableResource
+from chalicelib.storage import aws
+from tests.refusals import assert_refused
+from tests.samples import Collection, each_editable_kind
+from tests.transports import Client
+
+ANOTHER = "The Idempotency-Key stands for another request already: choose another one."
+
+
+@each_editable_kind
+def test_a_request_that_is_repeated_is_done_once(admin: Client, resource: EditableResource) -> None:
+    mine = Collection.of(admin, resource)
+    body, before, told = mine.body(), len(mine.entries()), events(admin)
+    first = admin.send("POST", mine.path, body, Idempotency_Key="a")
+    assert first.status == 201, first.text
+    again = admin.send("POST", mine.path, body, Idempotency_Key="a")
+    if "token" in first.json:
+        msg = f"This request was done: it made {first.json['id']}, which is not shown again."
+        assert_refused(again, 409, "conflict", msg)
+    else:
+        assert (again.status, again.json) == (201, first.json)
+        assert again.headers["etag"] == first.headers["etag"]
+    assert len(mine.entries()) == before + 1
+    assert len(events(admin)) == len(told) + 1
+    other = admin.send("POST", mine.path, {**body, "description": "another"}, Idempotency_Key="a")
+    assert_refused(other, 409, "conflict", ANOTHER)
+    assert len(mine.entries()) == before + 1
+
+
+def events(client: Client) -> list[Any]:
+    return list(client.all("/audit_events", "audit_events"))
+
+
+def test_a_key_is_of_one_account(admin: Client, stranger: Client) -> None:
+    made = [
+        client.send("POST", "/backends/weighted", {}, Idempotency_Key="a").json["id"] for client in (admin, stranger)
+    ]
+    assert made[0] != made[1]
+    assert stranger.get(f"/backends/weighted/{made[0]}").status == 404
+
+
+def test_only_what_was_done_is_kept(admin: Client) -> None:
+    path = "/backends/weighted"
+    assert admin.send("POST", path, {"backends": 1}, Idempotency_Key="a").status == 400
+    assert admin.send("POST", path, {}, Idempotency_Key="a").status == 201
+
+
+def test_after_a_day_a_key_stands_for_nothing(admin: Client) -> None:
+    first = admin.send("POST", "/backends/weighted", {}, Idempotency_Key="a").json["id"]
+    scope = f"{admin.account}#/idempotency/{hashlib.sha256(b'a').hexdigest()}"
+    aws.client("dynamodb").update_item(  # as the clock would have it
+        TableName="tunnel-edge",
+        Key={"scope": {"S": scope}, "id": {"S": "request"}},
+        UpdateExpression="SET expires = :past",
+        ExpressionAttributeValues={":past": {"N": "1"}},
+    )
+    second = admin.send("POST", "/backends/weighted", {"description": "x"}, Idempotency_Key="a")
+    assert second.status == 201
+    assert second.json["id"] != first
+
+
+@pytest.mark.parametrize("key", ["a b", "é", "a" * 256])
+def test_a_key_is_visible_ascii_of_ordinary_length(admin: Client, key: str) -> None:
+    msg = "The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters."
+    answer = admin.send("POST", "/backends/weighted", {}, Idempotency_Key=key)
+    assert_refused(answer, 400, "invalid_request", msg)
+
+
+def test_secrets_of_what_was_made_are_sealed_where_it_is_kept(admin: Client) -> None:
+    edge = admin.create("/edges/https", {})
+    oauth = {"provider": {"github": {"client_id": "app", "client_secret": "hunter2hunter2"}}}
+    body = {"match_type": "exact_path", "match": "/", "oauth": oauth}
+    path = f"/edges/https/{edge['id']}/routes"
+    first = admin.send("POST", path, body, Idempotency_Key="a").json
+    assert admin.send("POST", path, body, Idempotency_Key="a").json == first
+    records = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
+    assert "hunter2hunter2" not in repr(records)

@@ -1,0 +1,165 @@
+"""API keys with an end and a reach: what a key may do and nothing else, and when its owner may act no more."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import ids, operations, routes
+from chalicelib.http.endpoints import Endpoint
+from chalicelib.model import scopes
+from chalicelib.storage import aws
+from tests.queries import calls
+from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
+from tests.transports import Client
+
+PATH = "/api_keys"
+BEYOND = "A key never makes one with more reach or a later end than its own."
+FAR, FARTHER = "2098-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
+ENDPOINTS = [endpoint for served in routes.ALL for endpoint in served.endpoints() if endpoint.authorizer]
+SCOPES = [
+    "*",
+    "*:read",
+    "api_keys:read",
+    "api_keys:write",
+    "edges:write",
+    "ssh_user_certificates:write",
+    "tunnels:read",
+]
+
+
+def key(client: Client, **fields: Any) -> Client:
+    """A caller with a fresh key of these fields."""
+    return client.with_token(client.create(PATH, fields)["token"])
+
+
+def allows(scope: str, endpoint: Endpoint) -> bool:
+    """Whether a scope should reach an endpoint: the contract's rule once more, by its words."""
+    collection, _, verb = scope.partition(":")
+    is_read = endpoint.method == "GET"
+    return scope == "*" or (
+        collection in ("*", endpoint.path.split("/")[1]) and verb == ("read" if is_read else "write")
+    )
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_key_does_what_its_scope_says_and_nothing_else(admin: Client, scope: str) -> None:
+    bearer = key(admin, scopes=[scope])
+    for endpoint in ENDPOINTS:
+        path = endpoint.path.replace("{edge_id}", ids.new("edghts")).replace("{id}", "x")
+        answer = bearer.send(endpoint.method, path, {} if endpoint.body else None)
+        wanted = f"{endpoint.path.split('/')[1]}:{'read' if endpoint.method == 'GET' else 'write'}"
+        lacks = answer.status == 403 and answer.json["msg"] == f"This API key lacks the scope {wanted}."
+        assert lacks is not allows(scope, endpoint), (scope, endpoint.method, path, answer.text)
+
+
+@pytest.mark.parametrize("own", [["*:read", "api_keys:write"], ["api_keys:write", "edges:write"]])
+def test_a_key_never_makes_one_with_more_reach(admin: Client, own: list[str]) -> None:
+    bearer = key(admin, scopes=own)
+    for scope in scopes.known():
+        answer = bearer.post(PATH, {"scopes": [scope]})
+        if scopes.cover(own, scope):
+            assert answer.json["scopes"] == [scope]
+        else:
+            rule = f"must not go beyond your own key's: {', '.join(own)}; {scope} does"
+            assert_refused(answer, 403, "forbidden", BEYOND, {"scopes": rule})
+    assert bearer.create(PATH, {})["scopes"] == own
+
+
+def test_a_key_never_makes_one_with_a_later_end(admin: Client) -> None:
+    bearer = key(admin, expires_at=FAR)
+    rule = {"expires_at": "must not be later than the end of your own key"}
+    assert_refused(bearer.post(PATH, {"expires_at": FARTHER}), 403, "forbidden", BEYOND, rule)
+    assert bearer.create(PATH, {})["expires_at"] == FAR
+    assert bearer.create(PATH, {"expires_at": "2097-01-01T00:00:00Z"})["expires_at"] == "2097-01-01T00:00:00Z"
+
+
+def test_a_key_without_end_and_scopes_looks_as_the_specification_has_it(admin: Client) -> None:
+    created = admin.create(PATH, {"expires_at": None, "scopes": None})
+    assert created.keys() == {"id", "uri", "created_at", "description", "metadata", "token", "owner_id"}
+
+
+def test_ends_and_scopes_are_checked_and_cannot_be_changed(admin: Client) -> None:
+    assert_invalid(admin.post(PATH, {"scopes": []}), {"scopes": "must not be empty"})
+    rule = "must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read"
+    for scope in ("", "api_keys", "api_keys:delete", "nothing:read", "*:write"):
+        assert_invalid(admin.post(PATH, {"scopes": [scope]}), {"scopes.0": rule})
+    assert_invalid(admin.post(PATH, {"expires_at": "2020-01-01T00:00:00Z"}), {"expires_at": "must be in the future"})
+    address = f"{PATH}/{admin.create(PATH, {})['id']}"
+    unknown = "is not a field here; known: description, metadata"
+    answer = admin.patch(address, {"scopes": ["*"], "expires_at": FAR})
+    assert_invalid(answer, {"scopes": unknown, "expires_at": unknown})
+
+
+def test_an_ended_key_is_refused_as_an_unknown_one_is(admin: Client) -> None:
+    created = admin.create(PATH, {"expires_at": FAR})
+    bearer = admin.with_token(created["token"])
+    assert bearer.get(PATH).status == 200
+    end(created["id"])
+    assert_refused(bearer.get(PATH), 401, "unauthenticated", UNKNOWN_TOKEN)
+
+
+def end(id: str) -> None:
+    """Have a key's end be in the past, as time would."""
+    aws.client("dynamodb").update_item(
+        TableName="tunnel-edge",
+        Key={"scope": {"S": f"token#{ids.unprefixed(id)}"}, "id": {"S": "claim"}},
+        UpdateExpression="SET #body.expires_at = :past",
+        ExpressionAttributeNames={"#body": "body"},
+        ExpressionAttributeValues={":past": {"N": "1"}},
+    )
+
+
+def test_the_use_of_a_key_is_noted_once_an_hour_and_makes_no_event(admin: Client) -> None:
+    created = admin.create(PATH, {})
+    usage = f"{PATH}/{created['id']}/usage"
+    assert admin.get(usage).json == {"last_used_at": None}
+    events = len(admin.get("/audit_events").json["audit_events"])
+    bearer = admin.with_token(created["token"])
+    assert bearer.get(PATH).status == 200
+    assert admin.get(usage).json["last_used_at"] is not None
+    assert len(admin.get("/audit_events").json["audit_events"]) == events
+    with calls() as made:
+        assert bearer.get(f"/backends/weighted/{ids.new('bkdwd')}").status == 404
+    assert made == ["GetItem", "GetItem"]  # who calls, and what for
+    assert admin.get(f"{PATH}/{ids.new('ak')}/usage").status == 404
+
+
+def test_a_bots_key_is_authenticated_by_one_read_too(admin: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer"})
+    bearer = key(admin, owner_id=bot["id"])
+    bearer.get(PATH)
+    with calls() as made:
+        bearer.get(f"/backends/weighted/{ids.new('bkdwd')}")
+    assert made == ["GetItem", "GetItem"]
+
+
+def test_whoever_is_switched_off_is_refused_by_the_next_request(admin: Client, member: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer"})
+    bearer = key(admin, owner_id=bot["id"])
+    for off, on in (
+        (lambda: admin.patch(f"/bot_users/{bot['id']}", {"active": False}), {"active": True}),
+        (lambda: operations.switch_owner(admin.account, bot["id"], active=False), {"active": True}),
+    ):
+        assert bearer.get(PATH).status == 200
+        off()
+        assert bearer.get(PATH).status == 401
+        admin.patch(f"/bot_users/{bot['id']}", on)
+    assert bearer.get(PATH).status == 200
+    operations.switch_owner(admin.account, member.user, active=False)
+    assert member.get(PATH).status == 401
+    operations.switch_account(admin.account, active=False)
+    assert admin.get(PATH).status == 401
+    operations.switch_account(admin.account, active=True)
+    assert (admin.get(PATH).status, member.get(PATH).status) == (200, 401)
+    assert admin.delete(f"/bot_users/{bot['id']}").status == 204
+    assert bearer.get(PATH).status == 401
+
+
+def test_all_keys_of_a_bot_are_refused_once_it_is_switched_off(admin: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer"})
+    tokens = [admin.create(PATH, {"owner_id": bot["id"]})["token"] for _ in range(130)]
+    with calls() as made:
+        admin.patch(f"/bot_users/{bot['id']}", {"active": False})
+    assert made.count("TransactWriteItems") == 1 + 2  # the bot and its event; its keys
+    assert {admin.with_token(token).get(PATH).status for token in tokens} == {401}
+    assert admin.post(PATH, {"owner_id": bot["id"]}).status == 201

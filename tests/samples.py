@@ -1,7 +1,8 @@
-"""One valid example of every kind: the line that a new kind adds, for the tests of the conventions to cover it."""
+"""Samples of every kind, made of the document's examples, for the tests of the conventions to cover them all."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from chalicelib import edges, ids, resources
 from chalicelib.crypto import keys
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.resource import EditableResource, Resource
-from chalicelib.model import tunnels
+from chalicelib.model import kinds, tunnels
 from chalicelib.model.kinds import Kind
 from chalicelib.model.tunnels import AgentTunnel
+from chalicelib.schema.models import model
 from chalicelib.schema.shapes import Shape
-from tests import openssl
+from infra.build.openapi import examples
 from tests.transports import Client
 
 CA = ("basicConstraints=critical,CA:TRUE",)
@@ -38,16 +40,6 @@ def public_key() -> str:
     return keys.authorized_key(keys.generate_ed25519().public_key())
 
 
-def _user_certificate(client: Client) -> dict[str, Any]:
-    authority = client.create("/ssh_certificate_authorities", {})
-    return {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
-
-
-def _weighted_backend(client: Client) -> dict[str, Any]:
-    child = client.create("/backends/http_response", {"status_code": 404})
-    return {"backends": {child["id"]: 100}}
-
-
 def _event(client: Client) -> str:
     client.create("/backends/http_response", {})
     return str(client.get("/audit_events?limit=1").json["audit_events"][0]["id"])
@@ -65,22 +57,42 @@ def _tunnel(client: Client) -> str:
     return tunnels.open_tunnel(client.account, tunnel, lease=600)
 
 
+# Fields whose value no two of a kind may share: a fresh one for each.
+FRESH: dict[str, Callable[[], str]] = {
+    "match": lambda: f"/{ids.new('path')}",
+    "name": lambda: ids.new("name"),
+    "public_key": public_key,
+}
+
+
+def sample(client: Client, resource: Resource) -> dict[str, Any]:
+    """The required fields of the document's example, with fresh values, of what the client's account has."""
+    fields = model(request_of(resource, "POST")).model_fields
+    body = examples.read()[resource.kind.noun]["create"]
+    return {
+        name: _of(client, name, value) for name, value in body.items() if name in fields and fields[name].is_required()
+    }
+
+
+def _of(client: Client, field: str, value: Any) -> Any:
+    if field in FRESH:
+        return FRESH[field]()
+    if not kinds.named_by(field):
+        return value
+    if isinstance(value, dict):
+        return {_one(client, id): weight for id, weight in value.items()}
+    return [_one(client, id) for id in value] if isinstance(value, list) else _one(client, value)
+
+
+def _one(client: Client, id: str) -> str:
+    """One of the kind of an id, in the client's account."""
+    resource = next(it for it in KINDS if it.kind is kinds.of(id))
+    return str(client.create(resource.kind.path, BODIES[resource.kind.path](client))["id"])
+
+
 # What a client sends to create one.
 BODIES: dict[str, Callable[[Client], dict[str, Any]]] = {
-    "/api_keys": lambda client: {},
-    "/backends/http_response": lambda client: {"status_code": 404},
-    "/backends/tunnel_group": lambda client: {"labels": {"app": "web"}},
-    "/backends/weighted": _weighted_backend,
-    "/bot_users": lambda client: {"name": ids.new("name")},
-    "/certificate_authorities": lambda client: {"ca_pem": openssl.issue("/CN=ca", extensions=CA).certificate},
-    "/edges/https": lambda client: {},
-    "/edges/https/{edge_id}/routes": lambda client: {"match_type": "exact_path", "match": f"/{ids.new('path')}"},
-    "/edges/tcp": lambda client: {},
-    "/edges/tls": lambda client: {},
-    "/ssh_certificate_authorities": lambda client: {},
-    "/ssh_credentials": lambda client: {"public_key": public_key()},
-    "/ssh_user_certificates": _user_certificate,
-    "/tls_certificates": lambda client: openssl.issue().upload,
+    resource.kind.path: partial(sample, resource=resource) for resource in EDITABLE_KINDS
 }
 
 # How one of a kind that no client creates comes into being in the client's account; its id.

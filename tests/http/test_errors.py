@@ -176,7 +176,7 @@ def test_at_most_100_bad_fields_are_named(admin: Client) -> None:
 
 def test_a_field_called_like_the_operation_id_does_not_hide_it(admin: Client) -> None:
     answer = admin.post("/api_keys", {"operation_id": "mine"})
-    rule = "is not a field here; known: description, metadata, owner_id"
+    rule = "is not a field here; known: description, metadata, owner_id, expires_at, scopes"
     assert_refused(answer, 400, "invalid_request", f"'operation_id' {rule}.")
 
 

@@ -1,10 +1,12 @@
-"""The cloud on this machine: MiniStack in a virtual environment of its own.
+"""The cloud on this machine: MiniStack, guarded, in a virtual environment of its own.
 
 Its state is saved when it is stopped gracefully, in files that hold key material: for the owner's eyes only.
 """
 
+import base64
 import json
 import os
+import secrets
 import socket
 import subprocess
 import time
@@ -16,9 +18,10 @@ from urllib.request import ProxyHandler, build_opener
 from localstack_client.config import get_service_endpoint
 
 from infra import ROOT, CommandError
-from infra.local import signals
+from infra.local import files, signals
 
-MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
+PYTHON = ROOT / ".venv-cloud" / "bin" / "python"
+COMMAND = (str(PYTHON), "-m", "infra.local.embedded")
 HOST = "127.0.0.1"
 _OWN = "EMBEDDED_CLOUD_URL"
 _OF_ANY_CLOUD = ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_CA_BUNDLE")
@@ -50,7 +53,7 @@ class Cloud:
     @property
     def settings(self) -> dict[str, str]:
         """Return the environment for its clients, marked as that of a cloud of our own."""
-        return {**settings(self.url), _OWN: self.url}
+        return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), _OWN: self.url}
 
     @property
     def log(self) -> Path:
@@ -69,11 +72,13 @@ class Cloud:
         check_port(self._port, setting="CLOUD_PORT")
         _check_state(self._state)
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        environment = self._environment()
         with open(self.log, "wb") as log, signals.defer():
             self._process = subprocess.Popen(
-                [MINISTACK],
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
+                COMMAND,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,  # which closes with this process: the cloud then ends too
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for us: the cloud stops after the server
@@ -91,6 +96,16 @@ class Cloud:
                 self._process.terminate()
             self._process.wait()
 
+    def _key_id(self) -> str:
+        """Return the access key id that this folder's cloud lets in, the same in every run."""
+        file = self._state / "key_id"
+        try:
+            return file.read_text()
+        except FileNotFoundError:
+            made = "AKIA" + base64.b32encode(secrets.token_bytes(20)).decode()
+            files.write(file, made)
+            return made
+
     def _has_ended(self) -> bool:
         with signals.defer():
             return self._process is not None and self._process.poll() is not None
@@ -100,13 +115,15 @@ class Cloud:
             **past_other_clouds(),
             "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self._port),
+            "AWS_ACCESS_KEY_ID": self._key_id(),
+            "ENDS_WITH_STDIN": "1",
             "PERSIST_STATE": "1",
-            "STATE_DIR": str(self._state),
+            "STATE_DIR": str(self._state.absolute()),
             "S3_PERSIST": "0",
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
-            "TMPDIR": str(self._state),
+            "TMPDIR": str(self._state.absolute()),
             **past_proxies(),
             **self._settings,
         }

@@ -18,7 +18,7 @@ from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
 from infra.local import cloud, signals, terminal
-from infra.local.cloud import MINISTACK, Cloud
+from infra.local.cloud import COMMAND, Cloud
 
 NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
@@ -26,6 +26,7 @@ ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DE
 STATE = DEPLOYED / "cloud"
 PID = "EMULATED_CLOUD_PID"  # the one line of that file: proof that what is beside it is our own
 PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
+SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it goes on after its start
 PARAMETERS = {"VERSION_HEADERS": "VersionHeaders", "STRICT_REFERENCES": "StrictReferences", "LOG_LEVEL": "LogLevel"}
 
 
@@ -56,7 +57,7 @@ def start() -> None:
     """Start the cloud, unless the environment names one, deploy the package into it, and make an account there."""
     _make_room()
     named = cloud.named()
-    embedded = Cloud(STATE, terminal.port("CLOUD_PORT", 4566), AUTH="true", PERSIST_STATE="0")
+    embedded = Cloud(STATE, terminal.port("CLOUD_PORT", 4566), **SETTINGS)
     try:
         terminal.write(STARTED, {PID: ""})  # before anything else: what is beside it from now on is our own
         if named is None:
@@ -123,7 +124,7 @@ def _is_cloud(pid: str) -> bool:
     except FileNotFoundError:
         raise CommandError("Install 'ps': only it knows whether the cloud goes on.") from None
     state, _, command = told.strip().partition(b" ")
-    return os.fsencode(MINISTACK) in command and not state.startswith(b"Z")
+    return os.fsencode(" ".join(COMMAND)) in command and not state.startswith(b"Z")
 
 
 def _deploy(cloud_settings: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chalicelib.http import auth
+from infra.local import files
 
 
 def port(name: str, default: int) -> int:
@@ -31,9 +32,7 @@ def welcome(base_url: str, token: str, file: Path) -> str:
 
 def write(file: Path, variables: Mapping[str, str]) -> None:
     """Write variables to a file that a shell can read, for its owner's eyes only."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.touch(mode=0o600)
-    file.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    files.write(file, "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))
 
 
 def write_exports(file: Path, variables: Mapping[str, str]) -> None:
@@ -46,4 +45,4 @@ def read(file: Path) -> dict[str, str]:
     if not file.exists():
         return {}
     words = shlex.split(file.read_text(errors="replace"))
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
+    return {name: value for name, equals, value in (word.partition("=") for word in words) if equals}

@@ -8,10 +8,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import boto3
-
-from infra.local import cloud
-from tests.conftest import ROOT, Served, free_port
+from infra.local import cloud, terminal
+from tests.conftest import ROOT, Served, client_of, free_port
 
 
 def environment(folder: Path, port: int) -> dict[str, str]:
@@ -39,7 +37,7 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     settings |= {"VERSION_HEADERS": "Vendor-Version", "STRICT_REFERENCES": "true", "LOG_LEVEL": "ERROR"}
     assert said_by("start", settings) == (0, "")
     assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
-    described = boto3.client("cloudformation", "eu-west-1", endpoint_url=f"http://127.0.0.1:{port}").describe_stacks
+    described = client_of(terminal.read(tmp_path / "cloud.env"), "cloudformation").describe_stacks
     (api,) = described(StackName="tunnel-edge-api")["Stacks"]
     given = {(parameter["ParameterKey"], parameter["ParameterValue"]) for parameter in api["Parameters"]}
     assert {("VersionHeaders", "Vendor-Version"), ("StrictReferences", "true"), ("LogLevel", "ERROR")} <= given

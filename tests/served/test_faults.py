@@ -1,17 +1,17 @@
 """The store and the key service fail behind the API: clear 503s while it lasts, recovery, and never half a change."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-import boto3
 import pytest
 
+from chalicelib.storage import marshal
 from infra.local.cloud import Cloud
-from tests.conftest import Served, free_port, serve
+from tests.conftest import Served, client_of, free_port, serve
 from tests.refusals import UNAVAILABLE
 from tests.served.proxy import Fault, Proxy
 from tests.transports import Answer, Client
@@ -36,12 +36,12 @@ class Site:
 
     api: Served
     proxy: Proxy
-    store_url: str
+    store: Mapping[str, str]
 
     def records(self) -> list[dict[str, Any]]:
         """Everything in the table, read past the proxy."""
-        store = boto3.resource("dynamodb", endpoint_url=self.store_url, region_name="us-east-1")
-        return list(store.Table("tunnel-edge").scan()["Items"])
+        pages = client_of(self.store, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+        return [marshal.plain(item) for page in pages for item in page["Items"]]
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         store.start()
         proxy = Proxy(port)
         cleanup.callback(proxy.close)
-        process, api = serve(folder / "local", AWS_ENDPOINT_URL=proxy.url)
+        process, api = serve(folder / "local", **store.settings | {"AWS_ENDPOINT_URL": proxy.url})
         cleanup.callback(process.wait, timeout=30)
         cleanup.callback(process.terminate)
-        yield Site(api, proxy, store.url)
+        yield Site(api, proxy, store.settings)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def client(site: Site) -> Client:
 @pytest.fixture(scope="module")
 def fresh(site: Site) -> Iterator[Client]:
     """The same account at an API which has seen no failure yet: boto3 retries less after many."""
-    process, api = serve(site.api.local.with_name("fresh"), AWS_ENDPOINT_URL=site.proxy.url)
+    process, api = serve(site.api.local.with_name("fresh"), **site.api.cloud)
     yield api.client()
     process.terminate()
     process.wait(timeout=30)

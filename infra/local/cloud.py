@@ -1,10 +1,9 @@
 """The cloud on this machine: MiniStack, guarded, in a virtual environment of its own.
 
-Its state is saved when it is stopped gracefully, in files that hold key material: for the owner's eyes only.
+It keeps each change before it answers, in files that hold key material: for the owner's eyes only.
 """
 
 import base64
-import json
 import os
 import secrets
 import socket
@@ -19,6 +18,7 @@ from localstack_client.config import get_service_endpoint
 
 from infra import ROOT, CommandError
 from infra.local import files, signals
+from infra.local.embedded import UNUSABLE
 
 PYTHON = ROOT / ".venv-cloud" / "bin" / "python"
 COMMAND = (str(PYTHON), "-m", "infra.local.embedded")
@@ -70,7 +70,6 @@ class Cloud:
     def start(self) -> None:
         """Start it with the state that was saved, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")
-        _check_state(self._state)
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
         environment = self._environment()
         with open(self.log, "wb") as log, signals.defer():
@@ -84,6 +83,10 @@ class Cloud:
                 start_new_session=True,  # Ctrl-C is for us: the cloud stops after the server
             )
         self._await_answer()
+
+    def dropped(self) -> list[str]:
+        """What it could not go on with, in a sentence each: a change that power took before it was whole."""
+        return [line for line in self.log.read_text().splitlines() if line.startswith("The journal ")]
 
     def wait(self) -> int:
         """Wait until the process ends; its exit status."""
@@ -137,7 +140,14 @@ class Cloud:
                 return
             time.sleep(0.05)
         self.stop()
-        raise CommandError(f"The embedded cloud did not start; its last words are in {self.log}.")
+        raise CommandError(self._last_words())
+
+    def _last_words(self) -> str:
+        """Why it did not start, in one sentence."""
+        if self._process and self._process.returncode == UNUSABLE:
+            reason = self.log.read_text().splitlines()[-1]
+            return f"{reason}: mend it, or forget all of it with 'make reset'."
+        return f"The embedded cloud did not start; its last words are in {self.log}."
 
 
 def answers(url: str) -> bool:
@@ -160,17 +170,6 @@ def named() -> str | None:
     if url := os.environ.get("AWS_ENDPOINT_URL"):
         return url
     return str(get_service_endpoint("sts")) if os.environ.get("LOCALSTACK_HOST") else None
-
-
-def _check_state(state: Path) -> None:
-    """Raise CommandError for a damaged file of state: MiniStack would skip it, and its content would be lost."""
-    for file in sorted(state.glob("*.json")):
-        try:
-            json.loads(file.read_text())
-        except (ValueError, OSError) as error:
-            raise CommandError(
-                f"The saved state in {file} cannot be read ({error}): mend it, or forget all of it with 'make reset'."
-            ) from None
 
 
 def settings(url: str) -> dict[str, str]:

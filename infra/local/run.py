@@ -24,6 +24,7 @@ CLOUD_ENV_FILE = LOCAL / "cloud.env"
 def main() -> None:
     """Serve until Ctrl-C or the terminal's end; one sentence and exit status 1 when something stands in the way."""
     signals.interrupt()
+    terminal.outlive_output()
     os.umask(0o077)
     cloud.forget_own()
     embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
@@ -45,7 +46,7 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=….")
     except KeyboardInterrupt:
-        print("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
+        terminal.say("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
     finally:
         embedded.stop()
 
@@ -64,7 +65,7 @@ def _serve(port: int, embedded: Cloud) -> None:
     cloud.check_port(port, setting="PORT")  # once more: by now the embedded cloud has its own
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
-    print(terminal.welcome(base_url, token, ENV_FILE), flush=True)
+    terminal.say(terminal.welcome(base_url, token, ENV_FILE))
     threading.Thread(target=_watch, args=(embedded, server), daemon=True).start()
     server.serve_forever()
     raise CommandError(f"The embedded cloud ended by itself; its last words are in {embedded.log}.")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,7 @@ STOPPED = "Stopped. What was created is kept: 'make run' goes on with it, 'make 
 class Run:
     """A running `make run`, as the person at the terminal sees it."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | subprocess.Popen[bytes]
     settings: Mapping[str, str]
     log: Path
 
@@ -106,23 +107,25 @@ def test_its_document_names_the_version_header_of_its_own(first: Run) -> None:
 
 
 def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
+    file = os.path.relpath(first.local / "env", ROOT)
     assert (
         first.log.read_text().split("{")[0]
         == f"""
   Base URL  {first.base_url}
   API key   {first.token}
 
-  Both are in {os.path.relpath(first.local / "env", ROOT)}; try:
+  Both are in {file}; try:
 
-  curl -H 'Authorization: Bearer {first.token}' -H 'Vendor-Version: 2' {first.base_url}/api_keys
+  . {file}; curl -H "Authorization: Bearer $API_KEY" -H 'Vendor-Version: 2' "$BASE_URL/api_keys"
 
 """
     )
+    assert first.log.read_text().count(first.token) == 1
 
 
 def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
-    line = next(line for line in first.log.read_text().splitlines() if line.startswith("  curl "))
-    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
+    line = next(line for line in first.log.read_text().splitlines() if "curl" in line)
+    done = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=30)
     listed = json.loads(done.stdout)
     key = listed["keys"][0]
     assert listed == {
@@ -220,6 +223,32 @@ def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: sig
         assert run.process.wait(timeout=30) == 0
         assert run.log.read_text().endswith(f"\n{STOPPED}\n")
         assert processes_with(f"LOCAL_DIR={run.local}") == []
+
+
+def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
+    chosen = settings(tmp_path / "local")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "infra.local.run"]
+    with (tmp_path / "errors").open("wb") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment(chosen), stdout=writing, stderr=errors)
+    os.close(writing)
+    run = Run(process, chosen, tmp_path / "errors")
+    await_answer(run.base_url, process, run.log)
+    assert [run.client().get("/api_keys").status for _ in range(3)] == [200] * 3
+    process.send_signal(signal.SIGINT)
+    assert (process.wait(timeout=30), run.log.read_text()) == (0, "")
+
+
+def test_what_it_writes_down_is_its_owners_whatever_was_there(tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    (tmp_path / "elsewhere").write_text("another program's")
+    (tmp_path / "local" / "env").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "local" / "cloud.env").touch(mode=0o644)
+    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
+        for name in ("env", "cloud.env"):
+            assert (run.local / name).lstat().st_mode == stat.S_IFREG | 0o600
+    assert (tmp_path / "elsewhere").read_text() == "another program's"
 
 
 def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 BIN := .venv/bin
+HERE := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 # The machine that a package is for: arm64 or x86_64; empty for this one.
@@ -24,14 +25,14 @@ help: ## List the targets.
 
 run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
 	@$(MAKE) -s --no-print-directory $(DOCS) || echo "GET /docs stays empty: the rest works." >&2
-	@exec $(BIN)/python -m infra.local.run
+	@END_WITH=$$PPID exec $(BIN)/python -m infra.local.run
 
 edge: .venv-edge/ready ## Serve tunnels beside a running make run, or on the cloud that the environment names, until Ctrl-C.
 	@if [ -z "$$AWS_ENDPOINT_URL$$LOCALSTACK_HOST$$TABLE_NAME" ] && [ -f "$${LOCAL_DIR:-.local}/cloud.env" ]; then \
 		. "$${LOCAL_DIR:-.local}/cloud.env"; fi; exec .venv-edge/bin/python -m edge
 
 reset: ## Forget what was created with make run.
-	@if cd "$${LOCAL_DIR:-.local}" 2>/dev/null; then rm -rf cloud cloud.env env; fi
+	@PYTHONPATH="$(HERE)" $(or $(wildcard $(BIN)/python),$(PYTHON),python3) -m infra.local.reset
 
 package: .venv/dev $(DOCS) ## Make build/$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }

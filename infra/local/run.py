@@ -1,8 +1,10 @@
 """`make run`: the embedded cloud, the stacks, a first account, and the API on http://127.0.0.1:8000 until Ctrl-C."""
 
 import os
+import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 from app import app
@@ -13,12 +15,13 @@ from chalicelib.model import accounts
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import stacks
-from infra.local import cloud, local_server, signals, terminal
+from infra.local import cloud, local_server, lock, signals, terminal
 from infra.local.cloud import HOST, Cloud
 
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
+PARENT = int(os.environ.get("END_WITH") or 0)  # the process whose end is this one's; `make` names itself
 
 
 def main() -> None:
@@ -30,6 +33,8 @@ def main() -> None:
     embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
     try:
         port = terminal.port("PORT", 8000)
+        _end_with_parent()
+        lock.hold(LOCAL, f"http://{HOST}:{port}", PARENT)
         cloud.check_port(port, setting="PORT")
         if cloud.named() is None:
             embedded.start()
@@ -49,6 +54,18 @@ def main() -> None:
         terminal.say("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
     finally:
         embedded.stop()
+
+
+def _end_with_parent() -> None:
+    """Stop when the parent is killed: who started this would think that it has ended, too."""
+
+    def watch() -> None:
+        while os.getppid() == PARENT:
+            time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if PARENT:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _deploy(embedded: Cloud) -> None:

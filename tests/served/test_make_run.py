@@ -215,6 +215,45 @@ def reset(folder: Path, **chosen: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def in_use(run: Run, pid: int) -> str:
+    return (
+        f"{run.local} is in use by process {pid}, which serves it at {run.base_url}: "
+        f"end that first (kill {pid}), or choose another place with LOCAL_DIR=….\n"
+    )
+
+
+def test_a_folder_in_use_is_neither_served_twice_nor_reset(tmp_path: Path) -> None:
+    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
+        sentence = in_use(run, run.process.pid)
+        other_ports = {**run.settings, "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
+        for chosen in (run.settings, other_ports):
+            second = subprocess.run(
+                run.process.args, cwd=ROOT, env=environment(chosen), capture_output=True, text=True, timeout=30
+            )
+            assert (second.returncode, second.stdout, second.stderr) == (1, "", sentence)
+        resetting = ["make", "-s", "reset"]
+        refused = subprocess.run(resetting, cwd=ROOT, env=environment(run.settings), capture_output=True, text=True)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(sentence)
+        assert run.client().get("/api_keys").status == 200
+
+
+def test_what_a_killed_run_leaves_ends_by_itself_and_the_next_start_waits_for_it(tmp_path: Path) -> None:
+    chosen = settings(tmp_path / "local")
+    with running([sys.executable, "-m", "infra.local.run"], chosen) as run:
+        made = run.client().create("/api_keys", {})
+        run.process.kill()
+        run.process.wait(timeout=30)
+    with make_run(chosen) as run:
+        assert run.client().get(f"/api_keys/{made['id']}").json == {**made, "token": None}
+        run.process.kill()  # make, not what it started
+        run.process.wait(timeout=30)
+    with make_run(chosen) as run:
+        assert run.client().get(f"/api_keys/{made['id']}").status == 200
+        run.interrupt()
+        assert processes_with(f"LOCAL_DIR={run.local}") == []
+
+
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
     with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:

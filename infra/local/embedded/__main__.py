@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BIND = f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"
 IDLE = 75  # seconds that a connection without requests is kept
+LAST = 0.5  # seconds that one is kept when all ends
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     config = Config()
     config.bind = [BIND]
-    config.keep_alive_timeout = IDLE
+    config.keep_alive_timeout, config.graceful_timeout = IDLE, LAST
     config.loglevel = os.environ["LOG_LEVEL"]
     store = _store() if os.environ["PERSIST_STATE"] == "1" else None
     asyncio.run(_serve(_guarded(), config, store))

@@ -18,6 +18,7 @@ from ministack import app as emulator
 from ministack.core import persistence
 from ministack.services import cloudformation, dynamodb
 
+from infra.local import lock
 from infra.local.embedded import journal
 from infra.local.embedded.journal import Journal
 from infra.local.embedded.recorder import Recorder
@@ -41,6 +42,8 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         """Take up what the folder keeps, and keep there what changes from now on. Raises Unreadable, OSError."""
+        if lock.take(folder) is None:
+            raise Unreadable(f"Another process has {folder} open")
         self._snapshot = folder / "state.json"
         self._first_form = [file for file in folder.glob("*.json") if file != self._snapshot]
         self._turn = asyncio.Lock()

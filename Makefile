@@ -7,6 +7,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 HERE := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
+FETCHED = || { echo "These packages come from the network, and could not be installed. Is this machine connected?" \
+	"Then run make again." >&2; exit 1; }
 
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
@@ -138,17 +140,17 @@ $(DOCS): chalicelib/openapi.json infra/build/viewer/package-lock.json infra/buil
 
 .venv/run: requirements-run.txt .venv/bin/python
 	@echo "Installing what the API needs …"
-	@$(BIN)/python $(INSTALL) -r requirements-run.txt
+	@$(BIN)/python $(INSTALL) -r requirements-run.txt $(FETCHED)
 	@touch $@
 
 .venv/dev: requirements-dev.txt .venv/run
 	@echo "Installing what the tests and checks need …"
-	@$(BIN)/python $(INSTALL) -r requirements-dev.txt
+	@$(BIN)/python $(INSTALL) -r requirements-dev.txt $(FETCHED)
 	@touch $@
 
 .venv/bench: requirements-bench.txt .venv/dev
 	@echo "Installing what the benchmarks need …"
-	@$(BIN)/python $(INSTALL) -r requirements-bench.txt
+	@$(BIN)/python $(INSTALL) -r requirements-bench.txt $(FETCHED)
 	@touch $@
 
 bench/node_modules/ready: bench/package-lock.json
@@ -167,5 +169,5 @@ bench/node_modules/ready: bench/package-lock.json
 
 .venv-cloud/ready: infra/local/requirements-cloud.txt .venv-cloud/bin/python
 	@echo "Installing the embedded cloud …"
-	@.venv-cloud/bin/python $(INSTALL) -r infra/local/requirements-cloud.txt
+	@.venv-cloud/bin/python $(INSTALL) -r infra/local/requirements-cloud.txt $(FETCHED)
 	@touch $@

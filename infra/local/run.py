@@ -1,6 +1,7 @@
 """`make run`: the embedded cloud, the stacks, a first account, and the API on http://127.0.0.1:8000 until Ctrl-C."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from infra.local.cloud import HOST, Cloud
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
+_LITTLE = 256 * 1024  # bytes: what a fresh state needs, and some
 PARENT = int(os.environ.get("END_WITH") or 0)  # the process whose end is this one's; `make` names itself
 
 
@@ -47,13 +49,20 @@ def main() -> None:
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
-        sys.exit(f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code}).")
+        sys.exit(_why(error, embedded))
     except OSError as error:
         sys.exit(f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=….")
     except KeyboardInterrupt:
         terminal.say("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
     finally:
         embedded.stop()
+
+
+def _why(error: AwsError, embedded: Cloud) -> str:
+    """Why the cloud cannot be used, in a sentence."""
+    if embedded.is_started and shutil.disk_usage(LOCAL).free < _LITTLE:
+        return f"No space is left in {LOCAL}: make some, or choose another place with LOCAL_DIR=…."
+    return f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code})."
 
 
 def _end_with_parent() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -26,7 +27,11 @@ def asked(api: Served, headers: Mapping[str, str], method: str = "POST", path: s
 
 
 def answered(answer: httpx.Response) -> tuple[int, Any]:
+    """The status, and what is told in JSON or, where the request named no target, in XML."""
     assert [name for name in answer.headers if name.startswith("access-control")] == []
+    if answer.headers["content-type"] == "text/xml":
+        code, message = ElementTree.fromstring(answer.text)[0]
+        return answer.status_code, {"__type": code.text, "message": message.text}
     return answer.status_code, answer.json()
 
 

@@ -4,11 +4,12 @@ Only who sends the access key id of this cloud's folder, which no other user and
 """
 
 import hmac
-import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
+
+from infra.local.embedded import errors
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -94,7 +95,8 @@ async def _refuse(scope: Scope, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    body = json.dumps({"__type": "UnrecognizedClientException", "message": _MESSAGE}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    target = _only(scope["headers"], b"x-amz-target")
+    content_type, body = errors.body("UnrecognizedClientException", _MESSAGE, target)
+    headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 403, "headers": [*headers, (b"connection", b"close")]})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

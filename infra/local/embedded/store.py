@@ -19,7 +19,7 @@ from ministack.core import persistence
 from ministack.services import cloudformation, dynamodb
 
 from infra.local import lock
-from infra.local.embedded import journal
+from infra.local.embedded import errors, journal
 from infra.local.embedded.journal import Journal
 from infra.local.embedded.recorder import Recorder
 
@@ -167,7 +167,7 @@ class Store:
                         answer = await handle(method, path, headers, body, query)
                     self._keep(action, answer[0])
                 except OSError as error:
-                    return _unavailable(error)
+                    return _unavailable(error, headers)
                 return answer
 
         return keeping
@@ -211,7 +211,8 @@ def _action(headers: dict[str, str], body: bytes) -> str:
     return parse_qs(body.decode("utf-8", "replace")).get("Action", [""])[0]
 
 
-def _unavailable(error: OSError) -> Answer:
+def _unavailable(error: OSError, headers: dict[str, str]) -> Answer:
     """What AWS says when it cannot do its work now: clients try again, then say that it is unavailable."""
-    told = {"__type": "ServiceUnavailable", "message": f"The change cannot be written down ({error.strerror})."}
-    return 503, {"Content-Type": "application/x-amz-json-1.0"}, json.dumps(told).encode()
+    told = f"The change cannot be written down ({error.strerror})."
+    content_type, body = errors.body("ServiceUnavailable", told, headers.get("x-amz-target", ""))
+    return 503, {"Content-Type": content_type}, body

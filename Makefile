@@ -164,7 +164,7 @@ bench/node_modules/ready: bench/package-lock.json
 
 .venv-edge/ready: requirements-edge.txt .venv-edge/bin/python
 	@echo "Installing the live edge …"
-	@.venv-edge/bin/python $(INSTALL) -r requirements-edge.txt
+	@.venv-edge/bin/python $(INSTALL) -r requirements-edge.txt $(FETCHED)
 	@touch $@
 
 .venv-cloud/ready: infra/local/requirements-cloud.txt .venv-cloud/bin/python

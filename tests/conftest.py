@@ -26,7 +26,7 @@ from chalicelib import ids, operations
 from chalicelib.storage import vault
 from infra.deploy import stacks
 from infra.local import cloud, terminal
-from tests import secrecy
+from tests import needs, secrecy
 from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -101,6 +101,28 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return TOGETHER.get(file.split("/")[1], file)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*names): what the machine must have, as tests/machine.py names it")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and "CONTRACT_URL" not in os.environ and (told := needs.told_first()):
+        reporter.write_line(told)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    stats = terminalreporter.stats
+    reasons = [report.longrepr[2] for report in stats.get("skipped", ()) if isinstance(report.longrepr, tuple)]
+    if told := needs.told_last(len(stats.get("passed", ())), reasons):
+        terminalreporter.write_line(told)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        needs.need(*marker.args)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
@@ -179,6 +201,7 @@ class Served:
 
 def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served]:
     """Start what `make run` starts, and wait until it answers."""
+    needs.need("the embedded cloud")
     port, cloud_port, log = free_port(), free_port(), local.with_suffix(".log")
     RECORD.log_files.append(log)
     environment = {**os.environ, "LOCAL_DIR": str(local), "PORT": str(port), "CLOUD_PORT": str(cloud_port), **settings}
@@ -224,6 +247,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The package, deployed behind the gateway of a cloud that holds every request against the policies."""
+    needs.need("the embedded cloud", "the environment of make", "ps")
     local, port = tmp_path_factory.mktemp("deployed"), free_port()
     log = local / "cloud" / "cloud.log"
     environment = {**os.environ, "DEPLOYED_DIR": str(local), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}

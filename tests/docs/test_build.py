@@ -25,6 +25,7 @@ def run(project: Path, *command: str, **settings: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.needs("the page of the reference")
 def test_the_same_page_is_made_each_time(project: Path) -> None:
     done = run(project, sys.executable, "-m", "infra.build.docs")
     assert (done.returncode, done.stderr) == (0, "")

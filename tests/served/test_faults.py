@@ -12,6 +12,7 @@ import pytest
 from chalicelib.storage import marshal
 from infra.local.cloud import Cloud
 from tests.conftest import Served, client_of, free_port, serve
+from tests.needs import need
 from tests.refusals import UNAVAILABLE
 from tests.served.proxy import Fault, Proxy
 from tests.transports import Answer, Client
@@ -65,6 +66,7 @@ class Aftermath:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    need("the embedded cloud")
     folder, port = tmp_path_factory.mktemp("faults"), free_port()
     with ExitStack() as cleanup:
         store = Cloud(folder / "cloud", port)

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.conftest import ROOT, Served, await_answer, free_port, processes_with
+from tests.needs import need
 from tests.transports import RECORD, Client, Http
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
@@ -72,6 +73,7 @@ def settings(local: Path) -> dict[str, str]:
 @contextmanager
 def running(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
     """The command in a process group of its own, until it answers, and until its end."""
+    need("the embedded cloud")
     log = Path(chosen["LOCAL_DIR"]).with_suffix(".log")
     RECORD.log_files.append(log)
     with open(log, "w") as output:
@@ -88,6 +90,7 @@ def running(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
 
 
 def make_run(chosen: Mapping[str, str]) -> AbstractContextManager[Run]:
+    need("the environment of make")
     return running(["make", "run"], chosen)
 
 
@@ -123,6 +126,7 @@ def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
     assert first.log.read_text().count(first.token) == 1
 
 
+@pytest.mark.needs("curl")
 def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
     line = next(line for line in first.log.read_text().splitlines() if "curl" in line)
     done = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=30)
@@ -248,7 +252,8 @@ def test_what_a_killed_run_leaves_ends_by_itself_and_the_next_start_waits_for_it
         assert run.client().get(f"/api_keys/{made['id']}").json == {**made, "token": None}
         run.process.kill()  # make, not what it started
         run.process.wait(timeout=30)
-    with make_run(chosen) as run:
+    other_ports = {"PORT": str(free_port()), "CLOUD_PORT": str(free_port())}  # on which only the next one answers
+    with make_run(chosen | other_ports) as run:
         assert run.client().get(f"/api_keys/{made['id']}").status == 200
         run.interrupt()
         assert processes_with(f"LOCAL_DIR={run.local}") == []
@@ -264,6 +269,7 @@ def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: sig
         assert processes_with(f"LOCAL_DIR={run.local}") == []
 
 
+@pytest.mark.needs("the embedded cloud")
 def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     chosen = settings(tmp_path / "local")
     reading, writing = os.pipe()

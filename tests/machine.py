@@ -32,6 +32,7 @@ NEEDS = {
     "sshd": Need((("sshd",),), ("openssh-server",)),
     "the embedded cloud": Need(made=".venv-cloud/ready"),
     "the environment of make": Need(made=".venv/dev"),
+    "the live edge": Need(made=".venv-edge/ready"),
     "the page of the reference": Need(made="chalicelib/docs.html"),
 }
 

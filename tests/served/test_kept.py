@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from tests.conftest import Served, processes_with, serve
-from tests.transports import Client
 from tests.served.test_faults import is_clear
+from tests.transports import Client
 
 BOTS, KEYS = "/bot_users", "/api_keys"
 Records = dict[str, Any]

@@ -32,6 +32,7 @@ def test_the_same_page_is_made_each_time(project: Path) -> None:
     assert (project / "chalicelib/docs.html").read_bytes() == (ROOT / "chalicelib/docs.html").read_bytes()
 
 
+@pytest.mark.needs("the environment of make")
 def test_without_npm_that_is_said_and_a_server_without_the_page_serves_all_the_rest(project: Path) -> None:
     (project / "bin").mkdir()
     for program in ("sh", "grep", "sed"):

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -33,7 +32,7 @@ STOPPED = "Stopped. What was created is kept: 'make run' goes on with it, 'make 
 class Run:
     """A running `make run`, as the person at the terminal sees it."""
 
-    process: subprocess.Popen[str] | subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
     settings: Mapping[str, str]
     log: Path
 
@@ -219,46 +218,6 @@ def reset(folder: Path, **chosen: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def in_use(run: Run, pid: int) -> str:
-    return (
-        f"{run.local} is in use by process {pid}, which serves it at {run.base_url}: "
-        f"end that first (kill {pid}), or choose another place with LOCAL_DIR=….\n"
-    )
-
-
-def test_a_folder_in_use_is_neither_served_twice_nor_reset(tmp_path: Path) -> None:
-    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
-        sentence = in_use(run, run.process.pid)
-        other_ports = {**run.settings, "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
-        for chosen in (run.settings, other_ports):
-            second = subprocess.run(
-                run.process.args, cwd=ROOT, env=environment(chosen), capture_output=True, text=True, timeout=30
-            )
-            assert (second.returncode, second.stdout, second.stderr) == (1, "", sentence)
-        resetting = ["make", "-s", "reset"]
-        refused = subprocess.run(resetting, cwd=ROOT, env=environment(run.settings), capture_output=True, text=True)
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert refused.stderr.startswith(sentence)
-        assert run.client().get("/api_keys").status == 200
-
-
-def test_what_a_killed_run_leaves_ends_by_itself_and_the_next_start_waits_for_it(tmp_path: Path) -> None:
-    chosen = settings(tmp_path / "local")
-    with running([sys.executable, "-m", "infra.local.run"], chosen) as run:
-        made = run.client().create("/api_keys", {})
-        run.process.kill()
-        run.process.wait(timeout=30)
-    with make_run(chosen) as run:
-        assert run.client().get(f"/api_keys/{made['id']}").json == {**made, "token": None}
-        run.process.kill()  # make, not what it started
-        run.process.wait(timeout=30)
-    other_ports = {"PORT": str(free_port()), "CLOUD_PORT": str(free_port())}  # on which only the next one answers
-    with make_run(chosen | other_ports) as run:
-        assert run.client().get(f"/api_keys/{made['id']}").status == 200
-        run.interrupt()
-        assert processes_with(f"LOCAL_DIR={run.local}") == []
-
-
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
     with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
@@ -267,33 +226,6 @@ def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: sig
         assert run.process.wait(timeout=30) == 0
         assert run.log.read_text().endswith(f"\n{STOPPED}\n")
         assert processes_with(f"LOCAL_DIR={run.local}") == []
-
-
-@pytest.mark.needs("the embedded cloud")
-def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
-    chosen = settings(tmp_path / "local")
-    reading, writing = os.pipe()
-    os.close(reading)
-    command = [sys.executable, "-m", "infra.local.run"]
-    with (tmp_path / "errors").open("wb") as errors:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment(chosen), stdout=writing, stderr=errors)
-    os.close(writing)
-    run = Run(process, chosen, tmp_path / "errors")
-    await_answer(run.base_url, process, run.log)
-    assert [run.client().get("/api_keys").status for _ in range(3)] == [200] * 3
-    process.send_signal(signal.SIGINT)
-    assert (process.wait(timeout=30), run.log.read_text()) == (0, "")
-
-
-def test_what_it_writes_down_is_its_owners_whatever_was_there(tmp_path: Path) -> None:
-    (tmp_path / "local").mkdir()
-    (tmp_path / "elsewhere").write_text("another program's")
-    (tmp_path / "local" / "env").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "local" / "cloud.env").touch(mode=0o644)
-    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
-        for name in ("env", "cloud.env"):
-            assert (run.local / name).lstat().st_mode == stat.S_IFREG | 0o600
-    assert (tmp_path / "elsewhere").read_text() == "another program's"
 
 
 def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> None:

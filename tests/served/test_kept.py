@@ -22,6 +22,7 @@ from tests.transports import Client
 
 BOTS, KEYS = "/bot_users", "/api_keys"
 Records = dict[str, Any]
+BEFORE_THE_INDEX: Records = {"GlobalSecondaryIndexes": [], "_template_body": ""}
 
 
 def cloud_of(process: subprocess.Popen[bytes]) -> int:
@@ -133,3 +134,24 @@ def test_what_the_first_edition_kept_is_taken_up(tmp_path: Path) -> None:
             }
             assert api.client().post("/ssh_user_certificates", asked).status == 201  # with the key that KMS kept
         assert [file.name for file in folder.glob("*.json")] == ["state.json"]
+
+
+def before_the_index(kept: Records) -> Records:
+    """Return a part of the state as it was before the table had an index."""
+    return {name: BEFORE_THE_INDEX.get(name, part) for name, part in kept.items()}
+
+
+def test_a_store_from_before_the_index_of_audit_events_is_given_it(tmp_path: Path) -> None:
+    with run(tmp_path / "local") as (api, _):
+        old = api.client().create(BOTS, {"name": "old"})
+    state = api.local / "cloud" / "state.json"
+    state.write_text(json.dumps(json.loads(state.read_text(), object_hook=before_the_index)))
+    for name in ("first", "second"):  # the second reads what the first has changed
+        with run(tmp_path / "local") as (api, process):
+            assert api.client().get(f"{BOTS}/{old['id']}").json == old | {"uri": f"{api.base_url}{BOTS}/{old['id']}"}
+            new = api.client().create(BOTS, {"name": name})
+            for bot in (old, new):
+                (event,) = api.client().get(f"/audit_events?resource_id={bot['id']}").json["audit_events"]
+                assert event["action"] == "bot_user.create"
+            os.kill(cloud_of(process), signal.SIGKILL)
+            process.wait(timeout=30)

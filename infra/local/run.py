@@ -41,7 +41,8 @@ def main() -> None:
         if cloud.named() is None:
             embedded.start()
             cloud.speak_to(embedded.settings)
-            print(*embedded.dropped(), sep="\n", end="", file=sys.stderr)
+            for sentence in embedded.dropped():
+                print(sentence, file=sys.stderr)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
             cloud.speak_to(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
         _deploy(embedded)

@@ -40,7 +40,7 @@ def test_its_own_programs_reach_it_with_the_key_id_that_is_written_down(served: 
     assert (served.local / "cloud" / "key_id").read_text() == key_id
     assert client_of(served.cloud, "dynamodb").list_tables()["TableNames"] == ["tunnel-edge"]
     status, found = answered(asked(served, {**SCAN, **signed(key_id)}))
-    assert (status, sorted(found)) == (200, ["Count", "Items", "ScannedCount"])
+    assert (status, len(found["Items"]) == found["Count"] > 0) == (200, True)
 
 
 @pytest.mark.parametrize("key_id", ["", "test", "000000000000", "AKIAIOSFODNN7EXAMPLE"])

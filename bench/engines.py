@@ -22,7 +22,7 @@ from chalicelib import ids, operations
 from chalicelib.authorizer import authorize
 from infra import ROOT
 from infra.deploy import stacks
-from infra.local import cloud, signals
+from infra.local import signals
 from infra.local.cloud import HOST, Cloud
 
 TABLE = "tunnel-edge"
@@ -62,7 +62,7 @@ def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
     processes: list[subprocess.Popen[str]] = []
     try:
         embedded.start()
-        os.environ.update(cloud.settings(embedded.url), TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
+        os.environ.update(embedded.settings, TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
         stacks.deploy(stacks.DATA.read_text(), f"{TABLE}-data", {"Name": TABLE})
         token = operations.create_account("bench", "admin")[2]
         context = authorize({"headers": requests.headers(token)}, None)["context"]

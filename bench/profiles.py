@@ -120,7 +120,7 @@ def _processes(setting: Setting) -> None:
 
 
 def _role(process: psutil.Process) -> str:
-    return "the embedded cloud" if "ministack" in " ".join(process.cmdline()) else "the API's server"
+    return "the embedded cloud" if "infra.local.embedded" in " ".join(process.cmdline()) else "the API's server"
 
 
 def _print(title: str, spent: Mapping[str, float]) -> None:

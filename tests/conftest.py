@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from chalicelib import ids, operations
 from chalicelib.storage import vault
 from infra.deploy import stacks
 from infra.local import cloud, terminal
-from tests import secrecy
+from tests import needs, secrecy
 from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -103,6 +103,28 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
         return TOGETHER.get(file.split("/")[1], file)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*names): what the machine must have, as tests/machine.py names it")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and "CONTRACT_URL" not in os.environ and (told := needs.told_first()):
+        reporter.write_line(told)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    stats = terminalreporter.stats
+    reasons = [report.longrepr[2] for report in stats.get("skipped", ()) if isinstance(report.longrepr, tuple)]
+    if told := needs.told_last(len(stats.get("passed", ())), reasons):
+        terminalreporter.write_line(told)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        needs.need(*marker.args)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     return Scheduling(config, log)
 
@@ -156,7 +178,7 @@ class Served:
 
     base_url: str
     token: str
-    cloud_url: str
+    cloud: Mapping[str, str]  # the settings in which other programs speak to its cloud
     local: Path
     log: Path
 
@@ -170,7 +192,7 @@ class Served:
 
     def operate(self, *arguments: str) -> str:
         """What `python -m chalicelib …` prints, on the embedded cloud."""
-        environment = {**os.environ, **cloud.settings(self.cloud_url)}
+        environment = {**os.environ, **self.cloud}
         command = [sys.executable, "-m", "chalicelib", *arguments]
         return subprocess.run(
             command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=30
@@ -179,6 +201,7 @@ class Served:
 
 def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served]:
     """Start what `make run` starts, and wait until it answers."""
+    needs.need("the embedded cloud")
     port, cloud_port, log = free_port(), free_port(), local.with_suffix(".log")
     RECORD.log_files.append(log)
     environment = {**os.environ, "LOCAL_DIR": str(local), "PORT": str(port), "CLOUD_PORT": str(cloud_port), **settings}
@@ -189,7 +212,7 @@ def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served
     base_url = f"http://127.0.0.1:{port}"
     await_answer(base_url, process, log)
     token = dict(line.split("=", 1) for line in (local / "env").read_text().splitlines())["API_KEY"]
-    return process, Served(base_url, token, f"http://127.0.0.1:{cloud_port}", local, log)
+    return process, Served(base_url, token, {**settings, **terminal.read(local / "cloud.env")}, local, log)
 
 
 def processes_with(setting: str) -> list[str]:
@@ -224,19 +247,32 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The package, deployed behind the gateway of a cloud that holds every request against the policies."""
+    needs.need("the embedded cloud", "the environment of make", "ps")
     local, port = tmp_path_factory.mktemp("deployed"), free_port()
     log = local / "cloud" / "cloud.log"
     environment = {**os.environ, "DEPLOYED_DIR": str(local), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
     subprocess.run(["make", "cloud"], cwd=ROOT, env=environment, check=True, timeout=100)
     settings = terminal.read(local / "env")
-    yield Served(settings["BASE_URL"], settings["API_KEY"], f"http://127.0.0.1:{port}", local, log)
-    RECORD.logs += [*log.read_text().splitlines(), *logged_by_functions(f"http://127.0.0.1:{port}")]
+    served = Served(settings["BASE_URL"], settings["API_KEY"], terminal.read(local / "cloud.env"), local, log)
+    yield served
+    RECORD.logs += [*log.read_text().splitlines(), *logged_by_functions(served)]
     subprocess.run(["make", "cloud-stop"], cwd=ROOT, env=environment, check=True, timeout=30)
 
 
-def logged_by_functions(cloud_url: str) -> Iterator[str]:
+def client_of(settings: Mapping[str, str], service: str) -> Any:
+    """A client of a service in the emulated cloud that these are the settings of."""
+    return boto3.client(
+        service,
+        settings["AWS_DEFAULT_REGION"],
+        endpoint_url=settings["AWS_ENDPOINT_URL"],
+        aws_access_key_id=settings["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=settings["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def logged_by_functions(deployed: Served) -> Iterator[str]:
     """Every line that the functions of an emulated cloud have logged."""
-    logs = boto3.client("logs", endpoint_url=cloud_url)
+    logs = client_of(deployed.cloud, "logs")
     for group in logs.describe_log_groups()["logGroups"]:
         for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
             yield from (event["message"] for event in page["events"])

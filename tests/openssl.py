@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from chalicelib.crypto import keys, pem
+from tests.needs import need
 from tests.transports import RECORD
 
 _KEYS = {
@@ -84,6 +85,7 @@ class Issued:
 
 def run(*arguments: str, stdin: str | bytes = "", files: Mapping[str, str] | None = None) -> str:
     """What openssl prints, run in a folder of its own with these files."""
+    need("openssl")
     with TemporaryDirectory() as folder:
         for name, content in {"config": _CONFIG, "index.txt": "", **(files or {})}.items():
             Path(folder, name).write_text(content)

@@ -33,7 +33,7 @@ def logged(record: Record) -> Iterator[str]:
 
 
 def is_welcome(line: str) -> bool:
-    return line.startswith(("  API key   ", "  curl -H 'Authorization: Bearer "))
+    return line.startswith("  API key   ")
 
 
 def searched(record: Record) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""The cloud on this machine: MiniStack in a virtual environment of its own.
+"""The cloud on this machine: MiniStack, guarded, in a virtual environment of its own.
 
-Its state is saved when it is stopped gracefully, in files that hold key material: for the owner's eyes only.
+It keeps each change before it answers, in files that hold key material: for the owner's eyes only.
 """
 
-import json
+import base64
 import os
+import secrets
 import socket
 import subprocess
 import time
@@ -16,9 +17,11 @@ from urllib.request import ProxyHandler, build_opener
 from localstack_client.config import get_service_endpoint
 
 from infra import ROOT, CommandError
-from infra.local import signals
+from infra.local import files, signals
+from infra.local.embedded import UNUSABLE
 
-MINISTACK = ROOT / ".venv-cloud" / "bin" / "ministack"
+PYTHON = ROOT / ".venv-cloud" / "bin" / "python"
+COMMAND = (str(PYTHON), "-m", "infra.local.embedded")
 HOST = "127.0.0.1"
 _OWN = "EMBEDDED_CLOUD_URL"
 _OF_ANY_CLOUD = ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_CA_BUNDLE")
@@ -50,7 +53,7 @@ class Cloud:
     @property
     def settings(self) -> dict[str, str]:
         """Return the environment for its clients, marked as that of a cloud of our own."""
-        return {**settings(self.url), _OWN: self.url}
+        return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), _OWN: self.url}
 
     @property
     def log(self) -> Path:
@@ -67,18 +70,23 @@ class Cloud:
     def start(self) -> None:
         """Start it with the state that was saved, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")
-        _check_state(self._state)
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        environment = self._environment()
         with open(self.log, "wb") as log, signals.defer():
             self._process = subprocess.Popen(
-                [MINISTACK],
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
+                COMMAND,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,  # which closes with this process: the cloud then ends too
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for us: the cloud stops after the server
             )
         self._await_answer()
+
+    def dropped(self) -> list[str]:
+        """What it could not go on with, in a sentence each: a change that power took before it was whole."""
+        return [line for line in self.log.read_text().splitlines() if line.startswith("The journal ")]
 
     def wait(self) -> int:
         """Wait until the process ends; its exit status."""
@@ -91,6 +99,16 @@ class Cloud:
                 self._process.terminate()
             self._process.wait()
 
+    def _key_id(self) -> str:
+        """Return the access key id that this folder's cloud lets in, the same in every run."""
+        file = self._state / "key_id"
+        try:
+            return file.read_text()
+        except FileNotFoundError:
+            made = "AKIA" + base64.b32encode(secrets.token_bytes(20)).decode()
+            files.write(file, made)
+            return made
+
     def _has_ended(self) -> bool:
         with signals.defer():
             return self._process is not None and self._process.poll() is not None
@@ -100,13 +118,15 @@ class Cloud:
             **past_other_clouds(),
             "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self._port),
+            "AWS_ACCESS_KEY_ID": self._key_id(),
+            "ENDS_WITH_STDIN": "1",
             "PERSIST_STATE": "1",
-            "STATE_DIR": str(self._state),
+            "STATE_DIR": str(self._state.absolute()),
             "S3_PERSIST": "0",
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
-            "TMPDIR": str(self._state),
+            "TMPDIR": str(self._state.absolute()),
             **past_proxies(),
             **self._settings,
         }
@@ -120,7 +140,14 @@ class Cloud:
                 return
             time.sleep(0.05)
         self.stop()
-        raise CommandError(f"The embedded cloud did not start; its last words are in {self.log}.")
+        raise CommandError(self._last_words())
+
+    def _last_words(self) -> str:
+        """Why it did not start, in one sentence."""
+        if self._process and self._process.returncode == UNUSABLE:
+            reason = self.log.read_text().splitlines()[-1]
+            return f"{reason}: mend it, or forget all of it with 'make reset'."
+        return f"The embedded cloud did not start; its last words are in {self.log}."
 
 
 def answers(url: str) -> bool:
@@ -143,17 +170,6 @@ def named() -> str | None:
     if url := os.environ.get("AWS_ENDPOINT_URL"):
         return url
     return str(get_service_endpoint("sts")) if os.environ.get("LOCALSTACK_HOST") else None
-
-
-def _check_state(state: Path) -> None:
-    """Raise CommandError for a damaged file of state: MiniStack would skip it, and its content would be lost."""
-    for file in sorted(state.glob("*.json")):
-        try:
-            json.loads(file.read_text())
-        except (ValueError, OSError) as error:
-            raise CommandError(
-                f"The saved state in {file} cannot be read ({error}): mend it, or forget all of it with 'make reset'."
-            ) from None
 
 
 def settings(url: str) -> dict[str, str]:

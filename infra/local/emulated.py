@@ -18,7 +18,7 @@ from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
 from infra.local import cloud, signals, terminal
-from infra.local.cloud import MINISTACK, Cloud
+from infra.local.cloud import COMMAND, Cloud
 
 NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
@@ -26,6 +26,8 @@ ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DE
 STATE = DEPLOYED / "cloud"
 PID = "EMULATED_CLOUD_PID"  # the one line of that file: proof that what is beside it is our own
 PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
+PORT = 4567  # where no make run has its own
+SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it goes on after its start
 PARAMETERS = {"VERSION_HEADERS": "VersionHeaders", "STRICT_REFERENCES": "StrictReferences", "LOG_LEVEL": "LogLevel"}
 
 
@@ -40,6 +42,8 @@ def main(action: str) -> None:
         sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The cloud at {os.environ['AWS_ENDPOINT_URL']} cannot be used ({error.code}).")
+    except OSError as error:
+        sys.exit(f"{error.filename} cannot be used ({error.strerror}): choose another place with DEPLOYED_DIR=….")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: the cloud is stopped.")
 
@@ -47,7 +51,7 @@ def main(action: str) -> None:
 def check() -> None:
     """Check what can be known before the package is made: that the port is free, once an earlier cloud has ended."""
     _make_room()
-    port = terminal.port("CLOUD_PORT", 4566)
+    port = terminal.port("CLOUD_PORT", PORT)
     if cloud.named() is None:
         cloud.check_port(port, setting="CLOUD_PORT")
 
@@ -56,7 +60,7 @@ def start() -> None:
     """Start the cloud, unless the environment names one, deploy the package into it, and make an account there."""
     _make_room()
     named = cloud.named()
-    embedded = Cloud(STATE, terminal.port("CLOUD_PORT", 4566), AUTH="true", PERSIST_STATE="0")
+    embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
         terminal.write(STARTED, {PID: ""})  # before anything else: what is beside it from now on is our own
         if named is None:
@@ -123,7 +127,7 @@ def _is_cloud(pid: str) -> bool:
     except FileNotFoundError:
         raise CommandError("Install 'ps': only it knows whether the cloud goes on.") from None
     state, _, command = told.strip().partition(b" ")
-    return os.fsencode(MINISTACK) in command and not state.startswith(b"Z")
+    return os.fsencode(" ".join(COMMAND)) in command and not state.startswith(b"Z")
 
 
 def _deploy(cloud_settings: Mapping[str, str]) -> None:
@@ -138,7 +142,7 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     token = operations.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
-    print(terminal.welcome(base_url, token, ENV_FILE))
+    terminal.say(terminal.welcome(base_url, token, ENV_FILE))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 """`make run`: the embedded cloud, the stacks, a first account, and the API on http://127.0.0.1:8000 until Ctrl-C."""
 
 import os
+import shutil
+import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 from app import app
@@ -13,26 +16,33 @@ from chalicelib.model import accounts
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import stacks
-from infra.local import cloud, local_server, signals, terminal
+from infra.local import cloud, local_server, lock, signals, terminal
 from infra.local.cloud import HOST, Cloud
 
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
+_LITTLE = 256 * 1024  # bytes: what a fresh state needs, and some
+PARENT = int(os.environ.get("END_WITH") or 0)  # the process whose end is this one's; `make` names itself
 
 
 def main() -> None:
     """Serve until Ctrl-C or the terminal's end; one sentence and exit status 1 when something stands in the way."""
     signals.interrupt()
+    terminal.outlive_output()
     os.umask(0o077)
     cloud.forget_own()
     embedded = Cloud(LOCAL / "cloud", terminal.port("CLOUD_PORT", 4566))
     try:
         port = terminal.port("PORT", 8000)
+        _end_with_parent()
+        lock.hold(LOCAL, f"http://{HOST}:{port}", PARENT)
         cloud.check_port(port, setting="PORT")
         if cloud.named() is None:
             embedded.start()
             cloud.speak_to(embedded.settings)
+            for sentence in embedded.dropped():
+                print(sentence, file=sys.stderr)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
             cloud.speak_to(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
         _deploy(embedded)
@@ -40,13 +50,32 @@ def main() -> None:
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
-        sys.exit(f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code}).")
+        sys.exit(_why(error, embedded))
     except OSError as error:
         sys.exit(f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=….")
     except KeyboardInterrupt:
-        print("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
+        terminal.say("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
     finally:
         embedded.stop()
+
+
+def _why(error: AwsError, embedded: Cloud) -> str:
+    """Why the cloud cannot be used, in a sentence."""
+    if embedded.is_started and shutil.disk_usage(LOCAL).free < _LITTLE:
+        return f"No space is left in {LOCAL}: make some, or choose another place with LOCAL_DIR=…."
+    return f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code})."
+
+
+def _end_with_parent() -> None:
+    """Stop when the parent is killed: who started this would think that it has ended, too."""
+
+    def watch() -> None:
+        while os.getppid() == PARENT:
+            time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if PARENT:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _deploy(embedded: Cloud) -> None:
@@ -63,7 +92,7 @@ def _serve(port: int, embedded: Cloud) -> None:
     cloud.check_port(port, setting="PORT")  # once more: by now the embedded cloud has its own
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
-    print(terminal.welcome(base_url, token, ENV_FILE), flush=True)
+    terminal.say(terminal.welcome(base_url, token, ENV_FILE))
     threading.Thread(target=_watch, args=(embedded, server), daemon=True).start()
     server.serve_forever()
     raise CommandError(f"The embedded cloud ended by itself; its last words are in {embedded.log}.")

@@ -1,12 +1,15 @@
 """What the person at the terminal is told, and what is written down for the shell, for its owner's eyes only."""
 
+import logging
 import os
 import re
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from chalicelib.http import auth
+from infra.local import files
 
 
 def port(name: str, default: int) -> int:
@@ -19,21 +22,33 @@ def port(name: str, default: int) -> int:
 
 def welcome(base_url: str, token: str, file: Path) -> str:
     """Return the text that tells how to begin."""
+    version = f"{auth.version_headers()[0]}: {auth.VERSIONS[0]}"
     return f"""
   Base URL  {base_url}
   API key   {token}
 
   Both are in {os.path.relpath(file)}; try:
 
-  curl -H 'Authorization: Bearer {token}' -H '{auth.version_headers()[0]}: {auth.VERSIONS[0]}' {base_url}/api_keys
+  . {shlex.quote(os.path.relpath(file))}; curl -H "Authorization: Bearer $API_KEY" -H '{version}' "$BASE_URL/api_keys"
 """
+
+
+def say(text: str) -> None:
+    """Print, unless nobody reads it any more: the service goes on without its terminal."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def outlive_output() -> None:
+    """Lose a log line that cannot be written, without a traceback for every request."""
+    logging.raiseExceptions = False
 
 
 def write(file: Path, variables: Mapping[str, str]) -> None:
     """Write variables to a file that a shell can read, for its owner's eyes only."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.touch(mode=0o600)
-    file.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    files.write(file, "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))
 
 
 def write_exports(file: Path, variables: Mapping[str, str]) -> None:
@@ -42,8 +57,11 @@ def write_exports(file: Path, variables: Mapping[str, str]) -> None:
 
 
 def read(file: Path) -> dict[str, str]:
-    """Return the variables of such a file, {} when there is none."""
+    """Return the variables of such a file, {} when there is none or when it is no such file."""
     if not file.exists():
         return {}
-    words = shlex.split(file.read_text(errors="replace"))
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
+    try:
+        words = shlex.split(file.read_text(errors="replace"))
+    except ValueError:
+        return {}
+    return {name: value for name, equals, value in (word.partition("=") for word in words) if equals}

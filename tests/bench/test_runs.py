@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.needs import need
 
 
 def test_a_figure_that_fails_is_a_row_that_says_so_and_the_others_are_measured(tmp_path: Path) -> None:
+    need("the embedded cloud")
     for program in ("node", "ssh-keygen"):
         (tmp_path / program).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / program).chmod(0o700)

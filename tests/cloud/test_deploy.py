@@ -7,10 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import boto3
-
-from infra.local import cloud
-from tests.conftest import ROOT, Served
+from tests.conftest import ROOT, Served, client_of
 
 PACKAGE = str(ROOT / "build" / "dev")
 
@@ -18,13 +15,13 @@ PACKAGE = str(ROOT / "build" / "dev")
 def deploy(api: Served, package: str, *parameters: str, bucket: str = "tunnel-edge-packages") -> tuple[int, str, str]:
     """Return the exit status, and what was said on both channels."""
     command = [sys.executable, "-m", "infra.deploy", package, *parameters, "--bucket", bucket]
-    environment = {**os.environ, **cloud.settings(api.cloud_url)}
+    environment = {**os.environ, **api.cloud}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, done.stderr
 
 
 def parameters(api: Served) -> dict[str, str]:
-    client = boto3.client("cloudformation", endpoint_url=api.cloud_url)
+    client = client_of(api.cloud, "cloudformation")
     (stack,) = client.describe_stacks(StackName="tunnel-edge-api")["Stacks"]
     return {given["ParameterKey"]: given["ParameterValue"] for given in stack["Parameters"]}
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import boto3
+import pytest
 
-from infra.local import cloud
-from tests.conftest import ROOT, Served, free_port
+from infra.local import cloud, terminal
+from tests.conftest import ROOT, Served, client_of, free_port
 
 
 def environment(folder: Path, port: int) -> dict[str, str]:
@@ -39,7 +39,7 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     settings |= {"VERSION_HEADERS": "Vendor-Version", "STRICT_REFERENCES": "true", "LOG_LEVEL": "ERROR"}
     assert said_by("start", settings) == (0, "")
     assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
-    described = boto3.client("cloudformation", "eu-west-1", endpoint_url=f"http://127.0.0.1:{port}").describe_stacks
+    described = client_of(terminal.read(tmp_path / "cloud.env"), "cloudformation").describe_stacks
     (api,) = described(StackName="tunnel-edge-api")["Stacks"]
     given = {(parameter["ParameterKey"], parameter["ParameterValue"]) for parameter in api["Parameters"]}
     assert {("VersionHeaders", "Vendor-Version"), ("StrictReferences", "true"), ("LogLevel", "ERROR")} <= given
@@ -56,6 +56,7 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.needs("ps")
 def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None:
     for name, text in {"env": "NAME=another program's\n", "started": "PID=1\n", "cloud/table": ""}.items():
         file = tmp_path / name
@@ -69,6 +70,7 @@ def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None
         file.unlink()
 
 
+@pytest.mark.needs("ps")
 def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         (tmp_path / "started").write_text(f"EMULATED_CLOUD_PID={other.pid}\n")

@@ -12,6 +12,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 from chalicelib.__main__ import main
 from tests.conftest import ROOT
+from tests.needs import need
 
 README = (ROOT / "infra" / "README.md").read_text()
 SECTIONS = dict(section.split("\n", 1) for section in README.split("\n## ")[1:])
@@ -38,6 +39,7 @@ def commands(section: str) -> list[str]:
 @pytest.fixture(scope="module", params=[name for name, section in SECTIONS.items() if commands(section)])
 def calls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Calls:
     """What a section calls, in a shell that only began as the page says."""
+    need("bash")
     folder = tmp_path_factory.mktemp("procedure")
     (folder / "infra").symlink_to(ROOT / "infra")
     for name in STAND_INS:

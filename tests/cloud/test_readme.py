@@ -11,7 +11,7 @@ from tests.conftest import ROOT, Served, processes_with
 
 # These serve or deploy: test_make_run.py and the other tests of this folder run them.
 SERVING = {
-    "README.md": ["make run", "CLOUD_PORT=4567 make cloud", "make package STAGE=prod ARCH=arm64"],
+    "README.md": ["make run", "make cloud", "make package STAGE=prod ARCH=arm64"],
     "docs/guide.md": ["(. .local/cloud.env && exec .venv/bin/chalice local --stage local --port 8001 --no-autoreload)"],
 }
 THE_CLOUD = 'echo "The cloud: ${AWS_ENDPOINT_URL-none}"'
@@ -57,10 +57,12 @@ def assert_logged_in(said: str) -> None:
     assert "Type: ssh-ed25519-cert-v01@openssh.com user certificate" in said
 
 
+@pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")
 def test_the_main_job_works_on_the_deployed_package(deployed: Served, tmp_path: Path) -> None:
     assert_logged_in(paste(blocks("README.md", "The main job: from a key to a login"), project(tmp_path, deployed)))
 
 
+@pytest.mark.needs("bash", "curl", "jq", "openssl", "ssh", "sshd", "the environment of make")
 def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) -> None:
     lines = [block for block in blocks("README.md") if block not in SERVING["README.md"]]
     said = paste(lines, project(tmp_path, served))
@@ -68,6 +70,7 @@ def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) ->
     assert '"operationId": "create_api_key"' in said
 
 
+@pytest.mark.needs("bash", "curl", "jq", "openssl", "ssh", "sshd", "the environment of make")
 def test_every_shell_line_of_the_guide_works(served: Served, tmp_path: Path) -> None:
     lines = [block for block in blocks("docs/guide.md") if block not in SERVING["docs/guide.md"]]
     said = paste(lines, project(tmp_path, served))

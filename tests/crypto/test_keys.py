@@ -102,6 +102,7 @@ def test_control_characters_are_not_taken_in_a_comment(character: str) -> None:
         assert set(refused(f"{line} {comment}")) == {"must be text without control characters"}
 
 
+@pytest.mark.needs("ssh")
 @pytest.mark.parametrize("form", ["", "RFC4716", "PEM", "PKCS8"])
 def test_a_private_key_is_called_one_and_not_repeated(tmp_path: Path, form: str) -> None:
     options = ["-m", form] if form else []

@@ -17,6 +17,7 @@ from chalicelib.crypto import keys, krl, public_keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
 from chalicelib.crypto.ssh_certificates import UserCertificate
+from tests.needs import need
 
 AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
@@ -58,6 +59,7 @@ def made(*certificates: Revoked, fingerprints: Collection[bytes] = ()) -> bytes:
 
 
 def keygen(*arguments: object, status: int = 0) -> str:
+    need("ssh")
     command = ["ssh-keygen", *map(str, arguments)]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"TZ": "UTC"})
     assert ended.returncode == status, ended.stderr
@@ -75,6 +77,7 @@ class Judge:
         for name, text in candidates.items():
             (self.folder / name).write_text(f"{text.split()[0]} {text.split()[1]}\n")
         file = revocations if isinstance(revocations, Path) else self.file(revocations)
+        need("ssh")
         command: list[str | Path] = ["ssh-keygen", "-Q", "-f", file, *(self.folder / name for name in candidates)]
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         verdicts = dict(re.findall(r"([^/\n]+) \([^)]*\): (ok|REVOKED)", ended.stdout))

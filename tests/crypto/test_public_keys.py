@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.crypto import keys, public_keys
+from tests.needs import need
 
 KINDS = ["rsa-2048", "rsa-3072", "ecdsa-256", "ecdsa-384", "ecdsa-521", "ed25519-256"]
 SECURITY_KINDS = ["sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"]
@@ -26,6 +27,7 @@ PRIVATE = "must be a public key; this is a private one, which nobody else should
 
 
 def keygen(*arguments: object) -> str:
+    need("ssh")
     command = ["ssh-keygen", *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 

@@ -25,12 +25,14 @@ def run(project: Path, *command: str, **settings: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.needs("the page of the reference")
 def test_the_same_page_is_made_each_time(project: Path) -> None:
     done = run(project, sys.executable, "-m", "infra.build.docs")
     assert (done.returncode, done.stderr) == (0, "")
     assert (project / "chalicelib/docs.html").read_bytes() == (ROOT / "chalicelib/docs.html").read_bytes()
 
 
+@pytest.mark.needs("the environment of make")
 def test_without_npm_that_is_said_and_a_server_without_the_page_serves_all_the_rest(project: Path) -> None:
     (project / "bin").mkdir()
     for program in ("sh", "grep", "sed"):

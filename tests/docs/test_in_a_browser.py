@@ -11,6 +11,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from infra.build import browser
 from tests.conftest import ROOT, Served
+from tests.needs import need
 
 PATIENCE = 10  # seconds
 
@@ -29,6 +30,7 @@ def document() -> Any:
 @pytest.fixture(scope="module")
 def page(served: Served, document: Any) -> Iterator[Chrome]:
     """A browser that shows the whole reference."""
+    need("chromium", "the page of the reference")
     with browser.opened() as chrome:
         chrome.get(f"{served.base_url}/docs")
         count = sum(len(methods.keys() - {"parameters"}) for methods in document["paths"].values())

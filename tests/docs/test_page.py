@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.transports import Client, refusal
 
@@ -9,6 +11,7 @@ PAGE = ROOT / "chalicelib" / "docs.html"
 LAMBDA = 6 * 1024 * 1024  # bytes of a function's answer
 
 
+@pytest.mark.needs("the page of the reference")
 def test_anyone_is_shown_the_page(nobody: Client) -> None:
     answer = nobody.send("GET", "/docs", Service_Version="")
     assert (answer.status, answer.text) == (200, PAGE.read_text())
@@ -16,6 +19,7 @@ def test_anyone_is_shown_the_page(nobody: Client) -> None:
     assert answer.headers["operation-id"]
 
 
+@pytest.mark.needs("the page of the reference")
 def test_the_page_may_load_nothing_and_be_shown_in_no_other(nobody: Client) -> None:
     headers = nobody.get("/docs").headers
     allowed = dict(rule.partition(" ")[::2] for rule in headers["content-security-policy"].split("; "))
@@ -33,6 +37,7 @@ def test_the_page_may_load_nothing_and_be_shown_in_no_other(nobody: Client) -> N
     assert headers["referrer-policy"] == "no-referrer"
 
 
+@pytest.mark.needs("the page of the reference")
 def test_a_page_that_has_not_changed_is_not_sent_again(nobody: Client) -> None:
     first = nobody.get("/docs")
     assert first.headers["cache-control"] == "no-cache"
@@ -47,5 +52,6 @@ def test_it_answers_no_other_method(nobody: Client) -> None:
     assert answer.json == {**refusal(answer), "error_code": "method_not_allowed"}
 
 
+@pytest.mark.needs("the page of the reference")
 def test_the_page_is_small_enough_for_lambda() -> None:
     assert len(json.dumps(PAGE.read_text())) < LAMBDA / 3

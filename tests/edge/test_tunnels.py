@@ -101,6 +101,7 @@ def test_nothing_can_be_reached_from_the_gateway(edge: Edge, origin: int) -> Non
     assert client.said == ["stdio forwarding failed"]
 
 
+@pytest.mark.needs("curl")
 def test_local_and_dynamic_forwardings_lead_nowhere(edge: Edge, origin: int) -> None:
     local, dynamic = free_port(), free_port()
     forwards = ["-L", f"{local}:127.0.0.1:{origin}", "-D", f"{dynamic}", "-R", "forwards:80:localhost:1"]

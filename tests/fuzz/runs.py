@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.conftest import ROOT, Served
+from tests.needs import need
 
 _SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
@@ -14,6 +15,7 @@ def run(api: Served, *options: str, capture: bool) -> subprocess.CompletedProces
     """One run with these options of its command line; its exit status is 0 where nothing was found."""
     settings = {"BASE_URL": api.base_url, "API_KEY": api.token, "SCHEMATHESIS_HOOKS": "tests.fuzz.hooks"}
     config = Path(__file__).with_name("schemathesis.toml")
+    need("openssl")
     return subprocess.run(
         [_SCHEMATHESIS, f"--config-file={config}", "run", f"{api.base_url}/openapi.json", *options],
         cwd=ROOT,

@@ -13,6 +13,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.resources import ssh_certificate_authorities
 from chalicelib.schema import models
 from chalicelib.storage import aws
+from tests.needs import need
 from tests.refusals import assert_invalid
 from tests.transports import Client
 
@@ -23,6 +24,7 @@ ONLY_ECDSA = "must be absent unless private_key_type is ecdsa"
 
 def described(public_key: str) -> tuple[int, str]:
     """The bits and the type of a public key, as ssh-keygen says."""
+    need("ssh")
     output = subprocess.run(
         ["ssh-keygen", "-l", "-f", "-"], input=public_key, check=True, capture_output=True, text=True
     ).stdout.split()

@@ -18,7 +18,6 @@ from chalicelib import ids, operations
 from chalicelib.crypto import keys, public_keys
 from chalicelib.model import acl, ssh_credentials
 from chalicelib.storage import aws
-from infra.local import cloud
 from tests.conftest import ROOT, Served
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
@@ -302,6 +301,6 @@ def seen_by_gateway(served: Served, key: str) -> Any:
         "print(json.dumps(dataclasses.asdict(find_by_fingerprint(sys.argv[1]))))"
     )
     command = [sys.executable, "-c", program, public_keys.fingerprint(key)]
-    environment = {**os.environ, **cloud.settings(served.cloud_url)}
+    environment = {**os.environ, **served.cloud}
     answer = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=30)
     return json.loads(answer.stdout)

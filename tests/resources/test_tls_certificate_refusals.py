@@ -9,6 +9,7 @@ import pytest
 
 from chalicelib.crypto import pem
 from tests import openssl
+from tests.needs import need
 from tests.openssl import Issued
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
@@ -44,6 +45,7 @@ def dsa() -> str:
 @pytest.fixture(scope="session")
 def openssh_key(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("openssh") / "key"
+    need("ssh")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file], check=True)
     return openssl.secret(Path(file).read_text())
 

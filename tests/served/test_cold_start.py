@@ -10,7 +10,6 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.http.auth import Caller
-from infra.local import cloud
 from tests import gateway
 from tests.conftest import ROOT, Served
 
@@ -37,7 +36,7 @@ def answered(served: Served, caller: Caller, *requests: Request) -> tuple[list[t
     process = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         cwd=ROOT,
-        env={**os.environ, **cloud.settings(served.cloud_url), "LOG_LEVEL": "ERROR"},
+        env={**os.environ, **served.cloud, "LOG_LEVEL": "ERROR"},
         input=json.dumps([event(caller, *request) for request in requests]),
         check=True,
         capture_output=True,

@@ -11,6 +11,7 @@ import pytest
 
 from chalicelib import ids
 from tests.conftest import ROOT, Served
+from tests.needs import need
 from tests.openapi.test_document import OPERATIONS
 
 PACKAGE = "tunnel_edge_client"
@@ -21,6 +22,7 @@ BACKENDS = f"{PACKAGE}.api.weighted_backends"
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of the package, which `make client` refuses to write where the generator warns of anything."""
     folder = tmp_path_factory.mktemp("client")
+    need("the environment of make")
     subprocess.run(["make", "client", f"CLIENT={folder}"], cwd=ROOT, check=True, timeout=60)
     sys.path.insert(0, str(folder))
     yield folder / PACKAGE

@@ -23,6 +23,7 @@ def other(tmp_path: Path) -> Iterator[Served]:
     process.wait(timeout=30)
 
 
+@pytest.mark.needs("the environment of make")
 def test_it_holds_for_a_deployment_with_other_parameters(other: Served) -> None:
     assert given.ask(other.base_url, other.token) == Deployment("https://api.example.com", "Vendor-Version")
     chosen = {"URL": other.base_url, "API_KEY": other.token, "SUITE": "tests/contract/test_lists.py"}

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, free_port, processes_with
+from infra.local import cloud
+from tests.conftest import ROOT, Served, free_port, processes_with
 from tests.served.test_make_run import environment, settings
 
 
@@ -43,8 +44,9 @@ def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: P
     assert processes_with(f"LOCAL_DIR={tmp_path / 'local'}") == []
 
 
-def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "local" / "cloud" / "dynamodb.json"
+@pytest.mark.parametrize("name", ["state.json", "dynamodb.json"])  # the second was kept by the first edition
+def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "local" / "cloud" / name
     file.parent.mkdir(parents=True)
     file.write_text('{"tables": ')
     status, out, err = run(settings(tmp_path / "local"))
@@ -63,6 +65,12 @@ def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path, setting: str) -
     sourced = {"AWS_ENDPOINT_URL": own, "EMBEDDED_CLOUD_URL": own}  # an earlier make run's, which name no other cloud
     said = run({**settings(tmp_path / "local"), **sourced, name: value})
     assert said == (1, "", f"The cloud at http://127.0.0.1:{port} cannot be used (EndpointConnectionError).\n")
+
+
+def test_a_cloud_of_another_folder_is_named(tmp_path: Path, served: Served) -> None:
+    url = served.cloud["AWS_ENDPOINT_URL"]
+    said = run({**settings(tmp_path / "local"), **cloud.settings(url)})
+    assert said == (1, "", f"The cloud at {url} cannot be used (UnrecognizedClientException).\n")
 
 
 def test_a_machine_without_python_is_told_what_is_needed(tmp_path: Path) -> None:
@@ -110,3 +118,22 @@ def test_virtual_environments_of_another_python_are_named(
     for target in ("help", "reset", "cloud-stop"):  # which need neither
         command = ["make", "-n", target]
         assert subprocess.run(command, cwd=tmp_path, env=environment(chosen), capture_output=True).returncode == 0
+
+
+def test_a_machine_without_a_network_is_told_that_it_needs_one(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements-run.txt").touch()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        '#!/bin/sh\ntest "$1" = -c && echo 3.99 || { echo "ERROR: No matching distribution" >&2; exit 1; }\n'
+    )
+    python.chmod(0o700)
+    done = subprocess.run(
+        ["make", "run"], cwd=tmp_path, env=environment({}), capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stdout) == (2, "Installing what the API needs …\n")
+    assert done.stderr.splitlines()[1] == (
+        "These packages come from the network, and could not be installed. Is this machine connected? "
+        "Then run make again."
+    )

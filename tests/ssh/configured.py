@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.conftest import free_port
+from tests.needs import need
 from tests.ssh import sshd
 from tests.ssh.sshd import Sshd
 
@@ -15,6 +16,7 @@ from tests.ssh.sshd import Sshd
 @contextmanager
 def running(folder: Path, *lines: str) -> Iterator[Sshd]:
     """A server that trusts nobody yet; the files that the lines name are there before."""
+    need("ssh", "sshd")
     program = shutil.which("sshd", path=os.pathsep.join((os.environ["PATH"], *sshd._SBIN)))
     assert program, "sshd is not installed"
     server = Sshd(folder, free_port())

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from tests.needs import need
+
 _FINGERPRINT = re.compile(r"(?P<bits>\d+) (?P<sha256>SHA256:\S+) (?P<comment>.*) \((?P<kind>\S+)\)\n")
 _DEEPER = " " * 16
 _SIGNATURES = {"ssh-rsa": "rsa-sha2-512"}  # what differs from the name of the key's own algorithm
@@ -90,6 +92,7 @@ class Certificate:
 
 def version() -> tuple[int, int]:
     """Of the installed OpenSSH."""
+    need("ssh")
     said = subprocess.run(["ssh", "-V"], check=True, capture_output=True, text=True).stderr
     found = re.match(r"OpenSSH_(\d+)\.(\d+)", said)
     assert found, said
@@ -105,6 +108,7 @@ def generate(private: Path, kind: str, bits: int) -> KeyPair:
 def _run(*arguments: str, stdin: str = "") -> str:
     command = ["ssh-keygen", *arguments]
     environment = {**os.environ, "TZ": "UTC"}
+    need("ssh")
     ended = subprocess.run(command, input=stdin.encode(), env=environment, check=True, capture_output=True, timeout=60)
     return ended.stdout.decode()
 

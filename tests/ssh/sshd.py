@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import free_port
+from tests.needs import need
 from tests.ssh import keygen
 from tests.ssh.keygen import KeyPair
 
@@ -107,6 +108,7 @@ class Sshd:
 @contextmanager
 def running(folder: Path) -> Iterator[Sshd]:
     """A server that trusts nobody yet."""
+    need("ssh", "sshd")
     program = shutil.which("sshd", path=os.pathsep.join((os.environ["PATH"], *_SBIN)))
     assert program, "sshd is not installed"
     server = Sshd(folder, free_port())

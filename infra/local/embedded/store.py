@@ -1,0 +1,218 @@
+"""What the embedded cloud holds, kept in a folder: a snapshot of all services, and the journal of what changed since.
+
+Items are written to the journal. What else changes a table, a key or a stack is rare, and makes a new snapshot before
+it is answered. Other services are in a snapshot as they are when it is made.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from ministack import app as emulator
+from ministack.core import persistence
+from ministack.services import cloudformation, dynamodb
+
+from infra.local import lock
+from infra.local.embedded import errors, journal
+from infra.local.embedded.journal import Journal
+from infra.local.embedded.recorder import Recorder
+
+Answer = tuple[int, dict[str, str], bytes]
+Handler = Callable[[str, str, dict[str, str], bytes, dict[str, list[str]]], Awaitable[Answer]]
+
+_LONG = 8 * 1024 * 1024  # bytes of a journal, from which on a start makes a snapshot
+_LARGE = 64 * 1024 * 1024  # and from which on a change does
+_READS = ("BatchGet", "Describe", "Estimate", "Get", "List", "Query", "Scan", "Search", "TransactGet", "Validate")
+_USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")  # of a key, which stays as it is
+_ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "TransactWrite", "UpdateItem")
+
+
+class Unreadable(Exception):
+    """What is kept cannot be read; the message says which file and why."""
+
+
+class Store:
+    """The emulator of this process, and the folder that keeps what it holds."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take up what the folder keeps, and keep there what changes from now on. Raises Unreadable, OSError."""
+        if lock.take(folder) is None:
+            raise Unreadable(f"Another process has {folder} open")
+        self._snapshot = folder / "state.json"
+        self._first_form = [file for file in folder.glob("*.json") if file != self._snapshot]
+        self._turn = asyncio.Lock()
+        self._owes_snapshot = False
+        self._number = self._load()
+        end = self._replay()
+        self._recorder = Recorder(Journal(self._journal(), end))
+        self._synced = end
+        emulator.PERSIST_STATE = False  # it would save by itself, over what is there, and say nothing of a full disk
+        for service in ("cloudformation", "dynamodb", "kms"):
+            emulator.SERVICE_HANDLERS[service] = self._keeping(emulator.SERVICE_HANDLERS[service])
+        if end > _LONG or self._first_form:
+            self.save()
+        self._tidy()
+
+    def save(self) -> None:
+        """Write all of it down anew, unless a stack is on its way. Raises OSError: then all is kept as it was."""
+        if _is_under_way():
+            return
+        with self._recorder.paused() as old:
+            new = Journal(self._journal(self._number + 1))
+            try:
+                self._write(self._number + 1)
+            except OSError:
+                new.close()
+                new.file.unlink()
+                raise
+            self._recorder.journal = new
+            self._number, self._synced, self._owes_snapshot = self._number + 1, 0, False
+        old.close()
+        self._tidy()
+
+    def save_last(self) -> None:
+        """Save before the process ends. What a full disk prevents is no loss: the journal has it."""
+        try:
+            self.save()
+        except OSError as error:
+            print(f"No snapshot was made ({error.strerror}): the next start reads the journal.", file=sys.stderr)
+
+    async def sync_each_second(self) -> None:
+        """Have what was written outlive the machine's power, with at most the last second missing."""
+        while True:
+            await asyncio.sleep(1)
+            if (end := self._recorder.journal.end) != self._synced:
+                with suppress(OSError):
+                    await asyncio.to_thread(self._recorder.journal.syncing())
+                    self._synced = end
+
+    def _journal(self, number: int | None = None) -> Path:
+        return self._snapshot.with_name(f"journal-{self._number if number is None else number}")
+
+    def _load(self) -> int:
+        """Read the snapshot; the number of its journal."""
+        if self._snapshot.exists():
+            kept = _parsed(self._snapshot)
+            for name, module in emulator._state_map.items():
+                if state := kept["services"].get(name):
+                    emulator._get_module(module).load_persisted_state(state)
+            return int(kept["journal"])
+        for file in self._first_form:  # the emulator itself would pass over what it cannot read
+            _parsed(file)
+        emulator._load_persisted_state()
+        return 0
+
+    def _replay(self) -> int:
+        """Do again what the journal tells; where it ends."""
+        tables = {table["TableArn"]: table for _, table in dynamodb._tables.all_items()}
+        file, end = self._journal(), 0
+        if not file.exists():
+            return end
+        for lines, end in journal.read(file):  # noqa: B007
+            for table, hash_key, range_key, item in lines:
+                if table not in tables:
+                    continue
+                if item is None:
+                    dynamodb._remove_item(tables[table], hash_key, range_key)
+                else:
+                    dynamodb._set_item(tables[table], hash_key, range_key, item)
+        if dropped := file.stat().st_size - end:
+            told = f"The journal {file} ended in a change that is not whole: {dropped} bytes were dropped."
+            print(told, file=sys.stderr)
+        return end
+
+    def _write(self, number: int) -> None:
+        states = {name: state() for name, state in emulator._build_persistence_save_dict().items()}
+        kept = {"journal": number, "services": {name: state for name, state in states.items() if state is not None}}
+        text = json.dumps(kept, default=persistence._json_default, separators=(",", ":"))
+        new = self._snapshot.with_suffix(".new")
+        try:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, self._snapshot)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
+        with suppress(OSError):
+            _sync_folder(self._snapshot.parent)
+
+    def _tidy(self) -> None:
+        """Remove what an earlier process did not come to remove."""
+        if self._snapshot.exists():
+            for file in [*self._snapshot.parent.glob("journal-*"), *self._first_form]:
+                if file != self._journal():
+                    file.unlink()
+            self._first_form = []
+
+    def _keeping(self, handle: Handler) -> Handler:
+        """The handler of a service, whose changes are kept before they are answered."""
+
+        async def keeping(
+            method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, list[str]]
+        ) -> Answer:
+            action = _action(headers, body)
+            if action.startswith((*_READS, *_USES)) and not self._owes_snapshot:
+                return await handle(method, path, headers, body, query)
+            async with self._turn:
+                try:
+                    with self._recorder.change():
+                        answer = await handle(method, path, headers, body, query)
+                    self._keep(action, answer[0])
+                except OSError as error:
+                    return _unavailable(error, headers)
+                return answer
+
+        return keeping
+
+    def _keep(self, action: str, status: int) -> None:
+        """Make the snapshot that is due. Raises OSError."""
+        if action.startswith(_ITEMS):
+            if self._recorder.journal.end > _LARGE:
+                self.save()
+        elif status < 300 and not action.startswith((*_READS, *_USES)):
+            self._owes_snapshot = True
+        if self._owes_snapshot:
+            self.save()
+
+
+def _is_under_way() -> bool:
+    """Whether a stack is: a snapshot of a half made one could not be gone on with."""
+    return any(stack["StackStatus"].endswith("_IN_PROGRESS") for _, stack in cloudformation._stacks.all_items())
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        read: dict[str, Any] = json.loads(file.read_text(), object_hook=persistence._json_object_hook)
+    except (ValueError, OSError) as error:
+        raise Unreadable(f"The saved state in {file} cannot be read ({error})") from None
+    return read
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _action(headers: dict[str, str], body: bytes) -> str:
+    """What is asked for: "PutItem", "CreateStack"."""
+    if target := headers.get("x-amz-target"):
+        return target.rpartition(".")[2]
+    return parse_qs(body.decode("utf-8", "replace")).get("Action", [""])[0]
+
+
+def _unavailable(error: OSError, headers: dict[str, str]) -> Answer:
+    """What AWS says when it cannot do its work now: clients try again, then say that it is unavailable."""
+    told = f"The change cannot be written down ({error.strerror})."
+    content_type, body = errors.body("ServiceUnavailable", told, headers.get("x-amz-target", ""))
+    return 503, {"Content-Type": content_type}, body

@@ -1,0 +1,34 @@
+"""The emulated cloud of `make cloud`: its API is open to who has a key of it, and nothing else is."""
+
+import hashlib
+
+import httpx
+import pytest
+
+from tests.conftest import Served, client_of
+from tests.served.test_guarded_cloud import REFUSED, SCAN, answered, asked, signed
+
+
+@pytest.mark.parametrize("key_id", ["test", "000000000000"])
+def test_nobody_reads_it_without_its_key_id(deployed: Served, key_id: str) -> None:
+    assert answered(asked(deployed, {**SCAN, **signed(key_id)})) == (403, REFUSED)
+    assert answered(asked(deployed, SCAN)) == (403, REFUSED)
+
+
+def test_the_credentials_of_its_functions_can_be_calculated_and_open_nothing(deployed: Served) -> None:
+    assert deployed.client().get("/api_keys").status == 200  # from now on the API's function has them
+    for function in client_of(deployed.cloud, "lambda").list_functions()["Functions"]:
+        digest = hashlib.sha256(f"{function['FunctionArn']}:{function['Role']}".encode()).hexdigest()
+        assert answered(asked(deployed, {**SCAN, **signed(f"ASIA{digest[:16].upper()}")})) == (403, REFUSED)
+
+
+@pytest.mark.parametrize("host", ["packages.s3.amazonaws.com", "x.cloudfront.net", "example.com"])
+def test_a_path_of_the_api_leads_nowhere_else(deployed: Served, host: str) -> None:
+    answer = httpx.get(f"{deployed.base_url}/api_keys", headers={"Host": host}, trust_env=False)
+    assert answered(answer) == (403, REFUSED)
+
+
+def test_a_page_of_another_origin_cannot_read_the_api(deployed: Served) -> None:
+    headers = {"Origin": "https://example.com", "Authorization": f"Bearer {deployed.token}", "Service-Version": "2"}
+    answer = httpx.get(f"{deployed.base_url}/api_keys", headers=headers, trust_env=False)
+    assert answered(answer)[0] == 200  # a page is not shown it, without the headers that would allow it

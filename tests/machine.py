@@ -1,0 +1,65 @@
+"""What the tests need of the machine beside Python and make. `python3 tests/machine.py` prints what it lacks.
+
+`.ci/run` installs what is listed here; a test that needs what is not there is not run, and `make test` says so.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])  # sshd's place is on few paths
+
+
+class Need(NamedTuple):
+    """Programs, each as the names of which one is enough, with the packages of Debian; or a file that make makes."""
+
+    programs: tuple[tuple[str, ...], ...] = ()
+    packages: tuple[str, ...] = ()
+    made: str = ""
+
+
+NEEDS = {
+    "bash": Need((("bash",),), ("bash",)),
+    "chromium": Need((("chromium", "google-chrome"), ("chromedriver",)), ("chromium", "chromium-driver")),
+    "curl": Need((("curl",),), ("curl",)),
+    "jq": Need((("jq",),), ("jq",)),
+    "npm": Need((("npm",), ("node",)), ("nodejs", "npm")),
+    "openssl": Need((("openssl",),), ("openssl",)),
+    "ps": Need((("ps",),), ("procps",)),
+    "ssh": Need((("ssh",), ("ssh-keygen",)), ("openssh-client",)),
+    "sshd": Need((("sshd",),), ("openssh-server",)),
+    "the embedded cloud": Need(made=".venv-cloud/ready"),
+    "the environment of make": Need(made=".venv/dev"),
+    "the live edge": Need(made=".venv-edge/ready"),
+    "the page of the reference": Need(made="chalicelib/docs.html"),
+}
+
+
+def lacks(name: str) -> bool:
+    need = NEEDS[name]
+    programs = all(any(shutil.which(program, path=_PATH) for program in names) for names in need.programs)
+    return not (programs and (not need.made or (ROOT / need.made).exists()))
+
+
+def lacking() -> list[str]:
+    """All that is not there."""
+    return [name for name in NEEDS if lacks(name)]
+
+
+def packages(names: list[str]) -> list[str]:
+    """Debian's packages of what is named."""
+    return [package for name in names for package in NEEDS[name].packages]
+
+
+def advice(names: list[str]) -> str:
+    """The commands that install what is named, in one line."""
+    root = "" if os.geteuid() == 0 else "sudo "
+    installed, made = packages(names), [NEEDS[name].made for name in names if NEEDS[name].made]
+    commands = [f"{root}apt-get install -y --no-install-recommends {' '.join(installed)}"] if installed else []
+    return " && ".join([*commands, *([f"make {' '.join(made)}"] if made else [])])
+
+
+if __name__ == "__main__":
+    print(*packages([name for name in lacking() if NEEDS[name].packages]))

@@ -1,0 +1,34 @@
+"""A test that needs what the machine lacks is not run, and the run says so, first and last. With CI=true it fails."""
+
+import os
+import re
+from functools import cache
+
+import pytest
+
+from tests import machine
+
+_REASON = "needs "
+_lacks = cache(machine.lacks)
+
+
+def need(*names: str) -> None:
+    """Do not go on with this test where the machine lacks one of these, by their names in machine.NEEDS."""
+    if missing := [name for name in names if _lacks(name)]:
+        reason = _REASON + ", ".join(missing)
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{reason}: {machine.advice(missing)}", pytrace=False)
+        pytest.skip(reason)
+
+
+def told_first() -> str:
+    """What the machine lacks, with the commands that install it; nothing when it lacks nothing."""
+    missing = machine.lacking()
+    return f"This machine lacks {', '.join(missing)}: {machine.advice(missing)}" if missing else ""
+
+
+def told_last(passed: int, reasons: list[str]) -> str:
+    """How many tests were not run, and for what; nothing when all were. `reasons` are those of the skipped."""
+    missed = [reason for reason in reasons if reason.removeprefix("Skipped: ").startswith(_REASON)]
+    names = sorted({name for reason in missed for name in re.split(", ", reason.partition(_REASON)[2])})
+    return f"{passed:,} passed, {len(missed):,} not run: {', '.join(names)}" if missed else ""

@@ -1,0 +1,72 @@
+"""Only its own folder speaks to the embedded cloud: no web page, no other user of the machine, no other program."""
+
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+
+from tests.conftest import Served, client_of
+
+SCAN = {"X-Amz-Target": "DynamoDB_20120810.Scan", "Content-Type": "application/x-amz-json-1.0"}
+REFUSED = {
+    "__type": "UnrecognizedClientException",
+    "message": "This cloud belongs to a folder: send the access key id that stands in that folder's cloud.env.",
+}
+
+
+def signed(key_id: str) -> dict[str, str]:
+    credential = f"{key_id}/20260101/us-east-1/dynamodb/aws4_request"
+    return {"Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"}
+
+
+def asked(api: Served, headers: Mapping[str, str], method: str = "POST", path: str = "/") -> httpx.Response:
+    url = api.cloud["AWS_ENDPOINT_URL"] + path
+    return httpx.request(method, url, headers=dict(headers), json={"TableName": "tunnel-edge"}, trust_env=False)
+
+
+def answered(answer: httpx.Response) -> tuple[int, Any]:
+    """The status, and what is told in JSON or, where the request named no target, in XML."""
+    assert [name for name in answer.headers if name.startswith("access-control")] == []
+    if answer.headers["content-type"] == "text/xml":
+        code, message = ElementTree.fromstring(answer.text)[0]
+        return answer.status_code, {"__type": code.text, "message": message.text}
+    return answer.status_code, answer.json()
+
+
+def test_its_own_programs_reach_it_with_the_key_id_that_is_written_down(served: Served) -> None:
+    key_id = served.cloud["AWS_ACCESS_KEY_ID"]
+    assert (served.local / "cloud" / "key_id").read_text() == key_id
+    assert client_of(served.cloud, "dynamodb").list_tables()["TableNames"] == ["tunnel-edge"]
+    status, found = answered(asked(served, {**SCAN, **signed(key_id)}))
+    assert (status, len(found["Items"]) == found["Count"] > 0) == (200, True)
+
+
+@pytest.mark.parametrize("key_id", ["", "test", "000000000000", "AKIAIOSFODNN7EXAMPLE"])
+def test_nobody_reads_it_without_that_key_id(served: Served, key_id: str) -> None:
+    assert answered(asked(served, {**SCAN, **signed(key_id)})) == (403, REFUSED)
+    assert answered(asked(served, SCAN)) == (403, REFUSED)
+    by_address = f"/?X-Amz-Credential={key_id}%2F20260101%2Fus-east-1%2Fdynamodb%2Faws4_request"
+    assert answered(asked(served, SCAN, path=by_address)) == (403, REFUSED)
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8000", "https://example.com", "null"])
+def test_no_page_reads_it_even_with_that_key_id(served: Served, origin: str) -> None:
+    headers = {**SCAN, **signed(served.cloud["AWS_ACCESS_KEY_ID"]), "Origin": origin}
+    assert answered(asked(served, headers)) == (403, REFUSED)
+    assert answered(asked(served, headers, "OPTIONS")) == (403, REFUSED)
+    assert answered(asked(served, {"Origin": origin}, "GET", "/_ministack/health")) == (403, REFUSED)
+
+
+@pytest.mark.parametrize("path", ["/_ministack/reset", "/_ministack/config", "/_localstack/state/reset", "/_aws/x"])
+def test_its_control_paths_are_closed_to_everyone(served: Served, path: str) -> None:
+    assert answered(asked(served, signed(served.cloud["AWS_ACCESS_KEY_ID"]), path=path)) == (403, REFUSED)
+
+
+def test_anyone_may_ask_whether_it_is_there(served: Served) -> None:
+    assert answered(asked(served, {}, "GET", "/_ministack/health"))[0] == 200
+
+
+def test_where_no_api_is_deployed_its_path_is_closed(served: Served) -> None:
+    assert answered(asked(served, {}, "GET", "/restapis/a/b/_user_request_/api_keys")) == (403, REFUSED)

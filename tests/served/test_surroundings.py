@@ -1,0 +1,42 @@
+"""`make run` in surroundings that are not as it would have them: its output, its files."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT, await_answer, serve
+from tests.needs import need
+from tests.served.test_make_run import environment, settings
+from tests.transports import Client, Http
+
+
+def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
+    need("the embedded cloud")
+    chosen = settings(tmp_path / "local")
+    base_url, log = f"http://127.0.0.1:{chosen['PORT']}", tmp_path / "errors"
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "infra.local.run"]
+    with log.open("wb") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment(chosen), stdout=writing, stderr=errors)
+    os.close(writing)
+    await_answer(base_url, process, log)
+    assert [Client(Http(base_url)).get("/api_keys").status for _ in range(3)] == [401] * 3
+    process.send_signal(signal.SIGINT)
+    assert (process.wait(timeout=30), log.read_text()) == (0, "")
+
+
+def test_what_it_writes_down_is_its_owners_whatever_was_there(tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    (tmp_path / "elsewhere").write_text("another program's")
+    (tmp_path / "local" / "env").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "local" / "cloud.env").touch(mode=0o644)
+    process, api = serve(tmp_path / "local")
+    for name in ("env", "cloud.env"):
+        assert (api.local / name).lstat().st_mode == stat.S_IFREG | 0o600
+    assert (tmp_path / "elsewhere").read_text() == "another program's"
+    process.terminate()
+    process.wait(timeout=30)

@@ -1,0 +1,67 @@
+"""What a run of the tests says on a machine that lacks something."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+TESTS = """
+import pytest
+from tests.conftest import *
+from tests.needs import need
+
+@pytest.mark.needs("openssl", "jq")
+def test_marked():
+    raise AssertionError("run")
+
+@pytest.fixture(scope="session")
+def server():
+    need("openssl")
+
+def test_with_a_fixture(server):
+    raise AssertionError("run")
+
+def test_that_needs_nothing():
+    pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with tests of its own, on a machine that has no program at all; its makes are done."""
+    (tmp_path / "tests").mkdir()
+    for entry in (*ROOT.iterdir(), *(ROOT / "tests").iterdir()):
+        if not entry.name.startswith((".git", ".local", "tests", "build", "test_", "__pycache__")):
+            (tmp_path / entry.relative_to(ROOT)).symlink_to(entry)
+    (tmp_path / "tests" / "test_own.py").write_text(TESTS)
+    return tmp_path
+
+
+def run(project: Path, **settings: str) -> tuple[int, list[str]]:
+    """The exit status and the lines that are said, where no program is found."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_own.py"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
+    nowhere = {"PATH": str(project / "nowhere")}
+    done = subprocess.run(
+        command, cwd=project, env={**environment, **nowhere, **settings}, capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_what_is_lacking_is_said_first_and_last_and_only_what_needs_it_is_not_run(project: Path) -> None:
+    status, said = run(project)
+    assert status == 0, said
+    assert said[0].startswith("This machine lacks bash, chromium, curl, jq, npm, openssl, ps, ssh")
+    assert "apt-get install -y --no-install-recommends bash chromium chromium-driver curl jq nodejs" in said[0]
+    assert "1 passed, 2 not run: jq, openssl" in said
+
+
+def test_for_ci_a_lack_is_an_error(project: Path) -> None:
+    status, said = run(project, CI="true")
+    assert status == 1
+    assert any(line.startswith("needs openssl, jq: ") for line in said)
+    assert not any("not run" in line for line in said)

@@ -26,6 +26,8 @@ def welcome(base_url: str, token: str, file: Path) -> str:
   Both are in {os.path.relpath(file)}; try:
 
   curl -H 'Authorization: Bearer {token}' -H '{auth.version_headers()[0]}: {auth.VERSIONS[0]}' {base_url}/api_keys
+
+  'make edge' beside it gives what runs here public addresses: docs/edge.md
 """
 
 

@@ -30,6 +30,8 @@ def welcome(base_url: str, token: str, file: Path) -> str:
   Both are in {os.path.relpath(file)}; try:
 
   . {shlex.quote(os.path.relpath(file))}; curl -H "Authorization: Bearer $API_KEY" -H '{version}' "$BASE_URL/api_keys"
+
+  'make edge' beside it gives what runs here public addresses: docs/edge.md
 """
 
 

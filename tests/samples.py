@@ -38,7 +38,7 @@ def public_key() -> str:
     return keys.authorized_key(keys.generate_ed25519().public_key())
 
 
-def _user_certificate(client: Client) -> dict[str, Any]:
+def _certificate(client: Client) -> dict[str, Any]:
     authority = client.create("/ssh_certificate_authorities", {})
     return {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
 
@@ -74,7 +74,8 @@ BODIES: dict[str, Callable[[Client], dict[str, Any]]] = {
     "/edges/tls": lambda client: {},
     "/ssh_certificate_authorities": lambda client: {},
     "/ssh_credentials": lambda client: {"public_key": public_key()},
-    "/ssh_user_certificates": _user_certificate,
+    "/ssh_host_certificates": _certificate,
+    "/ssh_user_certificates": _certificate,
     "/tls_certificates": lambda client: openssl.issue().upload,
 }
 

@@ -1,5 +1,6 @@
 """One valid example of every kind: the line that a new kind adds, for the tests of the conventions to cover it."""
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,11 @@ def _weighted_backend(client: Client) -> dict[str, Any]:
     return {"backends": {child["id"]: 100}}
 
 
-def _tunnel(client: Client) -> str:
+def _revocation(client: Client, path: str) -> str:
+    return str(client.create(path, {"serial": str(1 + secrets.randbelow(2**64 - 1))})["id"])
+
+
+def _tunnel(client: Client, _path: str) -> str:
     tunnel = AgentTunnel(
         tunnel_session=ids.new("ts"),
         endpoint=ids.new("ep"),
@@ -79,14 +84,18 @@ BODIES: dict[str, Callable[[Client], dict[str, Any]]] = {
     "/tls_certificates": lambda client: openssl.issue().upload,
 }
 
-# How one of a kind that no client creates comes into being in the client's account; its id.
-BEGUN: dict[str, Callable[[Client], str]] = {
+# How one of a kind that no client changes comes into being in the client's account, in the list at a path; its id.
+BEGUN: dict[str, Callable[[Client, str], str]] = {
+    "/ssh_certificate_authorities/{id}/revocations": _revocation,
     "/tunnels": _tunnel,
 }
 
 # Where a kind is listed that belongs to one of another kind: the path with a fresh one of those in it.
 PATHS: dict[str, Callable[[Client], str]] = {
     "/edges/https/{edge_id}/routes": lambda client: f"/edges/https/{client.create('/edges/https', {})['id']}/routes",
+    "/ssh_certificate_authorities/{id}/revocations": lambda client: (
+        f"/ssh_certificate_authorities/{client.create('/ssh_certificate_authorities', {})['id']}/revocations"
+    ),
 }
 
 
@@ -119,7 +128,7 @@ class Collection:
     def one(self, **fields: Any) -> Any:
         """A fresh resource, as it is read: without its token, if it is an API key."""
         if not isinstance(self.resource, EditableResource):
-            return self.read(BEGUN[self.kind.path](self.client))
+            return self.read(BEGUN[self.kind.path](self.client, self.path))
         created = self.client.create(self.path, self.body(**fields))
         return {**created, "token": None} if "token" in created else created
 

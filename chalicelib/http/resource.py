@@ -86,11 +86,15 @@ class Resource:
 
     def list_page(self, call: Call) -> str:
         page, scope = Page(**call.query), self.scope(call)
-        if (parent := self.parent(scope)) and table.read(*parent.target) is None:
-            raise _no_parent()
+        self.check_parent(call)
         found, has_more = table.page(scope, before=page.before(self.kind.prefix), count=page.limit)
         uri = f"{call.base_url}{self.path(call)}"
         return paging.text(self.kind.array, self.responses(found, call), uri, page, has_more=has_more)
+
+    def check_parent(self, call: Call) -> None:
+        """Refuse what would lie beneath something that is not there. Raises NotFound, aws.Unavailable."""
+        if (parent := self.parent(self.scope(call))) and table.read(*parent.target) is None:
+            raise _no_parent()
 
     def get(self, call: Call) -> dict[str, Any]:
         return self.one(table.read(self.scope(call), call.id), call)
@@ -140,7 +144,7 @@ class EditableResource(Resource):
 
     `make` says how one comes into being: from the caller, the new id and the create shape. `references` are the ids
     that fields of a body hold, `unique` the unique keys that follow from it, `repeated` its fields that a unique key
-    repeats, `remove` how one is deleted.
+    repeats, `add` how one is stored and `remove` how one is deleted.
     """
 
     create: type[Shape]
@@ -149,6 +153,7 @@ class EditableResource(Resource):
     references: Callable[[Mapping[str, Any]], References] = no_references
     unique: Unique | None = None
     repeated: tuple[str, ...] = ()
+    add: Callable[[Item], None] = table.create
     remove: Callable[[str, str], bool] = table.delete
 
     @cached_property
@@ -201,7 +206,7 @@ class EditableResource(Resource):
 
     def _create(self, item: Item) -> None:
         try:
-            table.create(item)
+            self.add(item)
         except MissingTarget as missing:
             raise (_no_parent() if self._is_parent(missing.reference) else missing) from None
         except TooManyReferrers as crowded:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds
+from chalicelib.model import kinds, ssh_authorities
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.rules import Before, WithData, if_zero
 
@@ -77,4 +77,6 @@ RESOURCE = EditableResource(
     create=Create,
     response=SSHCertificateAuthority,
     make=make,
+    add=ssh_authorities.create,
+    remove=ssh_authorities.delete,
 )

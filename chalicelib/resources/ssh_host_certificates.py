@@ -10,9 +10,9 @@ from typing import Annotated
 
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import UnknownReference
+from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds
+from chalicelib.model import kinds, ssh_revocations
 from chalicelib.resources import ssh_signing
 from chalicelib.schema.fields import Described, Shown, Time, Timestamp
 from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_the_start
@@ -75,5 +75,6 @@ RESOURCE = EditableResource(
     create=Create,
     response=SSHHostCertificate,
     make=make,
-    errors={"POST": (UnknownReference,)},
+    errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    remove=ssh_revocations.delete_certificate,
 )

@@ -7,9 +7,9 @@ from typing import Any
 
 from chalicelib import clock, crypto, ids
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import InvalidRequest, UnknownReference
+from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
-from chalicelib.model import kinds, ssh_authorities
+from chalicelib.model import kinds, ssh_authorities, ssh_revocations
 from chalicelib.storage.items import Item
 
 
@@ -37,9 +37,15 @@ def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
 def signed(
     certificate: "crypto.ssh_certificates.Certificate", authority: Item, request: Any, options: Mapping[str, Any]
 ) -> New:
-    """Return the signed certificate as it is stored, with the options of its kind. Raises InvalidRequest."""
+    """Return the signed certificate as it is stored, with the options of its kind.
+
+    Raises InvalidRequest, Conflict, aws.Unavailable.
+    """
     if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
+    if ssh_revocations.is_key_revoked(authority.id, crypto.public_keys.digest_of(certificate.public_key)):
+        rule = "must be a key that the authority has not revoked"
+        raise Conflict("The authority has revoked this public key.", {"public_key": rule})
     line = crypto.ssh_certificates.sign(certificate, ssh_authorities.signing_key(authority))
     return New(
         {

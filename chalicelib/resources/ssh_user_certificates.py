@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import UnknownReference
+from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds
+from chalicelib.model import kinds, ssh_revocations
 from chalicelib.resources import ssh_signing
 from chalicelib.schema.fields import Described, Name, Shown, Time, Timestamp
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
@@ -147,5 +147,6 @@ RESOURCE = EditableResource(
     create=Create,
     response=SSHUserCertificate,
     make=make,
-    errors={"POST": (UnknownReference,)},
+    errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    remove=ssh_revocations.delete_certificate,
 )

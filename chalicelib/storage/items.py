@@ -41,7 +41,7 @@ class Item:
 
     @property
     def account(self) -> str:
-        return self.scope.partition("#")[0]
+        return account(self.scope)
 
     @property
     def path(self) -> str:
@@ -79,6 +79,11 @@ class Item:
 def scope(account: str, path: str) -> str:
     """Where an account keeps what a path lists."""
     return f"{account}#{path}"
+
+
+def account(scope: str) -> str:
+    """The account that a scope lies in."""
+    return scope.partition("#")[0]
 
 
 def parent(scope: str) -> tuple[str, str] | None:

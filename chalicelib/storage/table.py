@@ -23,13 +23,14 @@ _TRIES = 12  # at a change that others overtake
 _PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
 
 
-def create(*new: Item) -> None:
-    """Write items with their unique keys and references, all or nothing.
+def create(*new: Item, beside: Sequence[tuple[Write, Meaning]] = ()) -> None:
+    """Write items with their unique keys and references and what else belongs to the change, all or nothing.
 
     Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content.
-    Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, aws.Unavailable.
+    Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, what a write beside them means, aws.Unavailable.
     """
-    writes: list[tuple[Write, Meaning]] = [(dynamodb.putting(item.to_record()), None) for item in new]
+    writes: list[tuple[Write, Meaning]] = [(creating(item), None) for item in new]
+    writes += beside
     for item in new:
         if item.unique_keys or item.references:
             writes += relations.writes(replace(item, unique_keys=(), references=()), item)
@@ -37,6 +38,11 @@ def create(*new: Item) -> None:
         dynamodb.put(writes[0][0])
     else:
         _transact(writes)
+
+
+def creating(item: Item) -> Write:
+    """Return the write of a new item without relations, to be done beside another change."""
+    return dynamodb.putting(item.to_record())
 
 
 def read(scope: str, id: str) -> Item | None:
@@ -101,7 +107,7 @@ def rewrite(scope: str, id: str, change: Callable[[Item], Item]) -> Item | None:
 
     Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, aws.Unavailable.
     """
-    for _ in _tries():
+    for _ in tries():
         before = read(scope, id)
         if before is None:
             return None
@@ -111,22 +117,24 @@ def rewrite(scope: str, id: str, change: Callable[[Item], Item]) -> Item | None:
     raise aws.Unavailable("TransactionConflict")
 
 
-def delete(scope: str, id: str) -> bool:
-    """Remove an item, its unique keys and its references, all or nothing; False when there is none.
+def delete(scope: str, id: str, *, beside: Sequence[tuple[Write, Meaning]] = ()) -> bool:
+    """Remove an item, its unique keys and its references and do what else belongs to it, all or nothing.
 
-    Raises InUse when something refers to it, aws.Unavailable.
+    False when there is none. Raises InUse when something refers to it, what a write beside means, aws.Unavailable.
     """
+    if beside:
+        return _delete_related(read(scope, id), beside)
     live = items.live()
     single = " AND ".join(f"attribute_not_exists(#{name})" for name in ("claims", "points", "pointed_by"))
     try:
         dynamodb.delete(dynamodb.deleting(scope, id, Condition(f"{live.text} AND {single}", live.values)))
     except ConditionFailed as failed:
-        return _delete_related(Item.from_record(failed.found)) if failed.found else failed.was_retried
+        return _delete_related(Item.from_record(failed.found), ()) if failed.found else failed.was_retried
     return True
 
 
-def _delete_related(item: Item | None) -> bool:
-    for _ in _tries():
+def _delete_related(item: Item | None, beside: Sequence[tuple[Write, Meaning]]) -> bool:
+    for _ in tries():
         if item is None or not item.body or not item.is_live:
             return False
         if item.referrers:
@@ -134,7 +142,8 @@ def _delete_related(item: Item | None) -> bool:
         same = items.unchanged(item)
         unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
         deletion = dynamodb.deleting(item.scope, item.id, unused)
-        if _transact([(deletion, None), *relations.writes(item, replace(item, unique_keys=(), references=()))]):
+        related = relations.writes(item, replace(item, unique_keys=(), references=()))
+        if _transact([(deletion, None), *related, *beside]):
             return True
         item = read(item.scope, item.id)
     raise aws.Unavailable("TransactionConflict")
@@ -150,7 +159,7 @@ def renew(scope: str, id: str, *, expires: int) -> bool:
     return True
 
 
-def _tries() -> Iterator[None]:
+def tries() -> Iterator[None]:
     """Yield once for each try, after a pause in which others who met each other drift apart."""
     for number in range(_TRIES):
         time.sleep(random.uniform(0, number * _PAUSE))

@@ -22,7 +22,12 @@ CA = ("basicConstraints=critical,CA:TRUE",)
 KINDS = (*resources.ALL, *edges.ALL)
 EDITABLE_KINDS = tuple(resource for resource in KINDS if isinstance(resource, EditableResource))
 
-OPEN = {"/docs", "/openapi.json"}  # the paths that ask for no token
+OPEN = {  # the paths that ask for no token
+    "/docs",
+    "/openapi.json",
+    "/ssh_certificate_authorities/{id}/krl",
+    "/ssh_certificate_authorities/{id}/public_key",
+}
 FOR_ADMINS = {"/bot_users"}
 
 each_kind = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)

@@ -15,7 +15,7 @@ from chalicelib.http.auth import ANONYMOUS, Caller
 from chalicelib.http.errors import ApiError, InvalidRequest
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
-from chalicelib.http.static import Static
+from chalicelib.http.static import Binary, Static
 from chalicelib.schema.shapes import Shape
 
 
@@ -65,21 +65,22 @@ class Endpoint(NamedTuple):
     """What answers a method on a path: the view's value becomes the JSON body, None no body; a str is JSON already.
 
     Without a shape for it, a body that is sent is not looked at. `response` is the shape of what the view returns,
-    `errors` are those of its own, beside those of every endpoint like it; `permits` raises Forbidden for a caller whom
-    it is not for. With None for its authorizer it is open: it asks neither for a token nor for a version, and its
-    caller is ANONYMOUS.
+    `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint like it;
+    `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it asks neither
+    for a token nor for a version, and its caller is ANONYMOUS.
     """
 
     method: str
     path: str
     status: int
-    view: Callable[[Call], dict[str, Any] | str | Static | None]
+    view: Callable[[Call], dict[str, Any] | str | Static | Binary | None]
     body: type[Shape] | None = None
     query: Parameters = {}
     response: type[Shape] | None = None
     errors: tuple[type[ApiError], ...] = ()
     permits: Callable[[Caller], None] = auth.anyone
     authorizer: Authorizer | None = AUTHORIZER
+    media: tuple[str, ...] = ()
 
 
 class Routes(Protocol):
@@ -112,7 +113,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
             answer = endpoint.view(_call(request, endpoint, path))
         except Exception as error:
             raise Raised from error
-        if isinstance(answer, Static):
+        if isinstance(answer, Static | Binary):
             return answer.answer(request)
         return Response(answer, headers={"Content-Type": "application/json"}, status_code=endpoint.status)
 

@@ -1,5 +1,6 @@
 """Operations of the document: what an endpoint takes and answers, in words of OpenAPI."""
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -44,14 +45,15 @@ def described(operation: Operation) -> Words:
         **({"requestBody": _request(operation, endpoint.body)} if endpoint.body else {}),
         "responses": {
             str(endpoint.status): _answer(operation),
+            **({"304": _UNCHANGED} if endpoint.media else {}),
             **{status: _ref("responses", name) for status, name in refusals.by(endpoint).items()},
         },
     }
 
 
 def _about(operation: Operation) -> str:
-    shows = operation.entry or operation.endpoint.response
-    said = (shows.__doc__ if shows else None, _SENTENCES.get(operation.verb))
+    shows = operation.entry or operation.endpoint.response or (operation.endpoint.media and operation.endpoint.view)
+    said = (inspect.getdoc(shows) if shows else None, _SENTENCES.get(operation.verb))
     return " ".join(sentence for sentence in said if sentence)
 
 
@@ -74,9 +76,11 @@ def _request(operation: Operation, body: type[Shape]) -> Words:
 
 def _answer(operation: Operation) -> Words:
     words = {"description": _SAID[operation.endpoint.status]}
-    headers = {"headers": {"Operation-Id": _ref("headers", "Operation-Id")}}
+    names = ("Operation-Id", "ETag") if operation.endpoint.media else ("Operation-Id",)
+    headers = {"headers": {name: _ref("headers", name) for name in names}}
     body = _json(operation.shown, examples.shown(operation)) if operation.endpoint.response else {}
-    return {**words, **headers, **body}
+    media = {"content": {media: {"schema": {"type": "string"}} for media in operation.endpoint.media}}
+    return {**words, **headers, **body, **(media if operation.endpoint.media else {})}
 
 
 def _json(schema: str, example: Words) -> Words:
@@ -85,3 +89,9 @@ def _json(schema: str, example: Words) -> Words:
 
 def _ref(kind: str, name: str) -> Words:
     return {"$ref": f"#/components/{kind}/{name}"}
+
+
+_UNCHANGED = {
+    "description": "It has not changed since the `ETag` that If-None-Match names.",
+    "headers": {name: _ref("headers", name) for name in ("Operation-Id", "ETag")},
+}

@@ -60,6 +60,7 @@ HEADERS: dict[str, Words] = {
     "Operation-Id": {"description": "The id to report the request by.", "schema": {"type": "string"}},
     "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "const": "Bearer"}},
     "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer", "minimum": 0}},
+    "ETag": {"description": "What it is now, for If-None-Match.", "schema": {"type": "string"}},
     "Allow": {"description": "The methods that the path has.", "schema": {"type": "string"}},
 }
 

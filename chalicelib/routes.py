@@ -2,6 +2,7 @@
 
 from chalicelib import docs, edges, modules, openapi, resources
 from chalicelib.http.endpoints import Routes
+from chalicelib.resources import ssh_trust
 
-DOCUMENTED: tuple[Routes, ...] = (*resources.ALL, *edges.ALL, *modules.ALL, openapi.DOCUMENT)
+DOCUMENTED: tuple[Routes, ...] = (*resources.ALL, ssh_trust.TRUST, *edges.ALL, *modules.ALL, openapi.DOCUMENT)
 ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.DOCS)  # a page for people has no place in the document

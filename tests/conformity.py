@@ -46,7 +46,9 @@ def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str
     assert response, f"{name} answers {status}, which is not documented: {text}"
     missing = [header for header in response["headers"] if header.lower() not in headers]
     assert not missing, f"{name} answers {status} without {missing}"
-    if "content" in response:
+    if "content" in response and "application/json" not in response["content"]:
+        assert headers["content-type"].partition(";")[0] in response["content"], f"{name} answers {headers}"
+    elif "content" in response:
         _check_content(f"{name} answers {status} with", response, text)
     if status < 300 and "requestBody" in operation and sent:
         _check_content(f"{name} accepts", operation["requestBody"], _plain(method, sent.decode(errors="replace")))

@@ -1,5 +1,6 @@
 """Requests as API Gateway hands them to the functions behind it, and the app reached so: a third transport."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,9 @@ def answer(event: dict[str, Any]) -> Answer:
     """What the app answers to an event."""
     answered = app(event, None)
     flat = {**answered["headers"], **answered["multiValueHeaders"]}
-    return Answer(answered["statusCode"], {k.lower(): v for k, v in flat.items()}, answered["body"])
+    headers = {k.lower(): v for k, v in flat.items()}
+    content = base64.b64decode(answered["body"]) if answered.get("isBase64Encoded") else answered["body"].encode()
+    return Answer(answered["statusCode"], headers, answered["body"], content)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Samples of every kind, made of the document's examples, for the tests of the conventions to cover them all."""
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,12 @@ CA = ("basicConstraints=critical,CA:TRUE",)
 KINDS = (*resources.ALL, *edges.ALL)
 EDITABLE_KINDS = tuple(resource for resource in KINDS if isinstance(resource, EditableResource))
 
-OPEN = {"/docs", "/openapi.json"}  # the paths that ask for no token
+OPEN = {  # the paths that ask for no token
+    "/docs",
+    "/openapi.json",
+    "/ssh_certificate_authorities/{id}/krl",
+    "/ssh_certificate_authorities/{id}/public_key",
+}
 FOR_ADMINS = {"/bot_users"}
 
 each_kind = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
@@ -40,12 +46,16 @@ def public_key() -> str:
     return keys.authorized_key(keys.generate_ed25519().public_key())
 
 
-def _event(client: Client) -> str:
+def _event(client: Client, _path: str) -> str:
     client.create("/backends/http_response", {})
     return str(client.get("/audit_events?limit=1").json["audit_events"][0]["id"])
 
 
-def _tunnel(client: Client) -> str:
+def _revocation(client: Client, path: str) -> str:
+    return str(client.create(path, {"serial": str(1 + secrets.randbelow(2**64 - 1))})["id"])
+
+
+def _tunnel(client: Client, _path: str) -> str:
     tunnel = AgentTunnel(
         tunnel_session=ids.new("ts"),
         endpoint=ids.new("ep"),
@@ -95,15 +105,19 @@ BODIES: dict[str, Callable[[Client], dict[str, Any]]] = {
     resource.kind.path: partial(sample, resource=resource) for resource in EDITABLE_KINDS
 }
 
-# How one of a kind that no client creates comes into being in the client's account; its id.
-BEGUN: dict[str, Callable[[Client], str]] = {
+# How one of a kind that no client changes comes into being in the client's account, in the list at a path; its id.
+BEGUN: dict[str, Callable[[Client, str], str]] = {
     "/audit_events": _event,
+    "/ssh_certificate_authorities/{id}/revocations": _revocation,
     "/tunnels": _tunnel,
 }
 
 # Where a kind is listed that belongs to one of another kind: the path with a fresh one of those in it.
 PATHS: dict[str, Callable[[Client], str]] = {
     "/edges/https/{edge_id}/routes": lambda client: f"/edges/https/{client.create('/edges/https', {})['id']}/routes",
+    "/ssh_certificate_authorities/{id}/revocations": lambda client: (
+        f"/ssh_certificate_authorities/{client.create('/ssh_certificate_authorities', {})['id']}/revocations"
+    ),
 }
 
 
@@ -136,7 +150,7 @@ class Collection:
     def one(self, **fields: Any) -> Any:
         """A fresh resource, as it is read: without its token, if it is an API key."""
         if not isinstance(self.resource, EditableResource):
-            return self.read(BEGUN[self.kind.path](self.client))
+            return self.read(BEGUN[self.kind.path](self.client, self.path))
         created = self.client.create(self.path, self.body(**fields))
         return {**created, "token": None} if "token" in created else created
 

@@ -3,6 +3,7 @@
 In process: the app behind the local server's gateway. Over HTTP: any base URL.
 """
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ class Answer:
     status: int
     headers: Mapping[str, str]  # names in lower case
     text: str
+    content: bytes = b""  # of an answer that may be binary
 
     @property
     def json(self) -> Any:
@@ -50,7 +52,9 @@ class InProcess:
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         answer = self._gateway.handle_request(method, path, dict(headers), body or None)
         flat = {**answer["headers"], **answer["multiValueHeaders"]}
-        return Answer(answer["statusCode"], {k.lower(): v for k, v in flat.items()}, answer["body"] or "")
+        headers, text = {k.lower(): v for k, v in flat.items()}, answer["body"] or ""
+        content = base64.b64decode(text) if answer.get("isBase64Encoded") else text.encode()
+        return Answer(answer["statusCode"], headers, text, content)
 
 
 class Http:
@@ -62,7 +66,8 @@ class Http:
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         answer = self._client.request(method, self.base_url + path, headers=dict(headers), content=body or None)
-        return Answer(answer.status_code, {k.lower(): v for k, v in answer.headers.items()}, answer.text)
+        headers = {k.lower(): v for k, v in answer.headers.items()}
+        return Answer(answer.status_code, headers, answer.text, answer.content)
 
 
 @dataclass

@@ -64,6 +64,21 @@ def count(packed: bytes) -> int:
     return len(records) // _SERIAL.size + len(keys) // _FINGERPRINT_BYTES
 
 
+def holds(packed: bytes, entry: Entry) -> bool:
+    """Whether the entry is there, whatever the end of its serial."""
+    records, keys = _split(packed)
+    if isinstance(entry, RevokedSerial):
+        return _find(records, _record(entry)[:_NUMBER_BYTES], _SERIAL.size)[1]
+    return _find(keys, _record(entry), _FINGERPRINT_BYTES)[1]
+
+
+def last_end(packed: bytes) -> int | None:
+    """The second at which the last entry has ended, 0 where there are none; None where one never ends."""
+    records, keys = _split(packed)
+    ends = [end for _, end in _SERIAL.iter_unpack(records)]
+    return None if keys or _NO_END in ends else max(ends, default=0)
+
+
 def add(packed: bytes, *entries: Entry) -> bytes:
     """Add entries; a serial that is there already takes the new end."""
     return _change(packed, ((entry, _record(entry)) for entry in entries))
@@ -93,12 +108,16 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """Replace or add the record of a key, among records of one size in the order of the keys that they start with."""
+    """The records of that size, in the order of the keys they start with, with that of the key replaced or added."""
+    start, is_there = _find(records, key, size)
+    return records[:start] + record + records[start + size if is_there else start :]
+
+
+def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
+    """Where the record of a key is or would be, and whether it is there."""
     starts = range(0, len(records), size)
-    place = bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
-    start = place * size
-    end = start + size if records.startswith(key, start) else start
-    return records[:start] + record + records[end:]
+    start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
+    return start, records.startswith(key, start)
 
 
 def _record(entry: Entry) -> bytes:

@@ -40,6 +40,11 @@ def fingerprint_of(blob: bytes) -> str:
     return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
 
 
+def digest_of(key: PublicKey) -> bytes:
+    """The 32 bytes of the fingerprint of a key that was read already."""
+    return hashlib.sha256(_wire(key)).digest()
+
+
 def digest(fingerprint: str) -> bytes:
     """Return the 32 bytes of a fingerprint. Raises ValueError if it is none."""
     content = base64.b64decode(f"{fingerprint.removeprefix('SHA256:')}=", validate=True)

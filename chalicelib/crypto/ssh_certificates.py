@@ -7,8 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cryptography.hazmat.primitives.serialization import SSHCertificateBuilder, SSHCertificateType
+from cryptography.hazmat.primitives.serialization import (
+    SSHCertificate,
+    SSHCertificateBuilder,
+    SSHCertificateType,
+    load_ssh_public_identity,
+)
 
+from chalicelib.crypto import keys
 from chalicelib.crypto.keys import PrivateKey, PublicKey
 
 
@@ -43,6 +49,22 @@ class HostCertificate(_Certificate):
 
 
 Certificate = UserCertificate | HostCertificate
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What a signed certificate says of its signing: the serial, and the authority as its public key line."""
+
+    serial: int
+    authority: str
+
+
+def read(line: str) -> Signed:
+    """What a line that `sign` made says; ValueError if it is none."""
+    certificate = load_ssh_public_identity(line.encode())
+    if not isinstance(certificate, SSHCertificate):
+        raise ValueError("not a certificate")
+    return Signed(certificate.serial, keys.authorized_key(keys.accepted(certificate.signature_key())))
 
 
 def sign(certificate: Certificate, authority: PrivateKey) -> str:

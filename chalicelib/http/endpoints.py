@@ -18,7 +18,7 @@ from chalicelib.http.auth import ANONYMOUS, Caller
 from chalicelib.http.errors import ApiError, InvalidRequest, PreconditionFailed
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
-from chalicelib.http.static import Static
+from chalicelib.http.static import Binary, Static
 from chalicelib.model import api_keys, scopes
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.schema.shapes import Shape
@@ -105,21 +105,22 @@ class Endpoint(NamedTuple):
     """A view for a method on a path. Its value becomes the JSON body, None no body; a str is JSON already.
 
     Without a shape for it, a body that is sent is not looked at. `response` is the shape of what the view returns,
-    `errors` are those of its own, beside those of every endpoint like it; `permits` raises Forbidden for a caller whom
-    it is not for. With None for its authorizer it is open: it asks neither for a token nor for a version, and its
-    caller is ANONYMOUS.
+    `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint like it;
+    `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it asks neither
+    for a token nor for a version, and its caller is ANONYMOUS.
     """
 
     method: str
     path: str
     status: int
-    view: Callable[[Call], dict[str, Any] | str | Static | None]
+    view: Callable[[Call], dict[str, Any] | str | Static | Binary | None]
     body: type[Shape] | None = None
     query: Parameters = {}
     response: type[Shape] | None = None
     errors: tuple[type[ApiError], ...] = ()
     permits: Callable[[Caller], None] = auth.anyone
     authorizer: Authorizer | None = AUTHORIZER
+    media: tuple[str, ...] = ()
 
 
 class Routes(Protocol):
@@ -151,7 +152,11 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
             request = cast(Request, app.current_request)
             call = _call(request, endpoint, path)
             answer = endpoint.view(call)
-            return answer.answer(request) if isinstance(answer, Static) else _response(request, endpoint, call, answer)
+            return (
+                answer.answer(request)
+                if isinstance(answer, Static | Binary)
+                else _response(request, endpoint, call, answer)
+            )
         except Exception as error:
             raise Raised from error
 

@@ -12,9 +12,10 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import body, errors, log
 from chalicelib.http.errors import ApiError
-from chalicelib.storage import aws, references, relations
+from chalicelib.storage import aws, references, relations, revocation_lists
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.relations import TransactionTooLarge
+from chalicelib.storage.revocation_lists import ListFull
 from chalicelib.storage.unique_keys import Taken
 
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods no endpoint has
@@ -45,7 +46,7 @@ def wrap(app: Chalice) -> None:
             "route": request.path if request else None,
             "status": response.status_code,
             "duration_ms": round((time.perf_counter() - started) * 1000, 2),
-            "bytes": len(response.body.encode()),
+            "bytes": len(response.body if isinstance(response.body, bytes) else response.body.encode()),
             **context.get("noted", {}),
         }
         log.request(line, error)
@@ -61,7 +62,7 @@ def _attempt(
     try:
         _check_route(app, request)
         response = get_response(request)
-        response.body = _text(response.body)
+        response.body = _content(response.body)
         return response, None
     except Exception as caught:
         error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
@@ -88,7 +89,7 @@ def _api_error(error: BaseException) -> ApiError:
             return error
         case aws.Unavailable():
             return errors.Unavailable()
-        case Taken() | InUse() | TooManyReferrers():
+        case Taken() | InUse() | TooManyReferrers() | ListFull():
             return _conflict(error)
         case TransactionTooLarge():
             most = relations.MAX_RELATIONS
@@ -101,8 +102,12 @@ def _api_error(error: BaseException) -> ApiError:
             return errors.InternalError()
 
 
-def _conflict(error: Taken | InUse | TooManyReferrers) -> ApiError:
+def _conflict(error: Taken | InUse | TooManyReferrers | ListFull) -> ApiError:
     match error:
+        case ListFull():
+            return errors.Conflict(
+                f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."
+            )
         case Taken(key=key):
             field = key.field or key.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})
@@ -127,12 +132,12 @@ def error_response(error: ApiError, operation_id: str) -> Response:
     return response
 
 
-def _text(answer: Any) -> str:
-    """Return what is sent: nothing for None, a str as it is, everything else as JSON."""
+def _content(answer: Any) -> str | bytes:
+    """Return what is sent: nothing for None, text and bytes as they are, everything else as JSON."""
     match answer:
         case None:
             return ""
-        case str():
+        case str() | bytes():
             return answer
         case _:
             return body.text(answer)

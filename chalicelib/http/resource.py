@@ -94,11 +94,15 @@ class Resource:
 
     def list_page(self, call: Call) -> str:
         page, scope = Page(**call.query), self.scope(call)
-        if (parent := self.parent(scope)) and table.read(*parent.target) is None:
-            raise _no_parent()
+        self.check_parent(call)
         found, has_more = table.page(scope, before=page.before_id, count=page.limit)
         uri = f"{call.base_url}{self.path(call)}"
         return paging.text(self.kind.array, self.responses(found, call), uri, page, has_more=has_more)
+
+    def check_parent(self, call: Call) -> None:
+        """Refuse what would lie beneath something that is not there. Raises NotFound, aws.Unavailable."""
+        if (parent := self.parent(self.scope(call))) and table.read(*parent.target) is None:
+            raise _no_parent()
 
     def get(self, call: Call) -> dict[str, Any]:
         return self.one(table.read(self.scope(call), call.id), call)
@@ -143,6 +147,11 @@ class Resource:
         )
 
 
+def nothing_beside(_item: Item) -> Sequence[tuple[Write, Meaning]]:
+    """Return nothing to write with a new item."""
+    return ()
+
+
 def nothing_follows(_item: Item, _fields: Mapping[str, Any]) -> None:
     """Do nothing after a change."""
 
@@ -164,7 +173,8 @@ class EditableResource(Resource):
 
     `make` says how one comes into being: from the caller, the new id and the create shape. `references` are the ids
     that fields of a body hold, `unique` the unique keys that follow from it, `repeated` its fields that a unique key
-    repeats, `remove` how one is deleted, `follow` what is done after a change of some fields.
+    repeats, `beside` what is written with a new one, `remove` how one is deleted, `follow` what is done after a change
+    of some fields.
     """
 
     create: type[Shape]
@@ -173,6 +183,7 @@ class EditableResource(Resource):
     references: Callable[[Mapping[str, Any]], References] = no_references
     unique: Unique | None = None
     repeated: tuple[str, ...] = ()
+    beside: Callable[[Item], Sequence[tuple[Write, Meaning]]] = nothing_beside
     remove: Remove = remove
     follow: Callable[[Item, Mapping[str, Any]], None] = nothing_follows
 
@@ -259,7 +270,8 @@ class EditableResource(Resource):
             done = Done(call.repeatable.digest, item, bool(new.once))
             first = [idempotency.keeping(item.account, call.repeatable.key, done), *first]
         try:
-            table.create(item, call.trail.made(item, new.details), first=first)
+            beside = self.beside(item)
+            table.create(item, call.trail.made(item, new.details), first=first, beside=beside)
         except MissingTarget as missing:
             raise (_no_parent() if self._is_parent(missing.reference) else missing) from None
         except TooManyReferrers as crowded:

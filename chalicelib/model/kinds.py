@@ -64,7 +64,15 @@ SSH_CERTIFICATE_AUTHORITIES = Kind(
     "ssh_certificate_authorities",
     ("ssh_certificate_authority_id",),
 )
+SSH_REVOCATIONS = Kind(
+    "sshrv",
+    "/ssh_certificate_authorities/{id}/revocations",
+    "SSH revocation",
+    "revocations",
+    variable="revocation_id",
+)
 SSH_CREDENTIALS = Kind("sshcr", "/ssh_credentials", "SSH credential", "ssh_credentials")
+SSH_HOST_CERTIFICATES = Kind("shcrt", "/ssh_host_certificates", "SSH host certificate", "ssh_host_certificates")
 SSH_USER_CERTIFICATES = Kind("sucrt", "/ssh_user_certificates", "SSH user certificate", "ssh_user_certificates")
 TLS_CERTIFICATES = Kind("cert", "/tls_certificates", "TLS certificate", "tls_certificates")
 TUNNEL_GROUPS = Kind("bkdtg", "/backends/tunnel_group", "tunnel group backend", "backends", _BACKEND)

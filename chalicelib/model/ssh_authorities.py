@@ -1,12 +1,17 @@
 """SSH certificate authorities: private keys are opened only to sign; the unique key of each leads to its account."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from chalicelib import clock, crypto
 from chalicelib.model import kinds
-from chalicelib.storage import items, table, vault
+from chalicelib.model.audit import Trail
+from chalicelib.storage import aws, items, revocation_lists, table, vault
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
+from chalicelib.storage.relations import Meaning
+from chalicelib.storage.revocation_lists import Head, Overtaken
 from chalicelib.storage.unique_keys import UniqueKey
 
 _KIND = "ssh_authority"
@@ -40,6 +45,28 @@ def read_certificate(account: str, id: str) -> Item | None:
 def read(account: str, id: str) -> Item | None:
     """Return the authority, or None when the account has none of that id. Raises aws.Unavailable."""
     return table.read(items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
+
+
+def founding(authority: Item) -> list[tuple[Write, Meaning]]:
+    """Return what is written with a new authority: its empty list of revocations."""
+    head = Head(authority.id, authority.account, authority.body["public_key"])
+    return [(revocation_lists.founding(head), Overtaken())]
+
+
+def remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
+    """Remove an authority; its list of revocations stays until the last end. False when there is none.
+
+    Raises what `check` raises of the authority; aws.Unavailable.
+    """
+    also = by.telling("delete")
+    for _ in table.tries():
+        head = revocation_lists.read(id)
+        if head is None or head.account != items.account(scope):
+            return table.delete(scope, id, check=check, also=also)
+        end = revocation_lists.ending(head, revocation_lists.chunks(id))
+        with suppress(Overtaken):
+            return table.delete(scope, id, check=check, also=also, beside=[(end, Overtaken())])
+    raise aws.Unavailable("TransactionConflict")
 
 
 def signing_key(authority: Item) -> "crypto.keys.PrivateKey":

@@ -1,4 +1,7 @@
-"""What the API offers: one file per table of SPEC 2.2–2.8, named as its path. Each declares its RESOURCE."""
+"""What the API offers: one file per table of SPEC 2.2–2.8, named as its path. Each declares its RESOURCE.
+
+A file without one holds what two of them share.
+"""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -6,5 +9,7 @@ from pkgutil import iter_modules
 from chalicelib.http.resource import Resource
 
 ALL: tuple[Resource, ...] = tuple(
-    import_module(f"{__name__}.{file.name}").RESOURCE for file in sorted(iter_modules(__path__), key=lambda it: it.name)
+    module.RESOURCE
+    for file in sorted(iter_modules(__path__), key=lambda it: it.name)
+    if hasattr(module := import_module(f"{__name__}.{file.name}"), "RESOURCE")
 )

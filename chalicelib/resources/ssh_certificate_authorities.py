@@ -76,4 +76,6 @@ RESOURCE = EditableResource(
     create=Create,
     response=SSHCertificateAuthority,
     make=make,
+    beside=ssh_authorities.founding,
+    remove=ssh_authorities.remove,
 )

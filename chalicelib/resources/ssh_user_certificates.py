@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import secrets
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any
 
-from chalicelib import clock, crypto, ids
+from chalicelib import crypto
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import InvalidRequest, UnknownReference
+from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds, ssh_authorities
+from chalicelib.model import kinds, ssh_revocations
+from chalicelib.resources import ssh_signing
 from chalicelib.schema.fields import Described, Name, Shown, Time, Timestamp
-from chalicelib.schema.json_schema import at_most_bytes
-from chalicelib.schema.rules import After, Before, Plain, WithData, entries, id_of, if_null, max_bytes
+from chalicelib.schema.rules import After, Before, entries, max_bytes
 from chalicelib.schema.shapes import Shape
+from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_the_start
 
 LIFETIME = timedelta(hours=24)
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
-_MAX_KEY_BYTES = 16 * 1024
 _NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks and scopes
 _CRITICAL = ("force-command", "source-address", "verify-required")  # which OpenSSH knows
 _WITHOUT_VALUE = {  # sshd refuses certificates with one
@@ -32,14 +30,6 @@ _WITHOUT_VALUE = {  # sshd refuses certificates with one
     "permit-pty",
     "permit-user-rc",
 }
-
-
-def _public_key(value: Any) -> crypto.keys.AuthorizedKey:
-    if not isinstance(value, str):
-        raise ValueError("must be a string in OpenSSH authorized_keys form")
-    if len(value.encode()) > _MAX_KEY_BYTES:
-        raise ValueError(f"must be at most {_MAX_KEY_BYTES} bytes of UTF-8")
-    return crypto.keys.parse_authorized_key(value)
 
 
 def _networks(text: str) -> str:
@@ -71,19 +61,6 @@ def _extensions(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
-def _not_before_1970(value: datetime | None) -> datetime | None:
-    if value and value < datetime.fromtimestamp(0, UTC):
-        raise ValueError("must not be before 1970, which certificates cannot express")
-    return value
-
-
-def _after_the_start(value: datetime | None, above: Mapping[str, Any]) -> datetime | None:
-    start = above.get("valid_after") or clock.now()
-    if (value or clock.now() + LIFETIME) <= start:
-        raise ValueError("must be after valid_after; unspecified it is 24 hours after creation")
-    return value
-
-
 ExtensionName = Annotated[Name, After(_not_critical, {"not": {"enum": [*_CRITICAL]}})]
 
 
@@ -102,16 +79,13 @@ class CriticalOptions(Shape):
 class Create(Described):
     model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
 
-    ssh_certificate_authority_id: Annotated[str, id_of("ssh_certificate_authority_id")]
+    ssh_certificate_authority_id: AuthorityId
     """The SSH certificate authority that signs it."""
 
-    public_key: Annotated[
-        crypto.keys.AuthorizedKey,
-        Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"}),
-    ]
+    public_key: Annotated[crypto.keys.AuthorizedKey, CERTIFIED_KEY]
     """Public key in OpenSSH Authorized Keys format that the certificate signs."""
 
-    principals: Annotated[list[Name], entries(0, 256), if_null([])] = []
+    principals: Principals = []
     """Usernames the holder may sign in as on a machine that trusts the signing authority. Empty: any user."""
 
     critical_options: CriticalOptions | None = None
@@ -131,10 +105,10 @@ class Create(Described):
     `no-touch-required`. Critical options are none.
     """
 
-    valid_after: Annotated[Time, After(_not_before_1970)] = None
+    valid_after: ValidAfter = None
     """Start of validity, RFC 3339, not before 1970; default: the current time."""
 
-    valid_until: Annotated[Time, WithData(_after_the_start)] = None
+    valid_until: Annotated[Time, after_the_start(LIFETIME)] = None
     """End of validity, RFC 3339, after its start; default: 24 hours after creation. OpenSSH calls it valid_before."""
 
 
@@ -170,40 +144,13 @@ class SSHUserCertificate(Described, Shown):
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
-    authority = ssh_authorities.read(caller.account, request.ssh_certificate_authority_id)
-    if authority is None:
-        rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
-        raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
-    certificate = crypto.ssh_certificates.UserCertificate(
-        key_id=id,
-        serial=secrets.randbelow(2**64 - 1) + 1,
-        public_key=request.public_key.key,
-        principals=request.principals,
-        valid_after=request.valid_after or ids.created_at(id),
-        valid_until=request.valid_until or ids.created_at(id) + LIFETIME,
-        critical_options=request.critical_options.fields_set() if request.critical_options else {},
-        extensions=request.extensions,
-    )
-    if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
-        raise InvalidRequest.of({"valid_until": "must be after valid_after"})
-    line = crypto.ssh_certificates.sign(certificate, ssh_authorities.signing_key(authority))
-    return New(_body(request, certificate, line))
-
-
-def _body(request: Create, certificate: crypto.ssh_certificates.UserCertificate, line: str) -> dict[str, Any]:
-    return {
-        "description": request.description,
-        "metadata": request.metadata,
-        "public_key": request.public_key.line,
-        "key_type": crypto.keys.key_type(certificate.public_key),
-        "ssh_certificate_authority_id": request.ssh_certificate_authority_id,
-        "principals": list(certificate.principals),
-        "critical_options": dict(certificate.critical_options),
-        "extensions": dict(certificate.extensions),
-        "valid_after": clock.rfc3339(certificate.valid_after),
-        "valid_until": clock.rfc3339(certificate.valid_until),
-        "certificate": line,
+    authority = ssh_signing.authority(caller, request.ssh_certificate_authority_id)
+    options: dict[str, Any] = {
+        "critical_options": request.critical_options.fields_set() if request.critical_options else {},
+        "extensions": request.extensions,
     }
+    certificate = crypto.ssh_certificates.UserCertificate(**ssh_signing.common(id, request, LIFETIME), **options)
+    return ssh_signing.signed(certificate, authority, request, options)
 
 
 RESOURCE = EditableResource(
@@ -211,5 +158,6 @@ RESOURCE = EditableResource(
     create=Create,
     response=SSHUserCertificate,
     make=make,
-    errors={"POST": (UnknownReference,)},
+    errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    remove=ssh_revocations.delete_certificate,
 )

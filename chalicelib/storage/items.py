@@ -44,7 +44,7 @@ class Item:
 
     @property
     def account(self) -> str:
-        return self.scope.partition("#")[0]
+        return account(self.scope)
 
     @property
     def path(self) -> str:
@@ -87,8 +87,18 @@ def scope(account: str, path: str) -> str:
     return f"{account}#{path}"
 
 
+def account(scope: str) -> str:
+    """The account that a scope lies in."""
+    return scope.partition("#")[0]
+
+
 def parent(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the item that a scope lies beneath, for example of the edge of a scope of routes."""
+    """Return the scope and id of the item that shows what a scope holds, as an edge shows its routes; else None."""
+    return above(scope) if scope.partition("#")[2].startswith("/edges/") else None
+
+
+def above(scope: str) -> tuple[str, str] | None:
+    """Return the scope and id of the item that a scope lies beneath, None beneath none."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 

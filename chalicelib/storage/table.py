@@ -19,6 +19,8 @@ from chalicelib.storage.relations import Meaning
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 Change = Callable[[Item], Item]
+Writes = Sequence[tuple[Write, Meaning]]  # each with what it means when its condition fails
+Check = Callable[[Item], None]
 Also = Callable[[Item, Item], Sequence[Item]]  # what to write with a change, made of the item before and after it
 
 _AT_ONCE = 100  # writes in one transaction
@@ -27,14 +29,14 @@ _TRIES = 12  # at a change that others overtake
 _PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
 
 
-def create(*new: Item, first: Sequence[tuple[Write, Meaning]] = ()) -> None:
-    """Write items with their unique keys and references, all or nothing, with other writes before them.
+def create(*new: Item, first: Writes = (), beside: Writes = ()) -> None:
+    """Write items with their unique keys and references, all or nothing, with other writes before and beside them.
 
     Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content. A unique
     key whose holder has expired, or lets these succeed it, is taken over, and the holder removed.
     Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, aws.Unavailable.
     """
-    writes: list[tuple[Write, Meaning]] = [*first, *((dynamodb.putting(item.to_record()), None) for item in new)]
+    writes: list[tuple[Write, Meaning]] = [*first, *((creating(item), None) for item in new), *beside]
     for item in new:
         if item.unique_keys or item.references:
             writes += relations.writes(replace(item, unique_keys=(), references=()), item)
@@ -42,7 +44,7 @@ def create(*new: Item, first: Sequence[tuple[Write, Meaning]] = ()) -> None:
         dynamodb.put(writes[0][0])
         return
     writes = _joined(writes)
-    for _ in _tries():
+    for _ in tries():
         try:
             if _transact(writes):
                 return
@@ -83,6 +85,11 @@ def _taken_over(
     others = [write for write in writes if write[1] is not taken]
     taking = unique_keys.taking(key, heir.scope, heir.id, items.SCHEMA, after=before)
     return [*others, (taking, taken), (dynamodb.deleting(before.scope, before.id, gone), None)]
+
+
+def creating(item: Item) -> Write:
+    """Return the write of a new item without relations, to be done beside another change."""
+    return dynamodb.putting(item.to_record())
 
 
 def read(scope: str, id: str) -> Item | None:
@@ -146,6 +153,10 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
     return found, False
 
 
+def unchecked(_item: Item) -> None:
+    """Let every item be removed."""
+
+
 def rewrite(scope: str, id: str, change: Change, *, also: Also = nothing) -> Item | None:
     """Replace an item by what `change` makes of it, with its unique keys and references, all or nothing.
 
@@ -165,7 +176,7 @@ def rewrite_any(scope: str, id: str, change: Change, *, also: Also = nothing) ->
 
 
 def _rewrite(find: Callable[[], Item | None], change: Change, also: Also) -> Item | None:
-    for _ in _tries():
+    for _ in tries():
         before = find()
         if before is None:
             return None
@@ -179,27 +190,27 @@ def _rewrite(find: Callable[[], Item | None], change: Change, also: Also) -> Ite
     raise aws.Unavailable("TransactionConflict")
 
 
-def delete(scope: str, id: str, *, check: Callable[[Item], None] | None = None, also: Also = nothing) -> bool:
-    """Remove an item, its unique keys and its references, all or nothing; False when there is none.
+def delete(scope: str, id: str, *, check: Check = unchecked, also: Also = nothing, beside: Writes = ()) -> bool:
+    """Remove an item, its unique keys and its references, all or nothing with what is beside; False when there is none.
 
-    `check` looks at the item before, and may raise. Raises InUse when something refers to it, aws.Unavailable.
+    `check` looks at the item before, and may raise. Raises InUse when something refers to it, what a write beside it
+    means, aws.Unavailable.
     """
-    return delete_item(read(scope, id), check=check, also=also)
+    return delete_item(read(scope, id), check=check, also=also, beside=beside)
 
 
-def delete_item(item: Item | None, *, check: Callable[[Item], None] | None = None, also: Also = nothing) -> bool:
+def delete_item(item: Item | None, *, check: Check = unchecked, also: Also = nothing, beside: Writes = ()) -> bool:
     """Remove an item that was read, as `delete` does, which reads it once more only where it has changed."""
-    for _ in _tries():
+    for _ in tries():
         if item is None or not item.body or not item.is_live:
             return False
-        if check:
-            check(item)
+        check(item)
         if item.referrers:
             raise InUse(item.referrers)
         same = items.unchanged(item)
         unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
         gone = replace(item, unique_keys=(), references=())
-        writes = [(dynamodb.deleting(item.scope, item.id, unused), None), *relations.writes(item, gone)]
+        writes = [(dynamodb.deleting(item.scope, item.id, unused), None), *relations.writes(item, gone), *beside]
         if _transact(writes, also(item, gone)):
             return True
         item = read(item.scope, item.id)
@@ -277,7 +288,7 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, expires: int) -> None:
     dynamodb.update(items.changing(scope, id, {"body": dict(body), "expires": expires}, Condition("")))
 
 
-def _tries() -> Iterator[None]:
+def tries() -> Iterator[None]:
     """Yield once for each try, after a pause in which others who met each other drift apart."""
     for number in range(_TRIES):
         time.sleep(random.uniform(0, number * _PAUSE))

@@ -25,9 +25,10 @@ class Wire:
         kept = self._connection.sock
         self._connection.request(method, self._path + path, body or None, dict(headers))
         answer = self._connection.getresponse()
-        text = answer.read().decode()
+        content = answer.read()
         assert self._connection.sock is kept, f"the connection was closed after {method} {path[:80]}"
-        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, text)
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, found, content.decode(errors="replace"), content)
 
 
 class Tidy:

@@ -68,6 +68,23 @@ def test_what_has_ended_is_left_out_and_what_has_no_end_stays() -> None:
     assert packed_revocations.expire(b"", 1) == packed_revocations.pack([])
 
 
+def test_an_entry_is_found_whatever_its_end() -> None:
+    packed = packed_revocations.pack([SOON, KEY])
+    assert packed_revocations.holds(packed, SOON)
+    assert packed_revocations.holds(packed, RevokedSerial(300, None))
+    assert packed_revocations.holds(packed, KEY)
+    for absent in (RevokedSerial(299, SOON.valid_until), RevokedSerial(301, None), ENDLESS, OTHER_KEY):
+        assert not packed_revocations.holds(packed, absent)
+        assert not packed_revocations.holds(b"", absent)
+
+
+def test_the_last_end_is_that_of_all_entries() -> None:
+    assert packed_revocations.last_end(packed_revocations.pack([SOON, LATER])) == 2_000_000_000
+    assert packed_revocations.last_end(b"") == packed_revocations.last_end(packed_revocations.pack([])) == 0
+    for endless in (ENDLESS, KEY):
+        assert packed_revocations.last_end(packed_revocations.pack([SOON, endless])) is None
+
+
 def test_24_000_serials_fit_an_item_and_change_in_no_time() -> None:
     numbers = random.Random(1)
     packed = packed_revocations.pack(RevokedSerial(numbers.randrange(1, 2**64), 2_000_000_000) for _ in range(24_000))
@@ -109,6 +126,7 @@ def test_changes_of_packed_revocations_are_those_of_a_dictionary(
     expected = {entry[0]: entry for entry in added}
     assert packed == packed_revocations.pack(added)
     assert packed_revocations.unpack(packed) == in_order(expected.values())
+    assert [packed_revocations.holds(packed, entry) for entry in removed] == [entry[0] in expected for entry in removed]
     packed = packed_revocations.remove(packed, *removed)
     expected = {key: entry for key, entry in expected.items() if key not in {entry[0] for entry in removed}}
     assert packed_revocations.unpack(packed) == in_order(expected.values())

@@ -72,7 +72,7 @@ def test_labels_are_compared_exactly(admin: Client) -> None:
 
 
 def test_tunnels_of_agents_have_no_labels_and_are_in_no_group(admin: Client) -> None:
-    BEGUN["/tunnels"](admin)
+    BEGUN["/tunnels"](admin, "/tunnels")
     assert admin.create(PATH, {"labels": {"app": "web"}})["tunnels"] == []
     assert admin.create(PATH, {})["tunnels"] == []
 

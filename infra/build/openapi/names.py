@@ -16,6 +16,7 @@ _SPELT = {
     "http": "HTTP",
     "https": "HTTPS",
     "json": "JSON",
+    "krl": "KRL",
     "oauth": "OAuth",
     "openapi": "OpenAPI",
     "ssh": "SSH",

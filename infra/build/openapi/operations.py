@@ -1,5 +1,6 @@
 """Operations of the document: what an endpoint takes and answers, in words of OpenAPI."""
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -70,15 +71,15 @@ def described(operation: Operation) -> Words:
         **({"requestBody": _request(operation, endpoint.body)} if endpoint.body else {}),
         "responses": {
             str(endpoint.status): _answer(operation),
-            **({"304": _UNCHANGED} if operation.verb == "get" and endpoint.authorizer else {}),
+            **({"304": _UNCHANGED} if _is_conditional(operation) else {}),
             **{status: _ref("responses", name) for status, name in refusals.by(endpoint).items()},
         },
     }
 
 
 def _about(operation: Operation) -> str:
-    response = operation.entry or operation.endpoint.response
-    said = (response.__doc__ if response else None, _SENTENCES.get(operation.verb))
+    response = operation.entry or operation.endpoint.response or (operation.endpoint.media and operation.endpoint.view)
+    said = (inspect.getdoc(response) if response else None, _SENTENCES.get(operation.verb))
     return " ".join(sentence for sentence in said if sentence)
 
 
@@ -100,13 +101,19 @@ def _request(operation: Operation, body: type[Shape]) -> Words:
     return {**required, **_json(operation.request_schema, examples.request(operation))}
 
 
+def _is_conditional(operation: Operation) -> bool:
+    """Whether an operation answers 304 to who has its answer already."""
+    return operation.verb == "get" and bool(operation.endpoint.authorizer or operation.endpoint.media)
+
+
 def _answer(operation: Operation) -> Words:
     words = {"description": _SAID[operation.endpoint.status]}
     shows_one = operation.endpoint.authorizer and operation.verb in ("get", "create", "update", "replace")
-    names = ["Operation-Id", *(["ETag"] if shows_one else [])]
+    names = ["Operation-Id", *(["ETag"] if shows_one or operation.endpoint.media else [])]
     headers = {"headers": {name: _ref("headers", name) for name in names}}
     body = _json(operation.response_schema, examples.response(operation)) if operation.endpoint.response else {}
-    return {**words, **headers, **body}
+    media = {"content": {media: {"schema": {"type": "string"}} for media in operation.endpoint.media}}
+    return {**words, **headers, **body, **(media if operation.endpoint.media else {})}
 
 
 def _json(schema: str, example: Words) -> Words:
@@ -115,3 +122,9 @@ def _json(schema: str, example: Words) -> Words:
 
 def _ref(kind: str, name: str) -> Words:
     return {"$ref": f"#/components/{kind}/{name}"}
+
+
+_UNCHANGED = {
+    "description": "It has not changed since the `ETag` that If-None-Match names.",
+    "headers": {name: _ref("headers", name) for name in ("Operation-Id", "ETag")},
+}

@@ -1,0 +1,80 @@
+"""SSH host certificates: clients that trust the authority believe the host, by `@cert-authority` in known_hosts.
+
+As user certificates, but for a year, and without options: OpenSSH defines none for hosts.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from chalicelib import crypto
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import kinds, ssh_revocations
+from chalicelib.resources import ssh_signing
+from chalicelib.schema.fields import Described, Shown, Time, Timestamp
+from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_the_start
+
+LIFETIME = timedelta(days=365)
+
+
+class Create(Described):
+    model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
+
+    ssh_certificate_authority_id: AuthorityId
+    """The SSH certificate authority that signs it."""
+
+    public_key: Annotated[crypto.keys.AuthorizedKey, CERTIFIED_KEY]
+    """Public key of the host, in OpenSSH Authorized Keys format, that the certificate signs."""
+
+    principals: Principals = []
+    """Names and addresses by which clients reach the host. Empty: any."""
+
+    valid_after: ValidAfter = None
+    """Start of validity, RFC 3339, not before 1970; default: the current time."""
+
+    valid_until: Annotated[Time, after_the_start(LIFETIME)] = None
+    """End of validity, RFC 3339, after its start; default: 365 days after creation. OpenSSH calls it valid_before."""
+
+
+class SSHHostCertificate(Described, Shown):
+    """Lets clients that trust the authority which signed it believe a host."""
+
+    public_key: str
+    """Public key of the host, in OpenSSH Authorized Keys format, that the certificate signs."""
+
+    key_type: crypto.keys.KeyType
+    """Key type of public_key."""
+
+    ssh_certificate_authority_id: str
+    """The SSH certificate authority that signed it."""
+
+    principals: list[str]
+    """Names and addresses by which clients reach the host. Empty: any."""
+
+    valid_after: Timestamp
+    """Start of validity, RFC 3339."""
+
+    valid_until: Timestamp
+    """End of validity, RFC 3339. The OpenSSH certificate protocol calls it valid_before."""
+
+    certificate: str
+    """The signed certificate in OpenSSH Authorized Keys format: what HostCertificate of sshd names."""
+
+
+def make(caller: Caller, id: str, request: Create) -> New:
+    authority = ssh_signing.authority(caller, request.ssh_certificate_authority_id)
+    certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, LIFETIME))
+    return ssh_signing.signed(certificate, authority, request, {})
+
+
+RESOURCE = EditableResource(
+    kind=kinds.SSH_HOST_CERTIFICATES,
+    create=Create,
+    response=SSHHostCertificate,
+    make=make,
+    errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    remove=ssh_revocations.delete_certificate,
+)

@@ -1,0 +1,169 @@
+"""Revocations of an SSH authority: what it has taken back of what it signed, and keys that it signs no more."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from chalicelib import crypto, ids
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import Conflict, InvalidRequest, NotFound, UnknownReference
+from chalicelib.http.resource import Resource
+from chalicelib.model import kinds, ssh_revocations
+from chalicelib.model.kinds import Kind
+from chalicelib.model.ssh_revocations import AlreadyRevoked, Authority, Subject
+from chalicelib.schema.fields import Description, Timestamp, Uri
+from chalicelib.schema.rules import After, if_empty, max_bytes
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import items, table
+
+_MAX_SERIAL = 2**64 - 1
+
+
+def _serial(text: str) -> str:
+    if text and not (text.isascii() and text.isdecimal() and text[0] != "0" and int(text[:21]) <= _MAX_SERIAL):
+        raise ValueError(f"must be a decimal number from 1 to {_MAX_SERIAL}, as a string")
+    return text
+
+
+def _public_key(text: str) -> str:
+    if text:
+        crypto.public_keys.fingerprint(text)
+    return text
+
+
+def _id_of(kind: Kind) -> After:
+    def check(text: str) -> str:
+        if text and not kind.has(text):
+            raise ValueError(f"must be an id of the form {kind.prefix}_…")
+        return text
+
+    return After(check, {"pattern": ids.pattern(kind.prefix)})
+
+
+class Create(Shape):
+    ssh_user_certificate_id: Annotated[str, _id_of(kinds.SSH_USER_CERTIFICATES), if_empty("")] = ""
+    """A user certificate that this authority signed and that has not ended."""
+
+    ssh_host_certificate_id: Annotated[str, _id_of(kinds.SSH_HOST_CERTIFICATES), if_empty("")] = ""
+    """A host certificate that this authority signed and that has not ended."""
+
+    serial: Annotated[str, After(_serial, {"pattern": "^[1-9][0-9]{0,19}$"}), if_empty("")] = ""
+    """The serial of a certificate without a record, as a decimal number: 64 bits do not fit JavaScript's numbers."""
+
+    public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"}), if_empty("")] = (
+        ""
+    )
+    """A public key, all certificates of which are revoked: OpenSSH authorized_keys form, PEM or RFC 4716."""
+
+    reason: Description = ""
+    """Why, for people; at most 255 bytes."""
+
+
+class SSHRevocation(Shape):
+    """What an SSH authority has revoked; it leaves the list when it ends, and carries only what is known of it."""
+
+    model_config = {"json_schema_serialization_defaults_required": False}
+
+    id: str
+    """Unique identifier; the order of ids is the order of creation."""
+
+    uri: Uri
+    """Absolute address of the resource."""
+
+    created_at: Timestamp
+    """When it was revoked, RFC 3339."""
+
+    reason: str = ""
+    """Why."""
+
+    ssh_user_certificate_id: str = ""
+    """The user certificate; it may be deleted."""
+
+    ssh_host_certificate_id: str = ""
+    """The host certificate; it may be deleted."""
+
+    serial: str = ""
+    """The serial of the certificate, as a decimal number."""
+
+    public_key: str = ""
+    """The public key, all certificates of which are revoked."""
+
+    key_fingerprint: str = ""
+    """The SHA256 fingerprint of the public key, as ssh-keygen -l prints it."""
+
+    valid_until: Timestamp = ""
+    """When the certificate ends, and with it the revocation. What has no known end stays until it is deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revocations(Resource):
+    """Revocations can also be made and taken back, and are never changed."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (
+            *super().endpoints(),
+            *self._own(
+                Endpoint("POST", self.kind.path, 201, self.post, body=Create, response=SSHRevocation),
+                Endpoint("DELETE", self.kind.one, 204, self.delete),
+            ),
+        )
+
+    def check_parent(self, call: Call) -> None:
+        _authority(call)
+
+    def post(self, call: Call) -> dict[str, Any]:
+        asked = {name: value for name, value in call.body.values().items() if value and name != "reason"}
+        if len(asked) != 1:
+            named = asked or [name for name in Create.__annotations__ if name != "reason"]
+            raise InvalidRequest.of(dict.fromkeys(named, _ALONE))
+        authority = _authority(call)
+        ((field, value),) = asked.items()
+        subject = _SUBJECTS[field](authority, value)
+        try:
+            return self.one(ssh_revocations.revoke(authority, subject, call.body.reason, call.trail), call)
+        except AlreadyRevoked:
+            raise Conflict(f"'{field}' is revoked already.", {field: "must be one that is not revoked yet"}) from None
+
+    def delete(self, call: Call) -> None:
+        if not ssh_revocations.take_back(self.scope(call), call.id, check=call.check, by=call.trail):
+            raise self.missing()
+
+
+_ALONE = "must be the only one of ssh_user_certificate_id, ssh_host_certificate_id, serial, public_key; one is required"
+
+
+def _authority(call: Call) -> Authority:
+    found = ssh_revocations.find(call.caller.account, call.path["id"])
+    if found is None:
+        raise NotFound(f"This account has nothing of that id under {kinds.SSH_CERTIFICATE_AUTHORITIES.path}.")
+    return found
+
+
+def _certificate(kind: Kind) -> Callable[[Authority, str], Subject]:
+    """Return what looks for a certificate of that kind. Raises UnknownReference, InvalidRequest, aws.Unavailable."""
+    field = ssh_revocations.FIELDS[kind]
+
+    def find(authority: Authority, id: str) -> Subject:
+        found = table.read(items.scope(authority.account, kind.path), id)
+        if found is None or found.body["ssh_certificate_authority_id"] != authority.id:
+            rule = "must be the id of a certificate that this authority signed"
+            raise UnknownReference(f"'{field}' names nothing.", {field: rule})
+        if ssh_revocations.end_of(found) <= items.now():
+            raise InvalidRequest.of({field: "must be the id of a certificate that has not ended"})
+        return ssh_revocations.of_certificate(found)
+
+    return find
+
+
+_SUBJECTS: dict[str, Callable[[Authority, str], Subject]] = {
+    **{field: _certificate(kind) for kind, field in ssh_revocations.FIELDS.items()},
+    "serial": lambda _, serial: ssh_revocations.of_serial(serial),
+    "public_key": lambda _, public_key: ssh_revocations.of_key(public_key),
+}
+
+
+RESOURCE = Revocations(
+    kind=kinds.SSH_REVOCATIONS,
+    response=SSHRevocation,
+    errors={"POST": (UnknownReference, NotFound, Conflict), "GET": (NotFound,)},
+)

@@ -1,0 +1,71 @@
+"""How the certificates of users and hosts come into being: what both kinds share of their `make`."""
+
+import secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from chalicelib import clock, crypto, ids
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
+from chalicelib.http.resource import New
+from chalicelib.model import kinds, ssh_authorities, ssh_revocations
+from chalicelib.storage.items import Item
+
+
+def authority(caller: Caller, id: str) -> Item:
+    """Return the authority that is to sign. Raises UnknownReference, aws.Unavailable."""
+    found = ssh_authorities.read(caller.account, id)
+    if found is None:
+        rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
+        raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
+    return found
+
+
+def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
+    """Return what a certificate of either kind says: its serial is random, its key id that of the resource."""
+    return {
+        "key_id": id,
+        "serial": secrets.randbelow(2**64 - 1) + 1,
+        "public_key": request.public_key.key,
+        "principals": request.principals,
+        "valid_after": request.valid_after or ids.created_at(id),
+        "valid_until": request.valid_until or ids.created_at(id) + lifetime,
+    }
+
+
+def signed(
+    certificate: "crypto.ssh_certificates.Certificate", authority: Item, request: Any, options: Mapping[str, Any]
+) -> New:
+    """Return the signed certificate as it is stored, with the options of its kind.
+
+    Raises InvalidRequest, Conflict, aws.Unavailable.
+    """
+    if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
+        raise InvalidRequest.of({"valid_until": "must be after valid_after"})
+    if ssh_revocations.is_key_revoked(authority.id, crypto.public_keys.digest_of(certificate.public_key)):
+        rule = "must be a key that the authority has not revoked"
+        raise Conflict("The authority has revoked this public key.", {"public_key": rule})
+    line = crypto.ssh_certificates.sign(certificate, ssh_authorities.signing_key(authority))
+    return New(
+        {
+            "description": request.description,
+            "metadata": request.metadata,
+            "public_key": request.public_key.line,
+            "key_type": crypto.keys.key_type(certificate.public_key),
+            "ssh_certificate_authority_id": authority.id,
+            "principals": list(certificate.principals),
+            **options,
+            "valid_after": clock.rfc3339(certificate.valid_after),
+            "valid_until": clock.rfc3339(certificate.valid_until),
+            "certificate": line,
+        },
+        details={
+            "ssh_certificate_authority_id": authority.id,
+            "serial": str(certificate.serial),
+            "principals": list(certificate.principals),
+            "valid_after": clock.rfc3339(certificate.valid_after),
+            "valid_until": clock.rfc3339(certificate.valid_until),
+            "key_fingerprint": crypto.public_keys.fingerprint(request.public_key.line),
+        },
+    )

@@ -1,0 +1,198 @@
+"""What each SSH authority has revoked, as it is stored: a head that is read alone, and the entries packed in chunks.
+
+A revocation rewrites one chunk of 64, a few KB even of the largest list. A list has no account in its key, since
+servers fetch it by the authority's id alone: the head names the account.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib import crypto
+from chalicelib.storage import dynamodb, items
+from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.relations import Meaning
+
+MAX_ENTRIES = 100_000
+HEAD = "head"
+_MAX_CHUNK = 350_000  # bytes: DynamoDB keeps at most 400 KB in a record
+
+
+class Overtaken(Exception):
+    """The list has changed since it was read: read it again."""
+
+
+class ListFull(Exception):
+    """The list holds as many entries as one may."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What is known of a list without its entries.
+
+    `count` also counts entries that have ended and were not yet dropped. Every change gives it another `stamp` (one
+    that was never stored has none) and raises `version`. `expires` is the Unix second at which it is gone.
+    """
+
+    authority: str
+    account: str
+    public_key: str
+    count: int = 0
+    version: int = 0
+    stamp: str = ""
+    changed_at: int = 0
+    expires: int | None = None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The entries of a list that fall into one place."""
+
+    authority: str
+    place: str
+    packed: bytes = b""
+    stamp: str = ""
+
+
+def read(authority: str) -> Head | None:
+    """Return the head of an authority's list, None when there is none. One read. Raises aws.Unavailable."""
+    record = dynamodb.get(_scope(authority), HEAD)
+    head = _head(record) if record else None
+    return head if head and (head.expires is None or head.expires > items.now()) else None
+
+
+def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
+    """Return the chunk that an entry falls into. One read. Raises aws.Unavailable."""
+    place = _place(entry)
+    record = dynamodb.get(_scope(authority), place)
+    return _chunk(record) if record else Chunk(authority, place)
+
+
+def chunks(authority: str) -> list[Chunk]:
+    """Return all that hold entries: of 100,000 serials in two reads. Raises aws.Unavailable."""
+    pages = dynamodb.pages(
+        {"scope": _scope(authority), "head": HEAD},
+        limit=None,
+        KeyConditionExpression="#scope = :scope AND #id < :head",
+    )
+    return [_chunk(record) for page in pages for record in page]
+
+
+def founding(head: Head) -> Write:
+    """Write the head of a list that is not there, or has ended."""
+    known = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count}
+    own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, "schema": items.SCHEMA, **_marks()}
+    absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": items.now()})
+    return dynamodb.putting({**own, **known, **_expiry(head.expires)}, absent)
+
+
+def changing(head: Head, chunk: Chunk, packed: bytes) -> list[tuple[Write, Meaning]]:
+    """Return the writes that give a chunk other entries, each with what its failure means. Raises ListFull."""
+    count = crypto.packed_revocations.count
+    if len(packed) > _MAX_CHUNK:
+        raise ListFull
+    added = count(packed) - count(chunk.packed)
+    if added > 0 and head.count >= MAX_ENTRIES:
+        raise ListFull
+    return [(_storing(chunk, packed), Overtaken()), (_counting(head, packed, added), Overtaken())]
+
+
+def compact(head: Head) -> bool:
+    """Drop all that has ended, and count what is left; False when the list has changed meanwhile.
+
+    Raises aws.Unavailable.
+    """
+    now, left = items.now(), 0
+    writes: list[Write] = []
+    for chunk in chunks(head.authority):
+        packed = crypto.packed_revocations.expire(chunk.packed, now)
+        left += crypto.packed_revocations.count(packed)
+        if packed != chunk.packed:
+            writes.append(_storing(chunk, packed))
+    try:
+        dynamodb.transact([*writes, _updating(head, sets={"count": left}, condition=_same(head))])
+    except TransactionFailed:
+        return False
+    return True
+
+
+def ending(head: Head, found: Iterable[Chunk]) -> Write:
+    """Return the write that lets the list go with its last entry, since its authority is deleted."""
+    now = items.now()
+    ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
+    last = None if None in ends else max((end for end in ends if end is not None), default=0)
+    if last is not None and last <= now:
+        return dynamodb.deleting(_scope(head.authority), HEAD, _same(head))
+    return _updating(head, sets={"expires": last}, condition=_same(head))
+
+
+def _storing(chunk: Chunk, packed: bytes) -> Write:
+    """Write a chunk, if it is still as it was read."""
+    scope = _scope(chunk.authority)
+    same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
+    if chunk.stamp and not crypto.packed_revocations.count(packed):
+        return dynamodb.deleting(scope, chunk.place, same)
+    own = {"scope": scope, "id": chunk.place, "revision": 1, "schema": items.SCHEMA, **_marks()}
+    expiry = _expiry(crypto.packed_revocations.last_end(packed))
+    return dynamodb.putting({**own, "packed": packed, **expiry}, same)
+
+
+def _counting(head: Head, packed: bytes, added: int) -> Write:
+    """Write into the head that a chunk has changed; many at once may, unless the list is about to end."""
+    if head.expires is None and head.stamp:
+        lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"
+        room = Condition(f"{lasting} AND #count < :most", {"most": MAX_ENTRIES})
+        return _updating(head, sets={}, condition=room if added > 0 else Condition(lasting), added=added)
+    end = crypto.packed_revocations.last_end(packed)
+    expires = None if head.expires is None or end is None else max(head.expires, end)
+    if not head.stamp:
+        return founding(replace(head, count=added, expires=expires))
+    return _updating(head, sets={"expires": expires}, condition=_same(head), added=added)
+
+
+def _updating(head: Head, *, sets: Mapping[str, Any], condition: Condition, added: int = 0) -> Write:
+    adds = {"revision": 1, **({} if "count" in sets else {"count": added})}
+    return dynamodb.updating(_scope(head.authority), HEAD, condition, sets={**sets, **_marks()}, adds=adds)
+
+
+def _same(head: Head) -> Condition:
+    return Condition("#stamp = :was", {"was": head.stamp})
+
+
+def _marks() -> dict[str, Any]:
+    """Return what is new with each write. The stamp also differs from those that a restored table had later."""
+    return {"stamp": secrets.token_hex(8), "changed_at": items.now()}
+
+
+def _expiry(end: int | None) -> dict[str, int]:
+    return {} if end is None else {"expires": end}
+
+
+def _place(entry: "crypto.packed_revocations.Entry") -> str:
+    """Return the chunk of an entry: by a digest, since serials that people choose follow one another."""
+    known = entry[0]
+    content = known if isinstance(known, bytes) else known.to_bytes(8)
+    return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"
+
+
+def _scope(authority: str) -> str:
+    return f"krl#{authority}"
+
+
+def _head(record: Mapping[str, Any]) -> Head:
+    return Head(
+        record["scope"].removeprefix("krl#"),
+        record["body"]["account"],
+        record["body"]["public_key"],
+        record["count"],
+        record["revision"],
+        record["stamp"],
+        record["changed_at"],
+        record.get("expires"),
+    )
+
+
+def _chunk(record: Mapping[str, Any]) -> Chunk:
+    return Chunk(record["scope"].removeprefix("krl#"), record["id"], record["packed"], record["stamp"])

@@ -1,0 +1,15 @@
+"""What `ssh-keygen` reads in a list of revoked keys, and the list that it makes itself."""
+
+import subprocess
+from pathlib import Path
+
+
+def is_revoked(folder: Path, krl: bytes, line: str) -> bool:
+    """Whether a list revokes a key or certificate. AssertionError for a list that ssh-keygen cannot read."""
+    (folder / "krl").write_bytes(krl)
+    (folder / "asked.pub").write_text(f"{line}\n")
+    command = ["ssh-keygen", "-Q", "-f", str(folder / "krl"), str(folder / "asked.pub")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    said = ended.stdout.rstrip().rpartition(": ")[2]
+    assert (ended.returncode, said) in ((0, "ok"), (1, "REVOKED")), ended.stdout + ended.stderr
+    return said == "REVOKED"

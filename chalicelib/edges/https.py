@@ -1,6 +1,6 @@
 """HTTPS edges: what answers HTTPS requests to their hostports, by routes. Deleting one deletes its routes first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from chalicelib import modules
@@ -35,17 +35,14 @@ class HTTPSEdge(Edge, Shown):
     """Answers HTTPS requests to its hostports, by routes."""
 
     routes: list[routes.RESOURCE.response]  # type: ignore[name-defined]
-    """Its routes, newest first: at most 100, of 5 million characters together.
-
-    A character counts as it is on its way, in the JSON of the answer, which stands in JSON once more.
-    """
+    """Its routes, newest first: at most 100."""
 
 
-def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [
-        {**edge, "routes": routes.RESOURCE.responses(table.newest(edges.routes_scope(item.scope, item.id)), call)}
-        for edge, item in zip(as_stored(found, call), found, strict=True)
-    ]
+def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+    """Yield the responses of edges: the routes of one are read when it is its turn, and can be 5 MB."""
+    for edge, item in zip(as_stored(found, call), found, strict=True):
+        own = table.newest(edges.routes_scope(item.scope, item.id))
+        yield {**edge, "routes": [*routes.RESOURCE.responses(own, call)]}
 
 
 _MODULES = modules.of(kinds.HTTPS_EDGES)

@@ -10,14 +10,20 @@ from chalicelib.http import inline_modules
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, Unique
 from chalicelib.model import edges, kinds
-from chalicelib.schema.fields import Described, Shown
-from chalicelib.schema.rules import form, max_bytes, unless_blank
+from chalicelib.schema.fields import Described, Metadata, Shown
+from chalicelib.schema.rules import form, max_bytes, max_encoded, unless_blank
 
 MatchType = Literal["exact_path", "path_prefix"]
 Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(1024)]
 
 
 class Create(Described):
+    metadata: Annotated[Metadata, max_encoded(16 * 1024)] = ""
+    """Arbitrary user-defined data, optional, at most 4096 bytes. Typically a serialized JSON text.
+
+    At most 16,384 characters, counted in JSON that stands in JSON once more: only control characters can exceed that.
+    """
+
     match_type: MatchType
     """How `match` selects requests."""
 

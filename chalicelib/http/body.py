@@ -60,7 +60,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def text(value: Any) -> str:
-    """Return JSON as responses carry it."""
+    """Return JSON as responses carry it: ASCII alone."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 

@@ -1,15 +1,15 @@
 """Lists: newest first, in pages that lead to one another and are never empty."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 from urllib.parse import urlencode
 
 from chalicelib import ids
-from chalicelib.http import body, sizes
+from chalicelib.http import body
 from chalicelib.http.query import Parameters
 from chalicelib.model.kinds import Kind
+from chalicelib.schema import sizes
 from chalicelib.schema.fields import Uri
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
@@ -77,7 +77,8 @@ def listed(array: str, entry: type[Shape]) -> type[Shape]:
 
 def text(
     array: str,
-    entries: list[dict[str, Any]],
+    entries: Iterator[Mapping[str, Any]],
+    count: int,
     uri: str,
     page: Page,
     *,
@@ -85,15 +86,33 @@ def text(
     last: str = "",
     others: Mapping[str, str] = NO_OTHERS,
 ) -> str:
-    """Return the JSON of a page, with as many of the entries, at least one, as fit into an answer.
+    """Return the JSON of a page, with as many of the `count` entries, at least one, as fit into an answer.
 
-    The next page begins behind the entry `last`, the last of them unless it is said; `others` are parameters that it
-    keeps. The page is measured by the text that is sent, so that of most pages nothing is written only to be measured.
+    The next page begins behind the last of them, or behind the entry `last` where all fit and it is said; `others` are
+    parameters that it keeps.
     """
-    following = urlencode({**others, "before_id": last or entries[-1]["id"], "limit": page.limit}) if has_more else ""
-    next_page_uri = f"{uri}?{following}" if has_more else None
-    sent = body.text({array: entries, "uri": uri, "next_page_uri": next_page_uri})
-    if len(sent) < sizes.MAX_ANSWER // 2:  # of each character at most two are counted
-        return sent
-    fitting = max(1, sum(size < sizes.MAX_ANSWER for size in accumulate(map(sizes.encoded, entries))))
-    return text(array, entries[:fitting], uri, page, has_more=True, others=others) if fitting < len(entries) else sent
+    shown, last_id = _fitting(entries, count)
+    if len(shown) == count and last:
+        last_id = last
+    following = urlencode({**others, "before_id": last_id, "limit": page.limit})
+    next_page_uri = f"{uri}?{following}" if has_more or len(shown) < count else None
+    own = {"uri": uri, "next_page_uri": next_page_uri}
+    return f'{{"{array}":[{",".join(shown)}],{body.text(own)[1:]}'
+
+
+def _fitting(entries: Iterator[Mapping[str, Any]], count: int) -> tuple[list[str], str]:
+    """Return the JSON of the entries that fit into an answer, and the id of the last one.
+
+    An entry costs reads and memory: it is not made where it would not fit if it is as large as the largest before it.
+    """
+    shown: list[str] = []
+    last_id, size, largest = "", 0, 0
+    while len(shown) < count and size + largest < sizes.MAX_ANSWER:
+        entry = next(entries)
+        written = body.text(entry)
+        largest = max(largest, sizes.encoded(written))
+        if shown and size + sizes.encoded(written) >= sizes.MAX_ANSWER:
+            break
+        shown.append(written)
+        last_id, size = entry["id"], size + sizes.encoded(written)
+    return shown, last_id

@@ -1,6 +1,6 @@
 """A resource: a value that says what is special about one kind; everything else is the same for all of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, cast
@@ -74,13 +74,13 @@ def no_references(_body: Mapping[str, Any]) -> References:
 class Resource:
     """A kind that can be listed and read.
 
-    `response` is the shape of one, `to_responses` makes the responses of some, `permits` raises Forbidden for whom they
-    are not; `errors` are what the endpoints may answer, by method, beside what all may.
+    `response` is the shape of one, `to_responses` makes the responses of some, perhaps one by one, `permits` raises
+    Forbidden for whom they are not; `errors` are what the endpoints may answer, by method, beside what all may.
     """
 
     kind: Kind
     response: type[Shape] = Shown
-    to_responses: Callable[[Sequence[Item], Call], list[dict[str, Any]]] = as_stored
+    to_responses: Callable[[Sequence[Item], Call], Iterable[dict[str, Any]]] = as_stored
     permits: Callable[[Caller], None] = auth.anyone
     errors: Mapping[str, tuple[type[ApiError], ...]] = field(default_factory=dict)
     modules: tuple[Module, ...] = ()
@@ -97,7 +97,7 @@ class Resource:
         self.check_parent(call)
         found, has_more = table.page(scope, before=page.before_id, count=page.limit)
         uri = f"{call.base_url}{self.path(call)}"
-        return paging.text(self.kind.array, self.responses(found, call), uri, page, has_more=has_more)
+        return paging.text(self.kind.array, self.responses(found, call), len(found), uri, page, has_more=has_more)
 
     def check_parent(self, call: Call) -> None:
         """Refuse what would lie beneath something that is not there. Raises NotFound, aws.Unavailable."""
@@ -112,17 +112,12 @@ class Resource:
         if item is None:
             raise self.missing()
         call.note(item)
-        return self.responses([item], call)[0]
+        return next(self.responses([item], call))
 
-    def responses(self, items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-        """Return the responses of some resources, their modules inline."""
-        shown = self.to_responses(items, call)
-        if not self.modules:
-            return shown
-        return [
-            {**response, **inline_modules.responses(self.modules, item, call)}
-            for response, item in zip(shown, items, strict=True)
-        ]
+    def responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+        """Yield the responses of some resources, their modules inline, each made when it is asked for."""
+        for response, item in zip(self.to_responses(items, call), items, strict=True):
+            yield {**response, **inline_modules.responses(self.modules, item, call)}
 
     def path(self, call: Call) -> str:
         """Return the path of the list that the request is about."""

@@ -10,11 +10,12 @@ from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
 from chalicelib.schema.fields import DOMAIN, Domain, Name, Text
-from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes
+from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
 _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
+_MAX_PROVIDER = 16 * 1024
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 Email = Annotated[str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", most=254)]
@@ -107,8 +108,11 @@ def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
 class OAuth(Enabled):
     """Lets pass whom an identity provider knows."""
 
-    provider: Annotated[EndpointOAuthProvider, After(_exactly_one)]
-    """Identity provider configuration: exactly one."""
+    provider: Annotated[EndpointOAuthProvider, After(_exactly_one), max_encoded(_MAX_PROVIDER)]
+    """Identity provider configuration: exactly one.
+
+    At most 16,384 characters together, counted in JSON that stands in JSON once more: some 500 addresses of 25 letters.
+    """
 
     options_passthrough: Annotated[bool, if_null(False)] = False
     """When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS)."""

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
-from chalicelib.schema.rules import After, Before, entries, if_null, max_bytes
+from chalicelib.schema.rules import After, Before, entries, if_null, max_bytes, max_encoded
 
-_MOST_BYTES = 4096  # of one list: the worst patterns of that size take a second to compile
+_MAX_LIST = 4608  # characters: the worst patterns of that size take a second to compile
 
 
 @cache
@@ -35,25 +35,20 @@ def _reason(error: Exception) -> str:
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
-def _bounded(patterns: Any) -> Any:
-    strings = [pattern for pattern in patterns if isinstance(pattern, str)] if isinstance(patterns, list) else []
-    if sum(len(pattern.encode(errors="replace")) for pattern in strings) > _MOST_BYTES:
-        raise ValueError(f"must be at most {_MOST_BYTES} bytes of UTF-8 together")
-    return patterns
-
-
 Pattern = Annotated[str, max_bytes(512), After(_compiles, {"format": "re2"})]
-Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(_bounded)]
+Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(max_encoded(_MAX_LIST).check)]
 
 
 class UserAgentFilter(Enabled):
     """Lets requests pass or not by their User-Agent."""
 
     allow: Patterns = []
-    """Regular expressions (RE2) matched against the User-Agent; at most 4 KiB together."""
+    """Regular expressions (RE2) matched against the User-Agent; at most 4,608 characters together,
+    counted in JSON that stands in JSON once more."""
 
     deny: Patterns = []
-    """Regular expressions (RE2) matched against the User-Agent; at most 4 KiB together."""
+    """Regular expressions (RE2) matched against the User-Agent; at most 4,608 characters together,
+    counted in JSON that stands in JSON once more."""
 
 
 MODULES = (

@@ -112,9 +112,8 @@ class AuditEvents(Resource):
         found, last, has_more = self._found(call, wanted, page)
         uri = f"{call.base_url}{self.path(call)}"
         sent = {name: call.query[name] for name in wanted}
-        return paging.text(
-            self.kind.array, self.responses(found, call), uri, page, has_more=has_more, last=last, others=sent
-        )
+        entries = self.responses(found, call)
+        return paging.text(self.kind.array, entries, len(found), uri, page, has_more=has_more, last=last, others=sent)
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
         """Return the events of a page, the id of the last that was looked at, and whether there are more."""

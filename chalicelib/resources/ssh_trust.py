@@ -8,10 +8,10 @@ from typing import Any
 
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, NotFound
-from chalicelib.http.sizes import MAX_ANSWER
 from chalicelib.http.static import BINARY, TEXT, Binary, Static
 from chalicelib.model import kinds, ssh_revocations
 from chalicelib.schema.rules import After
+from chalicelib.schema.sizes import MAX_ANSWER
 from chalicelib.storage import revocation_lists
 from chalicelib.storage.revocation_lists import Head
 

@@ -5,6 +5,7 @@ one that sees the path. None imports pydantic before a model is made: a shape is
 only where there is a body.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from chalicelib import ids
 from chalicelib.model import kinds
 from chalicelib.schema import json_schema as schemas
+from chalicelib.schema import sizes
 from chalicelib.schema.json_schema import JsonSchema
+from chalicelib.schema.shapes import Shape
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -145,6 +148,21 @@ def max_bytes(limit: int) -> After:
         return text
 
     return After(check, schemas.at_most_bytes(limit))
+
+
+def max_encoded(limit: int) -> After:
+    """Require a value of at most so many characters as answers carry it, in JSON that stands in JSON.
+
+    So are bounded what an edge shows a hundred times, for all of it fits one answer.
+    """
+
+    def check(value: Any) -> Any:
+        plain = value.values() if isinstance(value, Shape) else value
+        if sizes.encoded(json.dumps(plain, separators=(",", ":"))) > limit:
+            raise ValueError(f"must be at most {limit} characters, counted in JSON that stands in JSON once more")
+        return value
+
+    return After(check)
 
 
 def form(pattern: str, sentence: str, *, most: int | None = None) -> After:

@@ -116,7 +116,9 @@ BAD_FIELDS = [
     _post(
         "fields of a key",
         invalid(
-            description="must be a string", metadata="must be a string", x=f"{KNOWN} description, metadata, owner_id"
+            description="must be a string",
+            metadata="must be a string",
+            x=f"{KNOWN} description, metadata, owner_id, expires_at, scopes",
         ),
         {"description": 1, "metadata": [], "x": None},
     ),
@@ -130,7 +132,7 @@ BAD_FIELDS = [
                 "allow.1": "must be a string",
                 "deny": "must be an array",
                 "enabled": "must be true or false",
-                "id": f"{KNOWN} enabled, allow, deny",
+                "id": "must be the id in the path, or absent",
             }
         ),
         "PUT",

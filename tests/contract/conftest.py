@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from chalicelib import operations
+from chalicelib import ids, operations
 from chalicelib.http import auth
 from tests.conftest import Served
 from tests.contract import differences, given
@@ -29,7 +29,7 @@ class Entrance:
 
 def _in_process(request: pytest.FixtureRequest) -> Entrance:
     def admin() -> Client:
-        return Client(InProcess()).with_token(operations.create_account("contract", "admin")[2])
+        return Client(InProcess()).with_token(operations.create_account(ids.new("contract"), "admin")[2])
 
     return Entrance("in_process", admin, admin)
 

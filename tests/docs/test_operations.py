@@ -8,7 +8,7 @@ TEXT = (ROOT / "docs" / "operations.md").read_text()
 
 def test_it_knows_every_kind_and_where_its_items_are() -> None:
     for resource in (*resources.ALL, *edges.ALL):
-        scope = resource.kind.path.replace("{edge_id}", "<edge id>")
+        scope = resource.kind.path.replace("{edge_id}", "<edge id>").replace("{id}", "<id>")
         assert f"| `A#{scope}` | `{resource.kind.prefix}_` |" in TEXT
 
 

@@ -98,6 +98,15 @@ def test_a_match_is_at_most_1024_bytes(admin: Client) -> None:
     assert_invalid(answer, {"match": "must be at most 1024 bytes of UTF-8"})
 
 
+def test_metadata_of_a_route_is_bounded_as_answers_carry_it(admin: Client) -> None:
+    path = new_edge(admin)
+    for number, longest in enumerate(("\\" * 4095, '"' * 4095, "🦊" * 1024, "\0" * 2340)):
+        assert new_route(admin, path, f"/{number}", metadata=longest)["metadata"] == longest
+    answer = admin.post(path, {"match_type": "exact_path", "match": "/", "metadata": "\0" * 2341})
+    rule = "must be at most 16384 characters, counted in JSON that stands in JSON once more"
+    assert_invalid(answer, {"metadata": rule})
+
+
 def test_a_route_needs_both_of_its_fields(admin: Client) -> None:
     path = new_edge(admin)
     assert_invalid(admin.post(path, {}), {"match_type": "is required", "match": "is required"})

@@ -174,6 +174,20 @@ def test_options_passthrough_is_a_boolean(admin: Client) -> None:
     assert_invalid(answer, {"options_passthrough": "must be true or false"})
 
 
+def test_a_provider_is_bounded_as_a_whole(admin: Client) -> None:
+    address = anywhere(OAUTH)
+    emails = [f"{number:03}@{'a' * 60}.{'b' * 60}.example.com" for number in range(112)]
+    provider = {"github": {"email_addresses": emails, "organizations": ["a"]}}
+    shown = json.dumps(admin.put(address, {"provider": provider}).json["provider"], separators=(",", ":"))
+    left = 16_384 - (len(json.dumps(shown)) - 2)
+    assert 0 < left < 250
+    provider["github"]["organizations"] = ["a" * (left + 1)]
+    assert admin.put(address, {"provider": provider}).status == 200
+    provider["github"]["organizations"] = ["a" * (left + 2)]
+    rule = "must be at most 16384 characters, counted in JSON that stands in JSON once more"
+    assert_invalid(admin.put(address, {"provider": provider}), {"provider": rule})
+
+
 EMAIL = "must be an e-mail address, for example ada@example.com"
 DOMAIN = "must be a domain, for example example.com"
 TEAM = "must be of the form <org-slug>/<team-slug>"

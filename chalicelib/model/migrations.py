@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.model import edges, kinds, ssh_authorities
-from chalicelib.storage import dynamodb, items, unique_keys
+from chalicelib.storage import dynamodb, items, revocation_lists, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 
@@ -46,7 +46,7 @@ def _lacking(record: Mapping[str, Any]) -> Migration | None:
     item = Item.from_record(record)
     kind = kinds.at(item.path)
     if kind is kinds.SSH_CERTIFICATE_AUTHORITIES:
-        return Migration("item", _with_unique_key(item))
+        return Migration("item", (*_with_unique_key(item), *_with_list(item)))
     leading = _leading_back(item) if kind in _WITH_HOSTPORTS and item.body else ()
     return Migration("item", (_with_schema(item.scope, item.id), *leading))
 
@@ -62,6 +62,13 @@ def _with_unique_key(authority: Item) -> tuple[Write, ...]:
     key = ssh_authorities.unique_key(authority.account, authority.id, authority.body)
     taking = unique_keys.taking(key, authority.scope, authority.id, items.SCHEMA)
     return (_with_schema(authority.scope, authority.id, claims=[[key.kind, key.value]]), taking)
+
+
+def _with_list(authority: Item) -> tuple[Write, ...]:
+    """Give an SSH authority its empty list of revocations, unless it has begun one already."""
+    if revocation_lists.read(authority.id):
+        return ()
+    return tuple(write for write, _ in ssh_authorities.founding(authority))
 
 
 def _leading_back(edge: Item) -> tuple[Write, ...]:

@@ -7,11 +7,21 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib.model import edges, ssh_authorities
 from chalicelib.storage import aws, marshal, table
+from tests.samples import public_key
 from tests.transports import Client
 
 
 def records() -> list[dict[str, Any]]:
     return list(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
+
+
+def of_the_first_edition() -> list[dict[str, Any]]:
+    """The records without the lists of revocations, which are removed."""
+    lists = [record for record in records() if record["scope"]["S"].startswith("krl#")]
+    for record in lists:
+        key = {name: record[name] for name in ("scope", "id")}
+        aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=key)
+    return records()
 
 
 def age(record: dict[str, Any]) -> None:
@@ -64,7 +74,7 @@ def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(a
     aws.client("dynamodb").delete_item(
         TableName="tunnel-edge", Key=marshal.attributes({"scope": key.scope, "id": "claim"})
     )
-    for record in records():
+    for record in of_the_first_edition():
         first = {name: value for name, value in record.items() if name not in ("claims", "home")}
         kept = record if record["id"]["S"] != authority["id"] else first
         age({**kept, "body": {"M": {}}} if record["scope"]["S"].startswith("hostports#") else kept)
@@ -73,6 +83,40 @@ def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(a
     assert table.look_up(key.kind, key.value) == {"account": admin.account, "id": authority["id"]}
     assert admin.delete(f"/ssh_certificate_authorities/{authority['id']}").status == 204
     assert table.look_up(key.kind, key.value) is None
+
+
+@pytest.fixture
+def authority(admin: Client) -> Any:
+    """An SSH authority of the first edition, which made no lists of revocations, with a certificate."""
+    authority = admin.create("/ssh_certificate_authorities", {})
+    asked = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
+    certificate = admin.create("/ssh_user_certificates", asked)
+    for record in of_the_first_edition():
+        age(record)
+    return {**authority, "certificate": certificate["id"]}
+
+
+def test_an_authority_of_the_first_edition_gets_its_list(
+    admin: Client, nobody: Client, authority: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"/ssh_certificate_authorities/{authority['id']}"
+    assert nobody.get(f"{address}/public_key").status == 404
+    operator.main(["migrate", "--apply"])
+    assert "0 changed meanwhile" not in capsys.readouterr().out
+    assert nobody.get(f"{address}/public_key").text == f"{authority['public_key']}\n"
+    assert nobody.get(f"{address}/krl").status == 200
+
+
+def test_an_authority_of_the_first_edition_revokes_as_any_other(admin: Client, nobody: Client, authority: Any) -> None:
+    address = f"/ssh_certificate_authorities/{authority['id']}"
+    assert admin.get(f"{address}/revocations").json["revocations"] == []
+    assert admin.delete(f"/ssh_user_certificates/{authority['certificate']}").status == 204
+    assert len(admin.get(f"{address}/revocations").json["revocations"]) == 1
+    before = nobody.get(f"{address}/krl")
+    operator.main(["migrate", "--apply"])
+    assert nobody.get(f"{address}/krl").text == before.text
+    assert admin.delete(address).status == 204
+    assert len(nobody.get(f"{address}/krl").text) == len(before.text)
 
 
 def revision(id: str) -> int:

@@ -37,6 +37,8 @@ async def _converse(find: Find, reader: asyncio.StreamReader, writer: asyncio.St
             await writer.drain()
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, ValueError):
         pass  # Envoy has gone, or it was not Envoy
+    except asyncio.CancelledError:
+        pass  # control ends; asyncio's streams would log a cancelled conversation as an error
     finally:
         writer.close()
 

@@ -50,8 +50,14 @@ def read(account: str, id: str) -> Item | None:
 
 def is_active(account: str, id: str) -> bool:
     """Whether a user or bot may act: neither it nor its account was switched off. Two reads. Raises aws.Unavailable."""
-    holder, found = table.read(SCOPE, account), read(account, id)
-    return bool(holder and found and holder.body.get("active", True) and found.body.get("active", True))
+    found = read(account, id)
+    return bool(found and found.body.get("active", True)) and is_switched_on(account)
+
+
+def is_switched_on(account: str) -> bool:
+    """Whether an account was not switched off. One read. Raises aws.Unavailable."""
+    found = table.read(SCOPE, account)
+    return bool(found and found.body.get("active", True))
 
 
 def owners(account: str) -> list[Item]:

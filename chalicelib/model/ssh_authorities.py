@@ -25,7 +25,7 @@ def unique_key(account: str, id: str, body: Mapping[str, Any]) -> UniqueKey:
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     """Return the user certificate of a key id that the authority with a fingerprint has signed, of any account.
 
-    None also where it was deleted, which revokes it, or is past its end. Two reads. Raises aws.Unavailable.
+    None also where it was deleted or is past its end. Two reads. Raises aws.Unavailable.
     """
     authority = table.look_up(_KIND, fingerprint)
     if authority is None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from chalicelib import clock, crypto, ids
-from chalicelib.model import kinds, ssh_authorities
+from chalicelib.model import accounts, kinds, ssh_authorities
 from chalicelib.model.audit import Trail
 from chalicelib.storage import aws, items, revocation_lists, table
 from chalicelib.storage.dynamodb import Write
@@ -104,6 +104,29 @@ def is_key_revoked(authority: str, digest: bytes) -> bool:
     """Whether an authority has revoked the key of a fingerprint. One read. Raises aws.Unavailable."""
     entry = crypto.packed_revocations.RevokedKey(digest)
     return crypto.packed_revocations.holds(revocation_lists.chunk_of(authority, entry).packed, entry)
+
+
+def find_certificate(fingerprint: str, key_id: str) -> Item | None:
+    """Return the user certificate of a key id that the authority with a fingerprint has signed, of any account.
+
+    None also where it or its key was revoked, where it has ended, and where the account is switched off. Raises
+    aws.Unavailable.
+    """
+    found = ssh_authorities.find_certificate(fingerprint, key_id)
+    return found if found and _lets_in(found) else None
+
+
+def read_certificate(account: str, id: str) -> Item | None:
+    """Return a user certificate of an account if it still lets in, as `find_certificate` does."""
+    found = ssh_authorities.read_certificate(account, id)
+    return found if found and _lets_in(found) else None
+
+
+def _lets_in(certificate: Item) -> bool:
+    authority, serial = certificate.body["ssh_certificate_authority_id"], of_certificate(certificate).entry
+    key = crypto.public_keys.digest(crypto.public_keys.fingerprint(certificate.body["public_key"]))
+    is_revoked = crypto.packed_revocations.holds(revocation_lists.chunk_of(authority, serial).packed, serial)
+    return not is_revoked and not is_key_revoked(authority, key) and accounts.is_switched_on(certificate.account)
 
 
 def revoke(authority: Authority, subject: Subject, reason: str, by: Trail) -> Item:

@@ -268,6 +268,7 @@ class Upstream(BaseHTTPRequestHandler):
 def upstream() -> Iterator[int]:
     """Serve on a port of this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    server.block_on_close = False  # Envoy keeps its connections
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server.server_port

@@ -100,12 +100,14 @@ def test_uploads_and_downloads_of_any_size_pass(edge: Edge, origin: int, protoco
     name = f"large{protocol[-1]}"
     edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").says("is online")
     until(lambda: edge.status(name) == "200")
-    size = 64 * 1024 * 1024
+    size = 16 * 1024 * 1024
     large = edge.folder / "large"
     large.write_bytes(b"y" * size)
 
-    assert edge.curl(name, protocol, "-H", "Expect:", "--data-binary", f"@{large}") == f"{size} bytes\n"
-    assert edge.curl(name, protocol, "-o", "/dev/null", "-w", "%{size_download}", path=f"/bytes/{size}") == str(size)
+    assert edge.curl(name, protocol, "-H", "Expect:", "--data-binary", f"@{large}", timeout=60) == f"{size} bytes\n"
+    assert edge.curl(
+        name, protocol, "-o", "/dev/null", "-w", "%{size_download}", path=f"/bytes/{size}", timeout=60
+    ) == str(size)
 
 
 def test_a_websocket_is_upgraded_and_speaks_both_ways(edge: Edge) -> None:

@@ -1,5 +1,6 @@
 """The records of the API as the edge reads and writes them."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,29 @@ def test_a_certificate_signs_in_until_it_is_deleted(records: Records, admin: Cli
     assert records.grant_of_certificate("SHA256:unknown", id) is None
     admin.delete(f"/ssh_user_certificates/{id}")
     assert (records.grant_of_certificate(fingerprint(authority), id), records.grant_again(grant)) == (None, None)
+
+
+@pytest.mark.parametrize("revoked", ["ssh_user_certificate_id", "serial", "public_key"])
+def test_a_revoked_certificate_signs_in_no_more(records: Records, admin: Client, tmp_path: Path, revoked: str) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})
+    file = Key.make(tmp_path, "key").file
+    key = file.with_suffix(".pub").read_text()
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": key}
+    made = admin.create("/ssh_user_certificates", body)
+    line = tmp_path / "cert.pub"
+    line.write_text(made["certificate"])
+    said = subprocess.run(["ssh-keygen", "-L", "-f", line], check=True, capture_output=True, text=True).stdout
+    serial = re.search(r"Serial: (\d+)", said)
+    assert serial
+    values = {"ssh_user_certificate_id": made["id"], "serial": serial[1], "public_key": key}
+    grant = Grant(admin.account, made["id"], ())
+    assert records.grant_of_certificate(fingerprint(authority), made["id"]) == grant
+
+    revocations = f"/ssh_certificate_authorities/{authority['id']}/revocations"
+    admin.create(revocations, {revoked: values[revoked]})
+
+    assert records.grant_of_certificate(fingerprint(authority), made["id"]) is None
+    assert records.grant_again(grant) is None
 
 
 def test_a_tunnel_is_served_from_its_opening_to_its_end(records: Records, admin: Client) -> None:

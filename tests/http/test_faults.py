@@ -25,7 +25,9 @@ WRITES = {
     "delay": [Fault.DELAY],
     "late": [Fault.LATE],
     "silence": [Fault.SILENCE],
-    "mixed": [Fault.NONE, Fault.CUT, Fault.LATE, Fault.NONE, Fault.DELAY, Fault.CUT, Fault.SILENCE],
+    "empty": [Fault.EMPTY],
+    "garbled": [Fault.GARBLED],
+    "mixed": [Fault.NONE, Fault.CUT, Fault.LATE, Fault.NONE, Fault.DELAY, Fault.EMPTY, Fault.SILENCE, Fault.GARBLED],
 }
 
 
@@ -155,8 +157,8 @@ def test_while_the_store_refuses_connections_every_answer_is_a_clear_503(
     assert_recovered(client, requests)
 
 
-@pytest.mark.parametrize("fault", [Fault.CUT, Fault.SILENCE])
-def test_while_the_store_breaks_off_or_is_silent_every_answer_is_a_clear_503(
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.SILENCE, Fault.EMPTY, Fault.GARBLED])
+def test_while_the_store_breaks_off_is_silent_or_lies_every_answer_is_a_clear_503(
     site: Site, client: Client, requests: list[tuple[str, str, Any, int]], fault: Fault
 ) -> None:
     with site.proxy.failing(fault):
@@ -174,17 +176,25 @@ def test_while_the_store_breaks_off_or_is_silent_every_answer_is_a_clear_503(
         ("Query", ("GET", "?limit=1", None)),
     ],
 )
-def test_an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one(
-    site: Site, client: Client, operation: str, request_: tuple[str, str, Any]
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.EMPTY, Fault.GARBLED])
+def test_an_answer_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
+    site: Site, client: Client, operation: str, request_: tuple[str, str, Any], fault: Fault
 ) -> None:
     key = client.create(KEYS, {})
     method, query, body = request_
     path = f"{KEYS}{query}" if query else f"{KEYS}/{key['id']}"
-    with site.proxy.failing(Fault.CUT, marks=(operation, "/api_keys")), ThreadPoolExecutor(8) as threads:
+    with site.proxy.failing(fault, marks=(operation, "/api_keys")), ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: client.send(method, path, body), range(30)))
     assert all(map(is_clear, answers)), answers
     assert client.get(f"{KEYS}/{key['id']}").json == {**key, "token": None, "metadata": (body or key)["metadata"]}
     assert client.with_token(key["token"]).get(f"{KEYS}?limit=1").status == 200
+
+
+@pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.GARBLED])
+def test_a_valid_key_is_never_denied_because_the_store_lies(site: Site, client: Client, fault: Fault) -> None:
+    with site.proxy.failing(fault, marks=("GetItem", client.token[:27])), ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: client.get(KEYS), range(10)))
+    assert all(map(is_clear, answers)), answers
 
 
 def test_a_fault_that_passes_before_the_api_gives_up_is_not_seen(site: Site, fresh: Client) -> None:
@@ -225,7 +235,7 @@ def described(word: str) -> list[dict[str, str]]:
     return [{"description": f"meets {word} {number}"} for number in range(28 if word == "mixed" else 4)]
 
 
-@pytest.mark.parametrize("word", ["cut", "delay", "late", "silence"])
+@pytest.mark.parametrize("word", ["cut", "delay", "late", "silence", "empty", "garbled"])
 def test_a_creation_whose_every_write_fails_is_a_clear_503(aftermath: Aftermath, word: str) -> None:
     answers = [creation.answer for creation in aftermath.creations[word]]
     assert all(map(is_clear, answers)), answers

@@ -11,7 +11,10 @@ NO_VERSION = "Send the header 'Service-Version' with a supported version: 2 or 0
 NO_ROUTE = "No such path. The paths of this API stand in its reference."
 NO_JSON_TYPE = "Send the body as JSON, with the header 'Content-Type: application/json'."
 INTERNAL = "The service failed to answer. Quote the operation id when you report it."
-UNAVAILABLE = "The service is busy or briefly out of reach. Try again: to repeat the request is safe."
+UNAVAILABLE = (
+    "The service is busy or briefly out of reach; try again in a moment. A change may have happened all the same: "
+    "look before you repeat it."
+)
 
 
 def refusal(answer: Answer, code: str, msg: str, details: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -138,12 +138,15 @@ class InternalError(ApiError):
 
 
 class Unavailable(ApiError):
-    """The store or the key service is throttling or down; the request can be repeated."""
+    """The store or the key service is throttling or down. Nothing is half done, but a change may have happened."""
 
     status, code = 503, "unavailable"
 
     def __init__(self) -> None:
-        super().__init__("The service is busy or briefly out of reach. Try again: to repeat the request is safe.")
+        super().__init__(
+            "The service is busy or briefly out of reach; try again in a moment. "
+            "A change may have happened all the same: look before you repeat it."
+        )
 
     @property
     def headers(self) -> dict[str, str]:

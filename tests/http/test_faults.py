@@ -14,6 +14,7 @@ from infra.local.cloud import Cloud
 from tests.conftest import Served, free_port, serve
 from tests.doors import Answer, Client
 from tests.http.proxy import Fault, Proxy
+from tests.refusals import UNAVAILABLE
 
 GATEWAY_PATIENCE = 29  # seconds
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
@@ -106,7 +107,7 @@ def is_clear(answer: Answer) -> bool:
         {
             "error_code": "unavailable",
             "status_code": 503,
-            "msg": "The service is busy or briefly out of reach. Try again: to repeat the request is safe.",
+            "msg": UNAVAILABLE,
             "details": {"operation_id": answer.headers["operation-id"]},
         },
     )

@@ -147,7 +147,7 @@ class InternalError(ApiError):
 
 
 class Unavailable(ApiError):
-    """The store or the key service is throttling or down; the request can be repeated."""
+    """The store or the key service is throttling or down. Nothing is half done, but a change may have happened."""
 
     status, code = 503, "unavailable"
 

@@ -1,10 +1,11 @@
 """Clients of AWS, made once and on first use, and one name for every way of not being reachable."""
 
+import json
 import math
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -90,6 +91,7 @@ def _connect(service: str) -> Any:
     else:
         made = _session().create_client(service, config=_CONFIG)
     name = made.meta.service_model.service_id.hyphenize()
+    made.meta.events.register_first(f"before-parse.{name}", _pass_over_unreadable)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
     return made
@@ -101,15 +103,37 @@ def _session() -> Session:
     return get_session()
 
 
-def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Retry an answer that broke off: botocore does not check its length, and reads it as "nothing found"."""
-    if response is None:
-        return
-    answer, parsed = response
-    received = len(answer.content)
-    if received != int(answer.headers.get("Content-Length") or max(received, 1)):
+def _pass_over_unreadable(response_dict: dict[str, Any], **_: object) -> None:
+    """Have no body read that is no JSON object in UTF-8, at which botocore's parser would fail."""
+    body = response_dict["body"]
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        body = b""
+    response_dict["body"] = body if body.lstrip().startswith(b"{") or response_dict["status_code"] >= 300 else b""
+
+
+def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
+    """Have an answer retried that is not whole: botocore does not look, and reads it as "nothing found" or "done"."""
+    if response and not _is_whole(*response, operation):
+        answer, parsed = response
         answer.status_code = 503
         parsed["Error"] = {"Code": "ServiceUnavailable"}
+
+
+def _is_whole(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
+    """Whether an answer has its length, and is a JSON object where the operation answers anything, at least {}."""
+    content = answer.content
+    if len(content) != int(answer.headers.get("Content-Length") or len(content)):
+        return False
+    if answer.status_code == 200 and operation.output_shape is None:
+        return True
+    if content and parsed.keys() - {"ResponseMetadata"}:
+        return True
+    try:
+        return isinstance(json.loads(content), dict)
+    except ValueError:
+        return False
 
 
 def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 HELD = 4  # seconds, longer than the API waits for an answer
 SLOWLY = 2.5  # seconds, not as long
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n%b"
 
 
 class Fault(Enum):
@@ -24,6 +25,8 @@ class Fault(Enum):
     DELAY = auto()  # the request arrives, the answer comes when nobody waits for it any more
     LATE = auto()  # the request itself arrives only then
     SILENCE = auto()  # nothing arrives, nothing is answered
+    EMPTY = auto()  # the request arrives, the answer is a 200 without a body
+    GARBLED = auto()  # the request arrives, the answer is a 200 in bytes that are no text, or in text that is no JSON
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Proxy:
         self._holder.bind(("127.0.0.1", 0))
         self._rules: list[Rule] = []
         self._cuts = cycle(range(0, 900, 37))  # from before the status line to within the body
+        self._garbage = cycle([b'{"Item": \xff}', b'{"Item": ', b"[]", b"<html>", b'"\xc3"'])
         self._closed = threading.Event()
         self._late = 0
         self._arrived = threading.Condition()
@@ -122,8 +126,21 @@ class Proxy:
             store.sendall(request)
             answer = _message(answers)
         self._closed.wait({Fault.DELAY: HELD, Fault.SLOW: SLOWLY}.get(fault, 0))
-        client.sendall(answer[: next(self._cuts) % len(answer)] if fault is Fault.CUT else answer)
-        return fault in (Fault.NONE, Fault.SLOW)
+        client.sendall(self._distorted(answer, fault))
+        return fault in (Fault.NONE, Fault.SLOW, Fault.EMPTY, Fault.GARBLED)
+
+    def _distorted(self, answer: bytes, fault: Fault) -> bytes:
+        """The answer as it is sent: perhaps cut, or a lie in its place."""
+        match fault:
+            case Fault.CUT:
+                return answer[: next(self._cuts) % len(answer)]
+            case Fault.EMPTY:
+                return OK % (0, b"")
+            case Fault.GARBLED:
+                garbage = next(self._garbage)
+                return OK % (len(garbage), garbage)
+            case _:
+                return answer
 
     @contextmanager
     def _lateness(self, fault: Fault) -> Iterator[None]:

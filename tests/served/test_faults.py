@@ -27,7 +27,9 @@ WRITES = {
     "delay": [Fault.DELAY],
     "late": [Fault.LATE],
     "silence": [Fault.SILENCE],
-    "mixed": [Fault.NONE, Fault.CUT, Fault.LATE, Fault.NONE, Fault.DELAY, Fault.CUT, Fault.SILENCE],
+    "empty": [Fault.EMPTY],
+    "garbled": [Fault.GARBLED],
+    "mixed": [Fault.NONE, Fault.CUT, Fault.LATE, Fault.NONE, Fault.DELAY, Fault.EMPTY, Fault.SILENCE, Fault.GARBLED],
 }
 
 
@@ -158,8 +160,8 @@ def test_while_the_store_refuses_connections_every_answer_is_a_clear_503(
     assert_recovered(client, requests)
 
 
-@pytest.mark.parametrize("fault", [Fault.CUT, Fault.SILENCE])
-def test_while_the_store_breaks_off_or_is_silent_every_answer_is_a_clear_503(
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.SILENCE, Fault.EMPTY, Fault.GARBLED])
+def test_while_the_store_breaks_off_is_silent_or_lies_every_answer_is_a_clear_503(
     site: Site, client: Client, requests: list[tuple[str, str, Any, int]], fault: Fault
 ) -> None:
     with site.proxy.failing(fault):
@@ -169,13 +171,14 @@ def test_while_the_store_breaks_off_or_is_silent_every_answer_is_a_clear_503(
 
 
 @pytest.mark.parametrize(("operation", "method"), [("GetItem", "GET"), ("TransactWriteItems", "PATCH")])
-def test_an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one(
-    site: Site, client: Client, operation: str, method: str
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.EMPTY, Fault.GARBLED])
+def test_an_answer_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
+    site: Site, client: Client, operation: str, method: str, fault: Fault
 ) -> None:
     key = client.create(KEYS, {"metadata": "unchanged"})
     path = f"{KEYS}/{key['id']}"
     bodies = [{"metadata": str(number)} if method == "PATCH" else None for number in range(30)]
-    with site.proxy.failing(Fault.CUT, marks=(operation, "/api_keys")), ThreadPoolExecutor(8) as threads:
+    with site.proxy.failing(fault, marks=(operation, "/api_keys")), ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda body: client.send(method, path, body), bodies))
     assert all(map(is_clear, answers)), answers
     left = client.get(path).json
@@ -184,9 +187,19 @@ def test_an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one(
     assert client.with_token(key["token"]).get(f"{KEYS}?limit=1").status == 200
 
 
-def test_a_list_that_breaks_off_anywhere_is_never_taken_for_a_whole_one(site: Site, client: Client) -> None:
-    with site.proxy.failing(Fault.CUT, marks=("Query", "/api_keys")), ThreadPoolExecutor(8) as threads:
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.EMPTY, Fault.GARBLED])
+def test_a_list_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
+    site: Site, client: Client, fault: Fault
+) -> None:
+    with site.proxy.failing(fault, marks=("Query", "/api_keys")), ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: client.get(f"{KEYS}?limit=1"), range(30)))
+    assert all(map(is_clear, answers)), answers
+
+
+@pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.GARBLED])
+def test_a_valid_key_is_never_denied_because_the_store_lies(site: Site, client: Client, fault: Fault) -> None:
+    with site.proxy.failing(fault, marks=("GetItem", client.token[:27])), ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: client.get(KEYS), range(10)))
     assert all(map(is_clear, answers)), answers
 
 
@@ -230,7 +243,7 @@ def described(word: str) -> list[dict[str, str]]:
     return [{"description": f"meets {word} {number}"} for number in range(28 if word == "mixed" else 4)]
 
 
-@pytest.mark.parametrize("word", ["cut", "delay", "late", "silence"])
+@pytest.mark.parametrize("word", ["cut", "delay", "late", "silence", "empty", "garbled"])
 def test_a_creation_whose_every_write_fails_is_a_clear_503(aftermath: Aftermath, word: str) -> None:
     answers = [creation.answer for creation in aftermath.creations[word]]
     assert all(map(is_clear, answers)), answers

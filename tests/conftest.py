@@ -247,7 +247,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The package, deployed behind the gateway of a cloud that holds every request against the policies."""
-    needs.need("the embedded cloud", "the environment of make", "ps")
+    needs.need("the embedded cloud", "the environment of make", "the page of the reference", "ps")
     local, port = tmp_path_factory.mktemp("deployed"), free_port()
     log = local / "cloud" / "cloud.log"
     environment = {**os.environ, "DEPLOYED_DIR": str(local), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}

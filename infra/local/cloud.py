@@ -145,8 +145,7 @@ class Cloud:
     def _last_words(self) -> str:
         """Why it did not start, in one sentence."""
         if self._process and self._process.returncode == UNUSABLE:
-            reason = self.log.read_text().splitlines()[-1]
-            return f"{reason}: mend it, or forget all of it with 'make reset'."
+            return self.log.read_text().splitlines()[-1]
         return f"The embedded cloud did not start; its last words are in {self.log}."
 
 

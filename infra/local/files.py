@@ -1,18 +1,20 @@
-"""Files for their owner's eyes only, which are whole whenever they are there."""
+"""Files for their owner's eyes only: what is there is whole, also after a kill or a power cut."""
 
 import os
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 
 def write(file: Path, text: str) -> None:
     """Put a file in the place of what is there, a link included, which is not followed. Raises OSError."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=file.parent, prefix=f".{file.name}.", delete=False) as new:  # of mode 0600
-        try:
-            new.write(text)
-            new.flush()
-            os.replace(new.name, file)
-        except BaseException:
-            os.unlink(new.name)
-            raise
+    new = file.with_name(f".{file.name}.new")
+    new.unlink(missing_ok=True)  # what a kill left
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as whole:
+            whole.write(text)
+            whole.flush()
+            os.fsync(whole.fileno())
+        new.replace(file)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise

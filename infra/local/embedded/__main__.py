@@ -39,7 +39,7 @@ def main() -> None:
     store = _store() if os.environ["PERSIST_STATE"] == "1" else None
     asyncio.run(_serve(_guarded(), config, store))
     if store:
-        store.save_last()
+        store.save_if_possible()
 
 
 def _store() -> "Store":
@@ -51,7 +51,8 @@ def _store() -> "Store":
     except Unreadable as error:
         print(error, file=sys.stderr)
     except OSError as error:
-        print(f"{error.filename} cannot be used ({error.strerror})", file=sys.stderr)
+        told = f"{error.filename} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=…."
+        print(told, file=sys.stderr)
     sys.exit(UNUSABLE)
 
 

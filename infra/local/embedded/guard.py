@@ -54,13 +54,11 @@ class Guard:
             return scope if _HERE.fullmatch(_only(headers, b"host")) else None
         if any(name == b"origin" for name, _ in headers):
             return None
-        if path in HEALTH:
-            return scope
         if self.functions_path and f"{path}/".startswith(f"{self.functions_path}/"):
             # The functions' signature covers the path they sent: it stays the raw one.
             inner = {**scope, "path": path.removeprefix(self.functions_path) or "/"}
             return inner if self._is_function(inner) else None
-        return scope if self._is_owner(scope) else None
+        return scope if path in HEALTH or self._is_owner(scope) else None
 
     def _is_owner(self, scope: Scope) -> bool:
         given = _given_key_id(scope["headers"]).encode()

@@ -69,6 +69,10 @@ class Journal:
     def close(self) -> None:
         os.close(self._descriptor)
 
+    def remove(self) -> None:
+        self.close()
+        self.file.unlink()
+
     def _write(self, text: bytes) -> None:
         if os.pwrite(self._descriptor, text, self._next) < len(text):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.file))

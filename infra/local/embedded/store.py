@@ -6,9 +6,8 @@ it is answered. Other services are in a snapshot as they are when it is made.
 
 import asyncio
 import json
-import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ from ministack import app as emulator
 from ministack.core import persistence
 from ministack.services import cloudformation, dynamodb
 
-from infra.local import lock
+from infra.local import files, lock
 from infra.local.embedded import errors, journal
-from infra.local.embedded.journal import Journal
+from infra.local.embedded.journal import Journal, Line
 from infra.local.embedded.recorder import Recorder
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -34,7 +33,7 @@ _ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "Tra
 
 
 class Unreadable(Exception):
-    """What is kept cannot be read; the message says which file and why."""
+    """What is kept cannot be read; the message is one sentence: which file, why, and what to do."""
 
 
 class Store:
@@ -43,7 +42,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         """Take up what the folder keeps, and keep there what changes from now on. Raises Unreadable, OSError."""
         if lock.take(folder) is None:
-            raise Unreadable(f"Another process has {folder} open")
+            raise Unreadable(f"Another process has {folder} open: end that first.")
         self._snapshot = folder / "state.json"
         self._first_form = [file for file in folder.glob("*.json") if file != self._snapshot]
         self._turn = asyncio.Lock()
@@ -66,18 +65,17 @@ class Store:
         with self._recorder.paused() as old:
             new = Journal(self._journal(self._number + 1))
             try:
-                self._write(self._number + 1)
+                files.write(self._snapshot, _all(self._number + 1))
             except OSError:
-                new.close()
-                new.file.unlink()
+                new.remove()
                 raise
             self._recorder.journal = new
             self._number, self._synced, self._owes_snapshot = self._number + 1, 0, False
         old.close()
         self._tidy()
 
-    def save_last(self) -> None:
-        """Save before the process ends. What a full disk prevents is no loss: the journal has it."""
+    def save_if_possible(self) -> None:
+        """Save, unless the disk is full: the journal has all of it."""
         try:
             self.save()
         except OSError as error:
@@ -115,34 +113,12 @@ class Store:
         if not file.exists():
             return end
         for lines, end in journal.read(file):  # noqa: B007
-            for table, hash_key, range_key, item in lines:
-                if table not in tables:
-                    continue
-                if item is None:
-                    dynamodb._remove_item(tables[table], hash_key, range_key)
-                else:
-                    dynamodb._set_item(tables[table], hash_key, range_key, item)
+            for line in lines:
+                _apply(line, tables)
         if dropped := file.stat().st_size - end:
             told = f"The journal {file} ended in a change that is not whole: {dropped} bytes were dropped."
             print(told, file=sys.stderr)
         return end
-
-    def _write(self, number: int) -> None:
-        states = {name: state() for name, state in emulator._build_persistence_save_dict().items()}
-        kept = {"journal": number, "services": {name: state for name, state in states.items() if state is not None}}
-        text = json.dumps(kept, default=persistence._json_default, separators=(",", ":"))
-        new = self._snapshot.with_suffix(".new")
-        try:
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, self._snapshot)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
-        with suppress(OSError):
-            _sync_folder(self._snapshot.parent)
 
     def _tidy(self) -> None:
         """Remove what an earlier process did not come to remove."""
@@ -175,8 +151,8 @@ class Store:
     def _keep(self, action: str, status: int) -> None:
         """Make the snapshot that is due. Raises OSError."""
         if action.startswith(_ITEMS):
-            if self._recorder.journal.end > _LARGE:
-                self.save()
+            if self._recorder.journal.end > max(_LARGE, 2 * self._snapshot.stat().st_size):
+                self.save_if_possible()
         elif status < 300 and not action.startswith((*_READS, *_USES)):
             self._owes_snapshot = True
         if self._owes_snapshot:
@@ -188,20 +164,29 @@ def _is_under_way() -> bool:
     return any(stack["StackStatus"].endswith("_IN_PROGRESS") for _, stack in cloudformation._stacks.all_items())
 
 
+def _all(number: int) -> str:
+    """What all services of the emulator hold, and the number of the journal that goes on with it."""
+    states = {name: state() for name, state in emulator._build_persistence_save_dict().items()}
+    kept = {"journal": number, "services": {name: state for name, state in states.items() if state is not None}}
+    return json.dumps(kept, default=persistence._json_default, separators=(",", ":"))
+
+
+def _apply(line: Line, tables: Mapping[str, Any]) -> None:
+    """Have an item be as the line has it; a table that is gone by now is passed over."""
+    if line.table in tables:
+        if line.item is None:
+            dynamodb._remove_item(tables[line.table], line.hash_key, line.range_key)
+        else:
+            dynamodb._set_item(tables[line.table], line.hash_key, line.range_key, line.item)
+
+
 def _parsed(file: Path) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(file.read_text(), object_hook=persistence._json_object_hook)
     except (ValueError, OSError) as error:
-        raise Unreadable(f"The saved state in {file} cannot be read ({error})") from None
+        told = f"The saved state in {file} cannot be read ({error}): mend it, or forget all of it with 'make reset'."
+        raise Unreadable(told) from None
     return read
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _action(headers: dict[str, str], body: bytes) -> str:

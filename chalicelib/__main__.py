@@ -12,6 +12,7 @@ from typing import Any
 from chalicelib import operations, routes
 from chalicelib.model import accounts, migrations, tunnels
 from chalicelib.operations import CommandError
+from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
 
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
@@ -25,7 +26,7 @@ def main(words: list[str]) -> None:
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
-        sys.exit(f"The store cannot be used ({error.code}): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.")
+        sys.exit(diagnosis.sentence(error))
 
 
 def _parser() -> ArgumentParser:
@@ -61,6 +62,9 @@ def _parser() -> ArgumentParser:
         metavar="NAME=VALUE",
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
+
+    store = _group(groups, "store", "the table and the key that the environment names")
+    _command(store, "create", "create the table and the key alias, where they are not", _create_store)
 
     revocations = _group(groups, "revocations", "what was revoked since the time that this table was restored to")
     revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
@@ -115,6 +119,11 @@ def _demo(arguments: Namespace) -> None:
             time.sleep(operations.DEMO_LEASE / 3)
     except KeyboardInterrupt:
         tunnels.close_tunnel(arguments.account, tunnel)
+
+
+def _create_store(arguments: Namespace) -> None:
+    for made in operations.create_store():
+        print(made)
 
 
 def _list_revoked(arguments: Namespace) -> None:

@@ -14,6 +14,7 @@ from chalicelib import operations, routes
 from chalicelib.model import accounts, migrations, tunnels
 from chalicelib.model.audit import OPERATOR
 from chalicelib.operations import CommandError
+from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.items import Item
 
@@ -33,7 +34,7 @@ def main(words: list[str]) -> None:
     except BrokenPipeError:  # who reads has enough; nor has the interpreter anything left to write
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except AwsError as error:
-        sys.exit(f"The store cannot be used ({error.code}): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.")
+        sys.exit(diagnosis.sentence(error))
 
 
 def _parser() -> ArgumentParser:
@@ -71,6 +72,8 @@ def _parser() -> ArgumentParser:
     for action, about, act in (("ban", "let no tunnel have it", _ban), ("allow", "let tunnels have it again", _allow)):
         _command(names, action, about, act).add_argument("name", help="the whole name, as in demo.tunnels.localhost")
     _command(names, "list", "list them", _list_names)
+    store = _group(groups, "store", "the table and the key that the environment names")
+    _command(store, "create", "create the table and the key alias, where they are not", _create_store)
 
     revocations = _group(groups, "revocations", "what was revoked since the time that this table was restored to")
     revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
@@ -231,6 +234,11 @@ def _allow(arguments: Namespace) -> None:
 def _list_names(_: Namespace) -> None:
     for name in tunnels.banned_names():
         print(name)
+
+
+def _create_store(arguments: Namespace) -> None:
+    for made in operations.create_store():
+        print(made)
 
 
 def _list_revoked(arguments: Namespace) -> None:

@@ -15,7 +15,7 @@ from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage import dynamodb, items, provisioning, settings, table
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
@@ -116,6 +116,20 @@ def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, s
 def list_accounts() -> list[Item]:
     """Return all accounts, the oldest first."""
     return list(reversed(table.newest(accounts.SCOPE)))
+
+
+def create_store() -> list[str]:
+    """Create the table and the key alias that the environment names; return a line for each.
+
+    Raises CommandError where both are there, or the key can have no alias.
+    """
+    table_name, key_id = settings.table_name(), settings.key_id()
+    if not key_id.startswith("alias/"):
+        raise CommandError(f"KEY_ID is {key_id}: a key can only be made behind an alias, alias/….")
+    is_new = {f"table {table_name}": provisioning.create_table(), f"key {key_id}": provisioning.create_key()}
+    if not any(is_new.values()):
+        raise CommandError(f"The table {table_name} and the key {key_id} are there already: nothing was created.")
+    return [f"{what} {'was created' if new else 'is there already'}" for what, new in is_new.items()]
 
 
 def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:

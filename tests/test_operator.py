@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,8 @@ COMMANDS = [
     ("names", "ban"),
     ("names", "allow"),
     ("names", "list"),
+    ("store",),
+    ("store", "create"),
     ("revocations",),
     ("revocations", "list"),
     ("revocations", "repeat"),
@@ -188,17 +191,61 @@ def test_a_command_that_is_not_whole_is_a_usage_error(capsys: Output, arguments:
 
 
 def test_a_store_out_of_reach_is_one_sentence_and_exit_status_1() -> None:
+    port = free_port()
     done = subprocess.run(
         [sys.executable, "-m", "chalicelib", "accounts", "list"],
         cwd=ROOT,
-        env={**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"},
+        env={**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"},
         capture_output=True,
         text=True,
         timeout=30,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "The store cannot be used (EndpointConnectionError): check AWS_ENDPOINT_URL, the credentials and TABLE_NAME.\n"
+        "The store cannot be used (EndpointConnectionError): it does not answer, or is busy. It is table tunnel-edge, "
+        f"key_id alias/tunnel-edge, region us-east-1, endpoint http://127.0.0.1:{port}.\n"
+    )
+
+
+def form(name: str) -> dict[str, Any]:
+    """What a table is like, of what moto's stacks keep."""
+    table = aws.client("dynamodb").describe_table(TableName=name)["Table"]
+    kept = ("AttributeDefinitions", "KeySchema", "BillingModeSummary", "DeletionProtectionEnabled")
+    return {field: table.get(field) for field in kept}
+
+
+def test_a_store_is_created_as_the_stack_creates_it(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_NAME", "another")
+    monkeypatch.setenv("KEY_ID", "alias/another")
+    assert said(capsys, "store", "create") == ["table another was created", "key alias/another was created"]
+    assert form("another") == form("tunnel-edge")
+    store = aws.client("dynamodb")
+    assert store.describe_table(TableName="another")["Table"]["SSEDescription"]["SSEType"] == "KMS"
+    ttl = store.describe_time_to_live(TableName="another")["TimeToLiveDescription"]
+    assert ttl == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
+    backups = store.describe_continuous_backups(TableName="another")["ContinuousBackupsDescription"]
+    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    key = aws.client("kms").describe_key(KeyId="alias/another")["KeyMetadata"]["KeyId"]
+    assert aws.client("kms").get_key_rotation_status(KeyId=key)["KeyRotationEnabled"] is True
+    sentence = "The table another and the key alias/another are there already: nothing was created."
+    assert refused("store", "create") == sentence
+    created(capsys)
+    monkeypatch.setenv("KEY_ID", "alias/third")
+    assert said(capsys, "store", "create") == ["table another is there already", "key alias/third was created"]
+
+
+def test_a_key_without_an_alias_is_not_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_ID", "1234abcd-12ab-34cd-56ef-1234567890ab")
+    sentence = "KEY_ID is 1234abcd-12ab-34cd-56ef-1234567890ab: a key can only be made behind an alias, alias/…."
+    assert refused("store", "create") == sentence
+
+
+def test_a_store_that_is_not_there_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_NAME", "nowhere")
+    assert refused("accounts", "list") == (
+        "The store cannot be used (ResourceNotFoundException): there is no such table: "
+        "'python -m chalicelib store create' makes it. "
+        "It is table nowhere, key_id alias/tunnel-edge, region us-east-1, endpoint AWS."
     )
 
 

@@ -11,6 +11,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from chalicelib.storage import diagnosis
+from chalicelib.storage.aws import AwsError
+
 _logger = logging.getLogger("tunnel_edge")
 
 
@@ -29,8 +32,13 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     level = logging.ERROR if error else logging.INFO
     if not _logger.isEnabledFor(level):
         return
-    cause = {"error": type(error).__name__, "code": getattr(error, "code", None), "at": _frames(error)} if error else {}
-    _logger.log(level, json.dumps({"level": logging.getLevelName(level), **line, **cause}))
+    _logger.log(level, json.dumps({"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}))
+
+
+def _cause(error: BaseException) -> dict[str, Any]:
+    """Return what to say of the error behind a 5xx; of the store, which one was asked and what it lacks."""
+    store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
+    return {"error": type(error).__name__, "code": getattr(error, "code", None), **store, "at": _frames(error)}
 
 
 def _frames(error: BaseException) -> list[str]:

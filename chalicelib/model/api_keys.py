@@ -90,7 +90,10 @@ def last_used(key: str) -> int | None:
 def _is_active(found: dict[str, Any]) -> bool:
     if "active" in found:
         return bool(found["active"])
-    return accounts.is_active(found["account"], found["owner_id"])  # a record of the first edition
+    if not kinds.BOT_USERS.has(found["owner_id"]):  # a record of the first edition, which switched off bots alone
+        return True
+    bot = accounts.read(found["account"], found["owner_id"])
+    return bool(bot and bot.body.get("active", True))
 
 
 def _digest(token: str) -> str:

@@ -40,7 +40,18 @@ def _id_of(kind: Kind) -> After:
     return After(check, {"pattern": ids.pattern(kind.prefix)})
 
 
+_SUBJECT = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "public_key")
+
+
 class Create(Shape):
+    model_config = {
+        "json_schema_extra": {
+            "oneOf": [
+                {"required": [name], "properties": {name: {"type": "string", "minLength": 1}}} for name in _SUBJECT
+            ]
+        }
+    }
+
     ssh_user_certificate_id: Annotated[str, _id_of(kinds.SSH_USER_CERTIFICATES), if_empty("")] = ""
     """A user certificate that this authority signed and that has not ended."""
 
@@ -112,12 +123,11 @@ class Revocations(Resource):
         _authority(call)
 
     def post(self, call: Call) -> dict[str, Any]:
-        asked = {name: value for name, value in call.body.values().items() if value and name != "reason"}
-        if len(asked) != 1:
-            named = asked or [name for name in Create.__annotations__ if name != "reason"]
-            raise InvalidRequest.of(dict.fromkeys(named, _ALONE))
+        named = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}
+        if len(named) != 1:
+            raise InvalidRequest.of(dict.fromkeys(named or _SUBJECT, _ALONE))
         authority = _authority(call)
-        ((field, value),) = asked.items()
+        ((field, value),) = named.items()
         subject = _SUBJECTS[field](authority, value)
         try:
             return self.one(ssh_revocations.revoke(authority, subject, call.body.reason, call.trail), call)
@@ -129,7 +139,7 @@ class Revocations(Resource):
             raise self.missing()
 
 
-_ALONE = "must be the only one of ssh_user_certificate_id, ssh_host_certificate_id, serial, public_key; one is required"
+_ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"
 
 
 def _authority(call: Call) -> Authority:

@@ -42,8 +42,10 @@ _BUSY = {
 }
 _MISCONFIGURED = {
     "AccessDeniedException",
+    "DisabledException",
     "ExpiredTokenException",
     "InvalidSignatureException",
+    "KMSInvalidStateException",
     "NotFoundException",
     "ResourceNotFoundException",
     "UnrecognizedClientException",
@@ -81,6 +83,14 @@ def client(service: str) -> Any:
             if service not in _clients:
                 _clients[service] = _connect(service)
     return _clients[service]
+
+
+def region() -> str:
+    """Return the region that calls go to, "none" where there is none."""
+    try:
+        return _session().get_config_variable("region") or "none"
+    except exceptions.BotoCoreError:  # a profile that is named and not there
+        return "none"
 
 
 def _connect(service: str) -> Any:

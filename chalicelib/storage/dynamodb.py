@@ -3,7 +3,6 @@
 An expression names an attribute as it is, `#id` for `id`, and a value of its own by `:name`.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from chalicelib.storage import aws, marshal
+from chalicelib.storage import aws, marshal, settings
 
 Write = Mapping[str, Any]  # to one record, alone or in a transaction
 _NONE: Mapping[str, Any] = {}
@@ -218,7 +217,7 @@ def _at(scope: str, id: str) -> dict[str, Any]:
 
 
 def table_name() -> str:
-    return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
+    return _table.get(settings.table_name())
 
 
 def _client() -> Any:

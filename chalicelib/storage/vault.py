@@ -4,14 +4,13 @@ What was opened stays in memory for at most five minutes, so that a signature do
 and a half it may be used, and every half a minute what is older is dropped.
 """
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 from cachetools import TTLCache
 
-from chalicelib.storage import aws
+from chalicelib.storage import aws, settings
 
 T = TypeVar("T")
 
@@ -29,7 +28,9 @@ def context(account: str, id: str) -> dict[str, str]:
 def seal(plaintext: bytes, context: Mapping[str, str]) -> bytes:
     """Encrypt at most 4,096 bytes; only the same context opens them again. Raises aws.Unavailable."""
     with aws.translate_errors():
-        answer = aws.client("kms").encrypt(KeyId=_key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
+        answer = aws.client("kms").encrypt(
+            KeyId=settings.key_id(), Plaintext=plaintext, EncryptionContext=dict(context)
+        )
     return cast(bytes, answer["CiphertextBlob"])
 
 
@@ -40,7 +41,9 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
         if key in _opened:
             return cast(T, _opened[key])
     with aws.translate_errors():
-        answer = aws.client("kms").decrypt(KeyId=_key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context))
+        answer = aws.client("kms").decrypt(
+            KeyId=settings.key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context)
+        )
     secret = read(answer["Plaintext"])
     _remember(key, secret)
     return secret
@@ -68,7 +71,3 @@ def _sweep() -> None:
         _sweeping = bool(_opened)
         if _sweeping:
             _sweep_later()
-
-
-def _key_id() -> str:
-    return os.environ.get("KEY_ID", "alias/tunnel-edge")

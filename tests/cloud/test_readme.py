@@ -11,7 +11,12 @@ from tests.conftest import ROOT, Served, processes_with
 
 # These serve or deploy: test_make_run.py and the other tests of this folder run them.
 SERVING = {
-    "README.md": ["make run", "make cloud", "make package STAGE=prod ARCH=arm64"],
+    "README.md": [
+        "make run",
+        "ssh -p 2222 -R demo:80:localhost:3000 127.0.0.1",
+        "make cloud",
+        "make package STAGE=prod ARCH=arm64",
+    ],
     "docs/guide.md": ["(. .local/cloud.env && exec .venv/bin/chalice local --stage local --port 8001 --no-autoreload)"],
 }
 THE_CLOUD = 'echo "The cloud: ${AWS_ENDPOINT_URL-none}"'

@@ -125,3 +125,45 @@ def test_a_store_that_is_out_of_reach_is_an_error_in_the_line_of_the_authorizer(
     assert (line["level"], line["decision"], line["code"]) == ("ERROR", "unavailable", "EndpointConnectionError")
     assert "authorizer.py" in line["at"][0]
     assert admin.token not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("unset", "code", "missing"),
+    [
+        ("AWS_DEFAULT_REGION", "NoRegionError", "no region is set: AWS_DEFAULT_REGION"),
+        (
+            "AWS_ACCESS_KEY_ID",
+            "NoCredentialsError",
+            "there are no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+        ),
+    ],
+)
+def test_an_environment_without_a_store_is_told_in_the_line_and_not_to_the_caller(
+    unset: str, code: str, missing: str
+) -> None:
+    script = (
+        "from tests.doors import Client, InProcess; print(Client(InProcess(), '0' * 27 + '_secret').get('/api_keys'))"
+    )
+    settings = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_EC2_METADATA_DISABLED": "true", "TABLE_NAME": "mine"}
+    files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    environment = {name: value for name, value in {**os.environ, **settings, **files}.items() if name != unset}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    line, answer = done.stdout.splitlines()
+    region = "none" if unset == "AWS_DEFAULT_REGION" else "us-east-1"
+    store = {"table": "mine", "key_id": "alias/tunnel-edge", "region": region, "endpoint": "http://127.0.0.1:1"}
+    assert json.loads(line)["code"] == code
+    assert json.loads(line)["store"] == {"missing": missing, **store}
+    assert "status=500" in answer
+    assert not [told for told in ("mine", "alias", "127.0.0.1", "region") if told in answer.partition("text=")[2]]
+
+
+def test_a_table_that_is_not_there_is_told_in_the_line(
+    admin: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TABLE_NAME", "nowhere")
+    answer = admin.get("/api_keys")
+    assert answer.json["error_code"] == "internal_error"
+    store = json.loads(caplog.messages[-1])["store"]
+    assert store["missing"] == "there is no such table: 'python -m chalicelib store create' makes it"
+    assert store["table"] == "nowhere"

@@ -23,6 +23,7 @@ print(json.dumps(sorted({HEAVY} & sys.modules.keys())))
 """
 
 Request = tuple[str, str, Any]
+KIND = "/backends/http_response"
 
 
 @pytest.fixture
@@ -59,8 +60,8 @@ def created(served: Served, caller: Caller, path: str, body: Any) -> tuple[str, 
 
 
 def test_neither_reading_nor_deleting_imports_what_a_body_needs(served: Served, caller: Caller) -> None:
-    one, _ = created(served, caller, "/api_keys", {})
-    requests = [("GET", one), ("GET", "/api_keys"), ("GET", "/api_keys?limit=1"), ("GET", "/api_keys?limit=0")]
+    one, _ = created(served, caller, KIND, {"status_code": 404})
+    requests = [("GET", one), ("GET", KIND), ("GET", f"{KIND}?limit=1"), ("GET", f"{KIND}?limit=0")]
     requests += [("DELETE", one), ("GET", one), ("GET", "/nope")]
     answers, imported = answered(served, caller, *[(*request, None) for request in requests])
     assert [status for status, _ in answers] == [200, 200, 200, 400, 204, 404, 404]

@@ -1,0 +1,68 @@
+"""The table and the key that the environment names, made where a stack does not: the same as infra/deploy/data.yaml."""
+
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.storage import aws, settings
+
+
+def create_table() -> bool:
+    """Create the table, and wait until it can be used; False when there is one. Raises aws.AwsError."""
+    client, name = aws.client("dynamodb"), settings.table_name()
+    try:
+        with aws.translate_errors():
+            client.create_table(TableName=name, **_TABLE)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ResourceInUseException":
+            return False
+        raise
+    with aws.translate_errors():
+        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
+        client.update_time_to_live(
+            TableName=name, TimeToLiveSpecification={"AttributeName": "expires", "Enabled": True}
+        )
+        client.update_continuous_backups(
+            TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+        )
+    return True
+
+
+def create_key() -> bool:
+    """Create the key behind its alias, with the account's own policy; False when there is one. Raises aws.AwsError."""
+    client, alias = aws.client("kms"), settings.key_id()
+    if _has_key(client, alias):
+        return False
+    with aws.translate_errors():
+        key = client.create_key(Description=_ABOUT)["KeyMetadata"]["KeyId"]
+        client.enable_key_rotation(KeyId=key)
+        client.create_alias(AliasName=alias, TargetKeyId=key)
+    return True
+
+
+def _has_key(client: Any, alias: str) -> bool:
+    try:
+        with aws.translate_errors():
+            client.describe_key(KeyId=alias)
+    except aws.Misconfigured as error:
+        if error.code == "NotFoundException":
+            return False
+        raise
+    return True
+
+
+_ABOUT = "Seals the private keys that the tunnel and edge management API holds."
+_TABLE = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("scope", "id", "indexed")],
+    "KeySchema": [{"AttributeName": "scope", "KeyType": "HASH"}, {"AttributeName": "id", "KeyType": "RANGE"}],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by-resource",
+            "KeySchema": [{"AttributeName": "indexed", "KeyType": "HASH"}, {"AttributeName": "id", "KeyType": "RANGE"}],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+    "SSESpecification": {"Enabled": True, "SSEType": "KMS"},
+    "DeletionProtectionEnabled": True,
+}

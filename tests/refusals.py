@@ -6,6 +6,7 @@ from typing import Any
 from tests.transports import Answer
 
 NO_TOKEN = "Send the header 'Authorization: Bearer <token of an API key>'."
+NO_TOKEN_OF_OURS = f"This is no token of this service: they are 27 letters and digits, '_' and a secret. {NO_TOKEN}"
 UNKNOWN_TOKEN = "The API key is unknown or was deleted."
 NO_VERSION = "Send the header 'Service-Version' with a supported version: 2 or 0."
 NO_ROUTE = "No such path. The paths of this API stand in its reference."

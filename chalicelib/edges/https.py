@@ -7,7 +7,7 @@ from chalicelib import modules
 from chalicelib.edges import hostports, routes
 from chalicelib.edges.hostports import HostportsOn443
 from chalicelib.http import inline_modules
-from chalicelib.http.endpoints import Call
+from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, as_stored
 from chalicelib.model import edges, kinds
@@ -57,4 +57,5 @@ RESOURCE = EditableResource(
     modules=_MODULES,
     unique=hostports.UNIQUE,
     remove=edges.delete_https_edge,
+    headers=NO_STORE,  # its routes show OAuth's client secrets
 )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
 from chalicelib.model import accounts, api_keys, kinds, scopes
 from chalicelib.model.accounts import Owner
@@ -109,10 +110,26 @@ def version_headers() -> list[str]:
 
 
 def _token(authorization: str) -> str:
-    form = _BEARER.fullmatch(authorization.strip())
+    text = authorization.strip(" \t")
+    form = _BEARER.fullmatch(text)
     if not form:
-        raise Unauthenticated("Send the header 'Authorization: Bearer <token of an API key>'.")
+        raise Unauthenticated(f"{_instead(text)}Send the header 'Authorization: Bearer <token of an API key>'.")
     return form[1]
+
+
+def _instead(text: str) -> str:
+    """Return a sentence, with a space behind it, on what was sent in the place of a token; without a word of it."""
+    scheme, _, sent = text.partition(" ")
+    word = text.rpartition(" ")[2]
+    if not text:
+        return ""
+    if ids.is_id(word, word.partition("_")[0]):
+        return "This is an id: the token of a key is shown once, when the key is created. "
+    if scheme.lower() == "bearer":
+        return "This is no token of this service: they are 27 letters and digits, '_' and a secret. " if sent else ""
+    if _BEARER.fullmatch(f"Bearer {text}"):
+        return "The word Bearer is missing before the token. "
+    return f"This is {'a Basic login' if scheme.lower() == 'basic' else 'of another scheme than Bearer'}. "
 
 
 def _holder(token: str) -> Holder:

@@ -99,6 +99,7 @@ class GatewayAuthorizer(Authorizer):
 
 
 AUTHORIZER = GatewayAuthorizer()
+NO_STORE = {"Cache-Control": "no-store"}  # of answers that show a secret
 
 
 class Endpoint(NamedTuple):
@@ -107,7 +108,7 @@ class Endpoint(NamedTuple):
     Without a shape for it, a body that is sent is not looked at. `response` is the shape of what the view returns,
     `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint like it;
     `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it asks neither
-    for a token nor for a version, and its caller is ANONYMOUS.
+    for a token nor for a version, and its caller is ANONYMOUS. `headers` are those of its JSON, beside those of all.
     """
 
     method: str
@@ -121,6 +122,7 @@ class Endpoint(NamedTuple):
     permits: Callable[[Caller], None] = auth.anyone
     authorizer: Authorizer | None = AUTHORIZER
     media: tuple[str, ...] = ()
+    headers: Mapping[str, str] = {}
 
 
 class Routes(Protocol):
@@ -165,7 +167,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
 
 def _response(request: Request, endpoint: Endpoint, call: Call, answer: dict[str, Any] | str | None) -> Response:
     text = "" if answer is None else answer if isinstance(answer, str) else body.text(answer)
-    headers: dict[str, str | list[str]] = {"Content-Type": "application/json"}
+    headers: dict[str, str | list[str]] = {"Content-Type": "application/json", **endpoint.headers}
     if text and call.noted.revision is not None:
         headers["ETag"] = tag = etags.of(call.noted.revision, text)
         if endpoint.method == "GET" and etags.is_known(request.headers.get("if-none-match", ""), tag):

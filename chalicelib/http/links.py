@@ -5,8 +5,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.http.errors import NotFound
+from chalicelib.http.errors import InvalidRequest, NotFound
 from chalicelib.model import kinds
+
+_HOST = re.compile(r"(?:[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
 def ref(base_url: str, id: str) -> dict[str, str]:
@@ -23,12 +25,18 @@ def check_ids(path: str, values: Mapping[str, str]) -> None:
 
 
 def base_url(event: Mapping[str, Any]) -> str:
-    """Return BASE_URL when set, else the scheme, host and stage path under which the request came; no final slash."""
+    """Return BASE_URL when set, else the scheme, host and stage path under which the request came; no final slash.
+
+    Raises InvalidRequest for a Host header that is no host.
+    """
     if configured := os.environ.get("BASE_URL"):
         return configured.rstrip("/")
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
-    return f"{scheme}://{headers.get('host', 'localhost')}{_stage_path(event)}"
+    host = headers.get("host", "localhost")
+    if not _HOST.fullmatch(host):  # RFC 9112 asks for a 400; in addresses it would lead anywhere
+        raise InvalidRequest.of({"Host": "must be host or host:port"})
+    return f"{scheme}://{host}{_stage_path(event)}"
 
 
 def _stage_path(event: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ Without strict references it may be put on an edge that this account has not reg
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from chalicelib.http.endpoints import Call, Endpoint
@@ -51,6 +51,7 @@ class Module:
     `to_response` makes the response of the stored form and of the edge or route that holds it; `references` are the ids
     that fields of the record hold. `errors` is what a PUT may answer beside what all may. `conflicts` returns the
     validation errors of a request (None where it stays as it is stored) beside the fields `checked_with` of its holder.
+    `headers` are those of every answer that shows it, beside those of all.
     """
 
     path: str
@@ -62,6 +63,7 @@ class Module:
     references: Callable[[Mapping[str, Any]], References] = no_references
     conflicts: Callable[[Any, Item], dict[str, str]] = always
     checked_with: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:
@@ -79,8 +81,8 @@ class Module:
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
-            Endpoint("PUT", self.path, 200, self.put, body=self.shape, response=self.response, errors=self.errors),
-            Endpoint("GET", self.path, 200, self.get, response=self.response),
+            self._shown("PUT", self.put)._replace(body=self.shape, errors=self.errors),
+            self._shown("GET", self.get),
             Endpoint("DELETE", self.path, 204, self.delete),
         )
 
@@ -138,6 +140,9 @@ class Module:
     def scope(self, call: Call) -> str:
         """Return where the caller's account keeps the edge or route."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path))
+
+    def _shown(self, method: str, view: Callable[[Call], dict[str, Any]]) -> Endpoint:
+        return Endpoint(method, self.path, 200, view, response=self.response, headers=self.headers)
 
     def _unset(self) -> NotFound:
         return NotFound(f"The module {self.name} is not set there.")

@@ -75,7 +75,8 @@ class Resource:
     """A kind that can be listed and read.
 
     `response` is the shape of one, `to_responses` makes the responses of some, perhaps one by one, `permits` raises
-    Forbidden for whom they are not; `errors` are what the endpoints may answer, by method, beside what all may.
+    Forbidden for whom they are not; `errors` are what the endpoints may answer, by method, beside what all may;
+    `headers` are those of their answers.
     """
 
     kind: Kind
@@ -84,6 +85,7 @@ class Resource:
     permits: Callable[[Caller], None] = auth.anyone
     errors: Mapping[str, tuple[type[ApiError], ...]] = field(default_factory=dict)
     modules: tuple[Module, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         page = paging.listed(self.kind.array, self.response)
@@ -135,9 +137,11 @@ class Resource:
         return references.to_parent(self.kind, scope, max_referrers=MAX_CHILDREN)
 
     def _own(self, *endpoints: Endpoint) -> tuple[Endpoint, ...]:
-        """Return endpoints, each with whom it is for and what it may refuse."""
+        """Return endpoints, each with whom it is for, what it may refuse, and the headers of what it shows."""
+        every = (self.headers, *(module.headers for module in self.modules))
+        headers = {name: value for some in every for name, value in some.items()}
         return tuple(
-            endpoint._replace(permits=self.permits, errors=self.errors.get(endpoint.method, ()))
+            endpoint._replace(permits=self.permits, errors=self.errors.get(endpoint.method, ()), headers=headers)
             for endpoint in endpoints
         )
 

@@ -6,7 +6,7 @@ The client secret of an OAuth app is sealed like every secret, and opened only t
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from chalicelib.http.endpoints import Call
+from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
 from chalicelib.schema.fields import DOMAIN, Domain, Name, Text
@@ -139,5 +139,11 @@ def _response(module: modules.OAuth, _holder: Item, _call: Call) -> dict[str, An
 
 
 MODULES = (
-    Module(path="/edges/https/{edge_id}/routes/{id}/oauth", shape=OAuth, stored=modules.OAuth, to_response=_response),
+    Module(
+        path="/edges/https/{edge_id}/routes/{id}/oauth",
+        shape=OAuth,
+        stored=modules.OAuth,
+        to_response=_response,
+        headers=NO_STORE,
+    ),
 )

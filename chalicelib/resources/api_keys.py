@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from chalicelib import clock
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import api_keys, kinds, owners, references, scopes
@@ -125,5 +125,6 @@ RESOURCE = ApiKeys(
     response=APIKey,
     make=make,
     references=references.to_owner,
+    headers=NO_STORE,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
 )

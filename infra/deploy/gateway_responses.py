@@ -11,7 +11,7 @@ _INTERNAL = errors.InternalError()
 _UNAVAILABLE = errors.Unavailable()
 _NO_ROUTE = errors.NoSuchRoute("No such path, or no such method on it.")
 _NO_TOKEN = errors.Unauthenticated(
-    "Send the header 'Authorization: Bearer <token of an API key>', of a key that exists."
+    "Send the header 'Authorization: Bearer <token of an API key>', of a key that exists; the key's id is no token."
 )
 _INVALID = errors.InvalidRequest("The request is not one that the gateway can read.")
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")

@@ -22,6 +22,7 @@ from tests.refusals import (
     INTERNAL,
     NO_ROUTE,
     NO_TOKEN,
+    NO_TOKEN_OF_OURS,
     NO_VERSION,
     UNAVAILABLE,
     UNKNOWN_TOKEN,
@@ -60,26 +61,75 @@ def test_another_method_is_not_allowed(nobody: Client, method: str, path: str, a
     assert answer.headers["allow"] == allowed
 
 
+AN_ID = f"This is an id: the token of a key is shown once, when the key is created. {NO_TOKEN}"
+NO_BEARER = f"The word Bearer is missing before the token. {NO_TOKEN}"
+BASIC = f"This is a Basic login. {NO_TOKEN}"
+OTHER_SCHEME = f"This is of another scheme than Bearer. {NO_TOKEN}"
+TOKEN = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
+
+
 @pytest.mark.parametrize(
-    "authorization",
+    ("authorization", "msg"),
     [
-        "",
-        "Bearer",
-        "Bearer ",
-        "Basic dXNlcjpwYXNzd29yZDEyMw==",
-        "Token 2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef",
-        "Bearer 2NeverAKeyOfThisServiceXYZ0",
-        "Bearer 2NeverAKeyOfThisServiceXYZ0_",
-        "Bearer 2NeverAKeyOfThisServiceXYZ0_0123456789 abcdef0123456789abcdef",
-        "Bearer 2NeverAKeyOfThisServiceXYZ\u00e9_0123456789abcdef0123456789abcdef",
-        "Bearer 2NeverAKeyOfThisServiceXYZ0_" + "0123456789abcdef" * 1000,
-        "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef",
+        ("", NO_TOKEN),
+        ("Bearer", NO_TOKEN),
+        ("Bearer ", NO_TOKEN),
+        ("Basic dXNlcjpwYXNzd29yZDEyMw==", BASIC),
+        ("basic dXNlcjpwYXNzd29yZDEyMw==", BASIC),
+        (f"Token {TOKEN}", OTHER_SCHEME),
+        ("Digest username=someone", OTHER_SCHEME),
+        ("dXNlcjpwYXNzd29yZDEyMw==", OTHER_SCHEME),
+        ("Bearer ak_2NeverAKeyOfThisServiceXYZ0", AN_ID),
+        ("ak_2NeverAKeyOfThisServiceXYZ0", AN_ID),
+        ("Bearer usr_2NeverAKeyOfThisServiceXYZ0", AN_ID),
+        ("Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz", NO_TOKEN_OF_OURS),
+        ("Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0_", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0_0123456789 abcdef0123456789abcdef", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ\u00e9_0123456789abcdef0123456789abcdef", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0_" + "0123456789abcdef" * 1000, NO_TOKEN_OF_OURS),
+        (f"Bearer {TOKEN}\u00a0", NO_TOKEN_OF_OURS),
+        (f"Bearer \u00a0{TOKEN}", NO_TOKEN_OF_OURS),
+        (f"Bearer {TOKEN}\x0b", NO_TOKEN_OF_OURS),
+        (TOKEN, NO_BEARER),
     ],
 )
-def test_a_request_without_a_well_formed_token_is_not_authenticated(nobody: Client, authorization: str) -> None:
+def test_a_request_without_a_well_formed_token_is_told_what_it_sent_instead(
+    nobody: Client, authorization: str, msg: str
+) -> None:
     answer = nobody.send("GET", "/api_keys", Authorization=authorization)
-    assert_refused(answer, 401, "unauthenticated", NO_TOKEN)
+    assert_refused(answer, 401, "unauthenticated", msg)
     assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_white_space_that_is_none_of_http_is_no_end_of_a_token(admin: Client) -> None:
+    for behind in ("\u00a0", "\u2003", "\x0c", "\x1f"):
+        answer = admin.send("GET", "/api_keys", Authorization=f"Bearer {admin.token}{behind}")
+        assert_refused(answer, 401, "unauthenticated", NO_TOKEN_OF_OURS)
+    assert admin.send("GET", "/api_keys", Authorization=f"Bearer {admin.token} \t").status == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["a.example/x", "a.example?x", "user@a.example", "a b", "a.example:port", "", "é.example", "[::1", "x" * 254],
+)
+def test_a_host_that_is_none_is_refused_and_leads_nowhere(
+    admin: Client, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2", "Host": host}
+    event = gateway.event("GET", "/api_keys", headers)
+    refused = gateway.answer(event)
+    rule = "must be host or host:port"
+    assert_refused(refused, 400, "invalid_request", f"'Host' {rule}.", {"Host": rule})
+    monkeypatch.setenv("BASE_URL", "https://api.example")
+    assert gateway.answer(event).json["uri"] == "https://api.example/api_keys"
+
+
+@pytest.mark.parametrize("host", ["a.example", "A.example:8443", "127.0.0.1:8000", "[::1]:80", "my_host"])
+def test_a_host_stands_in_every_address(admin: Client, host: str) -> None:
+    headers = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2", "Host": host}
+    assert gateway.answer(gateway.event("GET", "/api_keys", headers)).json["uri"] == f"http://{host}/api_keys"
 
 
 def test_an_unknown_token_is_not_authenticated(admin: Client) -> None:

@@ -254,6 +254,7 @@ def test_a_client_secret_is_shown_where_the_module_is_and_logged_nowhere(admin: 
     route, edge = address.removesuffix("/oauth"), address.partition("/routes")[0]
     answers = [admin.put(address, request), *(admin.get(path) for path in (address, route, edge, "/edges/https"))]
     assert [answer.text.count(secret) for answer in answers] == [1] * 5
+    assert [answer.headers.get("cache-control") for answer in answers] == ["no-store"] * 5
     hidden = [
         admin.put(address, {"provider": {"gitlab": {"client_secret": secret}}}),
         admin.put(address, {"provider": {"gitlab": {"client_id": 1, "client_secret": secret, "x": secret}}}),

@@ -43,6 +43,11 @@ def test_a_key_is_shown_whole_and_its_token_only_once(admin: Client) -> None:
     assert admin.patch(f"{PATH}/{created['id']}", {"metadata": ""}).json == {**response, "metadata": ""}
 
 
+def test_an_answer_with_a_token_is_not_to_be_stored(admin: Client) -> None:
+    assert admin.post(PATH, {}).headers["cache-control"] == "no-store"
+    assert "cache-control" not in admin.get("/ssh_credentials").headers
+
+
 def test_a_token_starts_with_the_id_and_holds_a_long_secret_of_its_own(admin: Client) -> None:
     created = [admin.create(PATH, {}) for _ in range(3)]
     tokens = [re.fullmatch(r"([0-9A-Za-z]{27})_([0-9A-Za-z_-]{32})", key["token"]) for key in created]

@@ -142,7 +142,8 @@ def test_an_environment_without_a_store_is_told_in_the_line_and_not_to_the_calle
     unset: str, code: str, missing: str
 ) -> None:
     script = (
-        "from tests.doors import Client, InProcess; print(Client(InProcess(), '0' * 27 + '_secret').get('/api_keys'))"
+        "from tests.transports import Client, InProcess;"
+        "print(Client(InProcess(), '0' * 27 + '_secret').get('/api_keys'))"
     )
     settings = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_EC2_METADATA_DISABLED": "true", "TABLE_NAME": "mine"}
     files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}

@@ -116,6 +116,14 @@ class Resource:
         call.note(item)
         return next(self.responses([item], call))
 
+    def again(self, done: Done, repeatable: Repeatable, call: Call) -> dict[str, Any]:
+        """Answer a repeated request with what it made. Raises Conflict, NotFound."""
+        if done.digest != repeatable.digest:
+            raise Conflict("The Idempotency-Key stands for another request already: choose another one.")
+        if done.once:
+            raise Conflict(f"This request was done: it made {done.item.id}, which is not shown again.")
+        return self.one(done.item, call)
+
     def responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         """Yield the responses of some resources, their modules inline, each made when it is asked for."""
         for response, item in zip(self.to_responses(items, call), items, strict=True):
@@ -206,7 +214,7 @@ class EditableResource(Resource):
 
     def post(self, call: Call) -> dict[str, Any]:
         if call.repeatable and (done := idempotency.find(call.caller.account, call.repeatable.key)):
-            return self._again(done, call.repeatable, call)
+            return self.again(done, call.repeatable, call)
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
         try:
             self._create(item, new, call)
@@ -223,15 +231,7 @@ class EditableResource(Resource):
             raise aws.Unavailable("TransactionConflict")
         if done.item.id == item.id:
             return {**self.one(item, call), **new.once}
-        return self._again(done, repeatable, call)
-
-    def _again(self, done: Done, repeatable: Repeatable, call: Call) -> dict[str, Any]:
-        """Answer a repeated request with what it made. Raises Conflict."""
-        if done.digest != repeatable.digest:
-            raise Conflict("The Idempotency-Key stands for another request already: choose another one.")
-        if done.once:
-            raise Conflict(f"This request was done: it made {done.item.id}, which is not shown again.")
-        return self.one(done.item, call)
+        return self.again(done, repeatable, call)
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
         """Return the item of a new resource, its secrets sealed for it alone, and how it came into being.

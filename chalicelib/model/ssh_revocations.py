@@ -129,14 +129,17 @@ def _lets_in(certificate: Item) -> bool:
     return not is_revoked and not is_key_revoked(authority, key) and accounts.is_switched_on(certificate.account)
 
 
-def revoke(authority: Authority, subject: Subject, reason: str, by: Trail) -> Item:
-    """Revoke and return the record. Raises AlreadyRevoked, ListFull, aws.Unavailable."""
+def revoke(authority: Authority, subject: Subject, reason: str, by: Trail, first: Callable[[Item], Writes]) -> Item:
+    """Revoke and return the record; `first` makes of it what is written before.
+
+    Raises AlreadyRevoked, ListFull, what a write of `first` means, aws.Unavailable.
+    """
     record = _record(authority, subject, reason)
     event = by.made(record)
 
     def act(is_new: bool, writes: Writes) -> Item:
         if is_new:
-            table.create(record, event, beside=writes)
+            table.create(record, event, first=first(record), beside=writes)
         elif table.read(record.scope, record.id) is None:  # else the answer to an earlier try was lost
             raise AlreadyRevoked
         return record

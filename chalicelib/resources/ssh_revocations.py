@@ -2,19 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from chalicelib import crypto, ids
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, InvalidRequest, NotFound, UnknownReference
 from chalicelib.http.resource import Resource
-from chalicelib.model import kinds, ssh_revocations
+from chalicelib.model import idempotency, kinds, ssh_revocations
+from chalicelib.model.idempotency import Done, Repeated
 from chalicelib.model.kinds import Kind
-from chalicelib.model.ssh_revocations import AlreadyRevoked, Authority, Subject
+from chalicelib.model.ssh_revocations import AlreadyRevoked, Authority, Subject, Writes
 from chalicelib.schema.fields import Description, Timestamp, Uri
 from chalicelib.schema.rules import After, if_empty, max_bytes
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import items, table
+from chalicelib.storage.items import Item
 
 _MAX_SERIAL = 2**64 - 1
 
@@ -46,9 +49,7 @@ _SUBJECT = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "pub
 class Create(Shape):
     model_config = {
         "json_schema_extra": {
-            "oneOf": [
-                {"required": [name], "properties": {name: {"type": "string", "minLength": 1}}} for name in _SUBJECT
-            ]
+            "oneOf": [{"required": [name], "properties": {name: {"not": {"enum": ["", None]}}}} for name in _SUBJECT]
         }
     }
 
@@ -123,6 +124,8 @@ class Revocations(Resource):
         _authority(call)
 
     def post(self, call: Call) -> dict[str, Any]:
+        if call.repeatable and (done := idempotency.find(call.caller.account, call.repeatable.key)):
+            return self.again(done, call.repeatable, call)
         named = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}
         if len(named) != 1:
             raise InvalidRequest.of(dict.fromkeys(named or _SUBJECT, _ALONE))
@@ -130,13 +133,24 @@ class Revocations(Resource):
         ((field, value),) = named.items()
         subject = _SUBJECTS[field](authority, value)
         try:
-            return self.one(ssh_revocations.revoke(authority, subject, call.body.reason, call.trail), call)
+            keeping = partial(_keeping, call)
+            return self.one(ssh_revocations.revoke(authority, subject, call.body.reason, call.trail, keeping), call)
+        except Repeated:  # by one of the same time
+            return self.post(call)
         except AlreadyRevoked:
             raise Conflict(f"'{field}' is revoked already.", {field: "must be one that is not revoked yet"}) from None
 
     def delete(self, call: Call) -> None:
         if not ssh_revocations.take_back(self.scope(call), call.id, check=call.check, by=call.trail):
             raise self.missing()
+
+
+def _keeping(call: Call, record: Item) -> Writes:
+    """Return what has the request's idempotency key, if it has one, stand for the revocation."""
+    if call.repeatable is None:
+        return ()
+    done = Done(call.repeatable.digest, record, once=False)
+    return [idempotency.keeping(record.account, call.repeatable.key, done)]
 
 
 _ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"

@@ -270,3 +270,16 @@ def test_what_cannot_be_read_says_so(admin: Client, path: str) -> None:
     assert_refused(
         answer, 404, "not_found", f"This account has nothing of that id under {AUTHORITIES}/{{id}}/revocations."
     )
+
+
+def test_a_request_that_is_repeated_revokes_once(admin: Client, path: str) -> None:
+    first = admin.send("POST", path, {"serial": "7"}, Idempotency_Key="a")
+    assert first.status == 201, first.text
+    again = admin.send("POST", path, {"serial": "7"}, Idempotency_Key="a")
+    assert (again.status, again.json) == (201, first.json)
+    other = admin.send("POST", path, {"serial": "8"}, Idempotency_Key="a")
+    msg = "The Idempotency-Key stands for another request already: choose another one."
+    assert_refused(other, 409, "conflict", msg)
+    assert [one["serial"] for one in listed(admin, path)] == ["7"]
+    told = admin.all("/audit_events", "audit_events")
+    assert len([event for event in told if event["resource_id"] == first.json["id"]]) == 1

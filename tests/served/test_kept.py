@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from threading import Event
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -43,18 +44,12 @@ def run(local: Path) -> Iterator[tuple[Served, subprocess.Popen[bytes]]]:
             Event().wait(0.05)
 
 
-def created(client: Client, until: Event) -> list[Records]:
-    """What was created, one after the other, until something was not answered."""
-    made: list[Records] = []
-    while not until.is_set():
-        try:
-            answer = client.post(BOTS, {"name": f"bot {len(made)}"})
-        except httpx.TransportError:
-            break
-        if answer.status != 201:
-            break
-        made.append(answer.json)
-    return made
+def create(client: Client, acknowledged: list[Records]) -> None:
+    """Create one after the other, until the API is gone."""
+    with suppress(httpx.TransportError):
+        while answer := client.post(BOTS, {"name": uuid4().hex}):
+            if answer.status == 201:
+                acknowledged.append(answer.json)
 
 
 @pytest.mark.parametrize("killed", ["cloud", "API", "both"])
@@ -65,14 +60,14 @@ def test_what_was_answered_outlives_kill_9(tmp_path: Path, killed: str) -> None:
             there = {bot["id"]: bot for bot in api.client().all(BOTS, "bot_users")}
             assert [bot for bot in acknowledged if there.get(bot["id"]) != bot | {"uri": there[bot["id"]]["uri"]}] == []
             victims = {"cloud": [cloud_of(process)], "API": [process.pid], "both": [cloud_of(process), process.pid]}
-            until = Event()
-            creating = [threads.submit(created, api.client(), until) for _ in range(4)]
-            Event().wait(0.3 + Random(f"{killed}{moment}").random())
+            until = len(acknowledged) + Random(f"{killed}{moment}").randrange(2, 20)
+            creating = [threads.submit(create, api.client(), acknowledged) for _ in range(4)]
+            while len(acknowledged) < until:
+                Event().wait(0.001)
             for victim in victims[killed]:
                 os.kill(victim, signal.SIGKILL)
-            until.set()
-            acknowledged += [bot for each in creating for bot in each.result()]
-    assert len(acknowledged) > 10
+            for each in creating:
+                each.result()
 
 
 def limit(cloud: int, size: int) -> None:

@@ -34,6 +34,7 @@ FIGURES = (
     "local_server",
     "memory",
     "store_calls",
+    "edge",
 )
 _READ_STORES = {"growth_counted", "growth_timed"}  # the others wait for none to be filled
 _FOLDER = Path(__file__).parent

@@ -1,0 +1,55 @@
+"""The live edge on a store in memory, in a process of its own: what `bench/edge.py` measures.
+
+Beside the gateway stands a plain listener that leads to its first tunnel: the gateway without the hop's TLS.
+"""
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import asyncssh
+
+from edge.control import Control
+from edge.gateway import Server
+from edge.records import Grant
+from edge.settings import Limits, Settings
+from tests.edge.memory import Memory
+
+_MANY = Limits(max_tunnels_per_account=10_000, max_tunnels_per_gateway=10_000, max_sign_ins=1000)
+_LIMITS = replace(_MANY, max_sign_ins_per_address=1000)
+
+
+class _Plain(asyncio.Protocol):
+    """A connection that goes to a tunnel without TLS."""
+
+    def __init__(self, gateway: Server, tunnels: list[str]) -> None:
+        self._gateway, self._tunnels = gateway, tunnels
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        tunnel = self._gateway.tunnels.find(self._tunnels[-1])
+        assert tunnel
+        protocol = tunnel.connected(transport)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
+async def main(folder: Path, ssh_port: int, edge_port: int, http_port: int, plain_port: int) -> None:
+    """Serve until the process is ended; the key in the folder may bind everything."""
+    settings = Settings(directory=folder, ssh_port=ssh_port, edge_port=edge_port, http_port=http_port, limits=_LIMITS)
+    store = Memory()
+    key = asyncssh.read_public_key(folder / "key.pub")
+    store.keys[key.get_fingerprint()] = Grant("acct_1", "sshcr_1", ())
+    gateway = Server(settings, store, store.authority)
+
+    def plain() -> _Plain:
+        return _Plain(gateway, [*store.online])
+
+    loop = asyncio.get_running_loop()
+    async with await loop.create_server(plain, "127.0.0.1", plain_port, backlog=1024):
+        await asyncio.gather(gateway.serve(), Control(settings, store, store.authority).serve())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), *map(int, sys.argv[2:])))

@@ -15,6 +15,5 @@ def write(file: Path, text: str) -> None:
             whole.flush()
             os.fsync(whole.fileno())
         new.replace(file)
-    except OSError:
+    finally:  # also where a signal ends the process
         new.unlink(missing_ok=True)
-        raise

@@ -87,7 +87,7 @@ def test_a_204_has_neither_a_body_nor_a_length(
     one = f"/api_keys/{ask(wire, 'POST', '/api_keys', headers, {}).json['id']}"
     answer = read(exchange(address, asking("DELETE", one, headers)))
     assert (answer.status, answer.text) == (204, "")
-    assert answer.headers.keys() == {"server", "date", "operation-id"}
+    assert answer.headers.keys() == {"server", "date", "operation-id", "cache-control"}
 
 
 @pytest.mark.parametrize("path", ["//example.com/api_keys", "/%2e%2e/%00", "/?a=b", "*", "/[::1"])

@@ -150,7 +150,7 @@ def test_every_edge_has_the_same_authority_for_the_hop() -> None:
 
 
 def test_a_store_that_is_away_is_told_as_such(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TABLE_NAME", "another")
+    monkeypatch.setenv("TABLE_NAME", "no-such-table")
     with pytest.raises(Unavailable):
         records.served()
 

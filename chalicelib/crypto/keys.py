@@ -144,3 +144,8 @@ def key_type(key: PublicKey | PrivateKey) -> KeyType:
     if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
         return "rsa"
     return "ecdsa" if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey) else "ed25519"
+
+
+def rsa_bits(key: PublicKey) -> int:
+    """Return the bits of an RSA key's modulus, 0 of another key."""
+    return key.key_size if isinstance(key, rsa.RSAPublicKey) else 0

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
+from chalicelib.http import auth
+from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
-from chalicelib.http.errors import ApiError, InvalidRequest, NotFound
+from chalicelib.http.errors import ApiError, Forbidden, InvalidRequest, NotFound
 from chalicelib.model import references
 from chalicelib.model.audit import Verb
 from chalicelib.model.modules import Module as Stored
@@ -51,7 +53,8 @@ class Module:
     `to_response` makes the response of the stored form and of the edge or route that holds it; `references` are the ids
     that fields of the record hold. `errors` is what a PUT may answer beside what all may. `conflicts` returns the
     validation errors of a request (None where it stays as it is stored) beside the fields `checked_with` of its holder.
-    `headers` are those of every answer that shows it, beside those of all.
+    `headers` are those of every answer that shows it, beside those of all. `holder` is what holds it, in words, and
+    `write` changes that: edges and routes need not be registered here. `permits` raises Forbidden for whom it is not.
     """
 
     path: str
@@ -64,6 +67,9 @@ class Module:
     conflicts: Callable[[Any, Item], dict[str, str]] = always
     checked_with: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    holder: str = "edge or route"
+    permits: Callable[[Caller], None] = auth.anyone
+    write: Callable[..., Item | None] = table.rewrite_any
 
     @property
     def name(self) -> str:
@@ -81,9 +87,9 @@ class Module:
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
-            self._shown("PUT", self.put)._replace(body=self.shape, errors=self.errors),
-            self._shown("GET", self.get),
-            Endpoint("DELETE", self.path, 204, self.delete),
+            self._shown("PUT", self.put)._replace(body=self.shape, errors=(*self._refused, *self.errors)),
+            self._shown("GET", self.get)._replace(errors=self._refused),
+            Endpoint("DELETE", self.path, 204, self.delete, permits=self.permits, errors=self._refused),
         )
 
     def put(self, call: Call) -> dict[str, Any]:
@@ -92,7 +98,7 @@ class Module:
         named = self.recorded(call.caller.account, record)
         holder = self._change(call, setting(self.name, record, named), "replace")
         if holder is None:
-            raise NotFound(f"There is no edge or route {call.id} in this account.")
+            raise NotFound(f"There is no {self.holder} {call.id} in this account.")
         return self.one(module, holder, call)  # not the stored one, which another may have taken away by now
 
     def get(self, call: Call) -> dict[str, Any]:
@@ -102,11 +108,12 @@ class Module:
         return self.one(self.stored_in(holder), holder, call)
 
     def delete(self, call: Call) -> None:
-        self._change(call, dropping(self.name), "delete")
+        if self._change(call, dropping(self.name), "delete") is None:
+            raise self._unset()
 
     def _change(self, call: Call, change: Change, verb: Verb) -> Item | None:
         """Change the edge or route, also one that is not registered here unless references are strict."""
-        write = table.rewrite if references.are_strict() and verb == "replace" else table.rewrite_any
+        write = table.rewrite if references.are_strict() and verb == "replace" else self.write
 
         def checked(holder: Item) -> Item:
             if verb == "delete" and self.name not in holder.modules:
@@ -142,7 +149,13 @@ class Module:
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path))
 
     def _shown(self, method: str, view: Callable[[Call], dict[str, Any]]) -> Endpoint:
-        return Endpoint(method, self.path, 200, view, response=self.response, headers=self.headers)
+        return Endpoint(
+            method, self.path, 200, view, response=self.response, headers=self.headers, permits=self.permits
+        )
+
+    @property
+    def _refused(self) -> tuple[type[ApiError], ...]:
+        return () if self.permits is auth.anyone else (Forbidden,)
 
     def _unset(self) -> NotFound:
         return NotFound(f"The module {self.name} is not set there.")

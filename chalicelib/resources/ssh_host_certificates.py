@@ -12,7 +12,7 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds, ssh_revocations
+from chalicelib.model import kinds, ssh_policies, ssh_revocations
 from chalicelib.resources import ssh_signing
 from chalicelib.schema.fields import Described, Shown, Time, Timestamp
 from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_the_start
@@ -66,7 +66,10 @@ class SSHHostCertificate(Described, Shown):
 
 def make(caller: Caller, id: str, request: Create) -> New:
     authority = ssh_signing.authority(caller, request.ssh_certificate_authority_id)
-    certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, LIFETIME))
+    bounds = ssh_policies.of(authority, "host")
+    lifetime = ssh_policies.lifetime(bounds, LIFETIME)
+    certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, lifetime))
+    ssh_signing.check(certificate, bounds, caller)
     return ssh_signing.signed(certificate, authority, request, {})
 
 

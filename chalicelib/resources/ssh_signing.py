@@ -9,7 +9,8 @@ from chalicelib import clock, crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
-from chalicelib.model import kinds, ssh_authorities, ssh_revocations
+from chalicelib.model import accounts, kinds, ssh_authorities, ssh_policies, ssh_revocations
+from chalicelib.model.ssh_policies import Bounds
 from chalicelib.storage.items import Item
 
 
@@ -32,6 +33,14 @@ def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
         "valid_after": request.valid_after or ids.created_at(id),
         "valid_until": request.valid_until or ids.created_at(id) + lifetime,
     }
+
+
+def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller) -> None:
+    """Refuse a certificate beyond the bounds of its authority's policy. Raises InvalidRequest, aws.Unavailable."""
+    owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
+    name = owner.body["name"] if owner else None
+    if wrong := ssh_policies.violations(bounds, certificate, name):
+        raise InvalidRequest.of(wrong)
 
 
 def signed(

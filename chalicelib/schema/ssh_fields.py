@@ -1,8 +1,10 @@
-"""The fields that the certificates of users and hosts share (SPEC 2.4).
+"""The fields of SSH certificates (SPEC 2.4), which those of users and hosts share, and which policies bound.
 
 A rule stands here without the type of its field where that would import cryptography.
 """
 
+import ipaddress
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 from chalicelib import clock, crypto
 from chalicelib.schema.fields import Name, Time
 from chalicelib.schema.json_schema import at_most_bytes
-from chalicelib.schema.rules import After, Plain, WithData, entries, id_of, if_null
+from chalicelib.schema.rules import After, Plain, WithData, entries, id_of, if_null, max_bytes
+from chalicelib.schema.shapes import Shape
 
 if TYPE_CHECKING:
     from chalicelib.crypto.keys import AuthorizedKey
 
 _MAX_KEY_BYTES = 16 * 1024
+_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks and scopes
+_CRITICAL = ("force-command", "source-address", "verify-required")  # which OpenSSH knows
+_WITHOUT_VALUE = {  # sshd refuses certificates with one
+    "no-touch-required",
+    "permit-X11-forwarding",
+    "permit-agent-forwarding",
+    "permit-port-forwarding",
+    "permit-pty",
+    "permit-user-rc",
+}
 
 
 def _public_key(value: Any) -> "AuthorizedKey":
@@ -32,9 +45,40 @@ def _not_before_1970(value: datetime | None) -> datetime | None:
     return value
 
 
+def _networks(text: str) -> str:
+    for network in text.split(","):
+        try:
+            if not _NETWORK.fullmatch(network):
+                raise ValueError
+            ipaddress.ip_network(network)
+        except ValueError:
+            raise ValueError("must be a comma-separated list of addresses or CIDR networks") from None
+    return text
+
+
+def _command(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("must be a command")
+    return text
+
+
+def _not_critical(name: str) -> str:
+    if name in _CRITICAL:
+        raise ValueError("is a critical option: as an extension it would be signed and mean nothing")
+    return name
+
+
+def _extensions(values: dict[str, str]) -> dict[str, str]:
+    if faulty := sorted(name for name in _WITHOUT_VALUE & values.keys() if values[name]):
+        raise ValueError(f"must hold {' and '.join(faulty)} with an empty string, as OpenSSH knows no value there")
+    return values
+
+
 AuthorityId = Annotated[str, id_of("ssh_certificate_authority_id")]
 Principals = Annotated[list[Name], entries(0, 256), if_null([])]
 ValidAfter = Annotated[Time, After(_not_before_1970)]
+ExtensionName = Annotated[Name, After(_not_critical, {"not": {"enum": [*_CRITICAL]}})]
+Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
 
 # Of the type crypto.keys.AuthorizedKey.
 CERTIFIED_KEY = Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
@@ -55,3 +99,15 @@ def after_the_start(lifetime: timedelta) -> WithData:
 
 def _spelt(lifetime: timedelta) -> str:
     return f"{lifetime.days} days" if lifetime.days > 1 else f"{lifetime // timedelta(hours=1)} hours"
+
+
+class CriticalOptions(Shape):
+    model_config = {"alias_generator": lambda name: name.replace("_", "-")}
+
+    force_command: Annotated[
+        str, After(_command, {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}), max_bytes(16 * 1024)
+    ] = ""
+    """The only command that the holder may run, whatever they ask for."""
+
+    source_address: Annotated[str, max_bytes(4096), After(_networks, {"minLength": 1, "format": "networks"})] = ""
+    """Comma-separated addresses and CIDR networks that the holder may sign in from."""

@@ -1,0 +1,137 @@
+"""The policy of SSH authorities: what they sign at most, for users and for hosts. For admins with every reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from chalicelib import crypto
+from chalicelib.http import auth
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Forbidden
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model import kinds, scopes, ssh_policies
+from chalicelib.schema.fields import Name
+from chalicelib.schema.rules import After, WithData, between, entries, if_null
+from chalicelib.schema.shapes import Shape
+from chalicelib.schema.ssh_fields import CriticalOptions, ExtensionName, Extensions
+from chalicelib.storage import table
+from chalicelib.storage.items import Item
+
+_SECONDS = between(1, 2**32 - 1)
+
+
+def _distinct(values: list[str]) -> list[str]:
+    if len(set(values)) < len(values):
+        raise ValueError("must not name one twice")
+    return values
+
+
+def _not_below_the_default(value: int | None, above: Mapping[str, Any]) -> int | None:
+    if value is not None and (above.get("default_lifetime") or 0) > value:
+        raise ValueError("must be at least default_lifetime")
+    return value
+
+
+def _among_the_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -> dict[str, str] | None:
+    allowed = above.get("allowed_extensions")
+    if value and allowed is not None and (others := sorted(value.keys() - {*allowed})):
+        raise ValueError(f"must be among allowed_extensions; {', '.join(others)} is not")
+    return value
+
+
+_DISTINCT = After(_distinct, {"uniqueItems": True})
+
+
+class HostBounds(Shape):
+    """Bounds of host certificates; null where there is none."""
+
+    default_lifetime: Annotated[int, _SECONDS] | None = None
+    """Seconds that a certificate lives that does not say; at most max_lifetime."""
+
+    max_lifetime: Annotated[Annotated[int, _SECONDS] | None, WithData(_not_below_the_default)] = None
+    """The most seconds that a certificate lives."""
+
+    allowed_principals: Annotated[list[Name], entries(1, 256), _DISTINCT] | None = None
+    """Patterns of names, of which each principal matches one; certificates without principals are refused then.
+
+    `*` is any text, `{user}` the caller's name, taken literally.
+    """
+
+    require_principals: Annotated[bool, if_null(False)] = False
+    """True refuses certificates without principals."""
+
+    allowed_key_types: Annotated[list[crypto.keys.KeyType], entries(1, 3), _DISTINCT] | None = None
+    """The types of keys that are certified."""
+
+    min_rsa_bits: Annotated[int, between(2048, 16384)] | None = None
+    """The fewest bits of RSA keys that are certified."""
+
+
+class UserBounds(HostBounds):
+    """Bounds of user certificates; null where there is none."""
+
+    allowed_extensions: Annotated[list[ExtensionName], entries(0, 64), _DISTINCT] | None = None
+    """The extensions that a certificate may have; `[]`: none."""
+
+    default_extensions: Annotated[Extensions | None, WithData(_among_the_allowed)] = None
+    """The extensions of a certificate that names none, among the allowed ones."""
+
+    critical_options: CriticalOptions | None = None
+    """Critical options of every certificate; a request may repeat them, and name no other value."""
+
+
+class Policy(Enabled):
+    """Bounds what an SSH authority signs. Only admins whose key has the scope `*` see and change it."""
+
+    user: UserBounds | None = None
+    """Bounds of user certificates; null: none."""
+
+    host: HostBounds | None = None
+    """Bounds of host certificates; null: none."""
+
+
+class ShownUserBounds(UserBounds):
+    """Bounds of user certificates; null where there is none."""
+
+    critical_options: dict[str, str] | None = None  # type: ignore[assignment]  # only those that are set
+    """Critical options of every certificate; a request may repeat them, and name no other value."""
+
+
+class Shown(Enabled):
+    """Bounds what an SSH authority signs. Only admins whose key has the scope `*` see and change it."""
+
+    user: ShownUserBounds | None = None
+    """Bounds of user certificates; null: none."""
+
+    host: HostBounds | None = None
+    """Bounds of host certificates; null: none."""
+
+
+def _permit(caller: Caller) -> None:
+    if not caller.admin:
+        raise Forbidden("Only an admin may see and change the policy of an authority.")
+    auth.check_scope(caller, scopes.ALL)
+
+
+def _response(policy: ssh_policies.Policy, _holder: Item, _call: Call) -> dict[str, Any]:
+    shown = asdict(policy)
+    if shown["host"]:
+        shown["host"] = {name: value for name, value in shown["host"].items() if name in HostBounds.__annotations__}
+    return shown
+
+
+MODULES = (
+    Module(
+        path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{ssh_policies.NAME}",
+        shape=Policy,
+        stored=ssh_policies.Policy,
+        shows=Shown,
+        to_response=_response,
+        permits=_permit,
+        holder=kinds.SSH_CERTIFICATE_AUTHORITIES.name,
+        write=table.rewrite,
+    ),
+)

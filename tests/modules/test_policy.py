@@ -1,0 +1,273 @@
+"""Policies of SSH authorities: each bound alone and all together, for users and hosts. `ssh-keygen` is the judge."""
+
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from chalicelib import clock, ids, operations
+from chalicelib.crypto import keys
+from tests import samples
+from tests.refusals import assert_invalid, assert_refused
+from tests.ssh.keygen import Certificate
+from tests.transports import Client
+
+AUTHORITIES = "/ssh_certificate_authorities"
+USERS, HOSTS = "/ssh_user_certificates", "/ssh_host_certificates"
+POLICY = "as the authority's policy says"
+NO_BOUNDS = {
+    "default_lifetime": None,
+    "max_lifetime": None,
+    "allowed_principals": None,
+    "require_principals": False,
+    "allowed_key_types": None,
+    "min_rsa_bits": None,
+}
+NO_USER_BOUNDS = {**NO_BOUNDS, "allowed_extensions": None, "default_extensions": None, "critical_options": None}
+ALL = {
+    "default_lifetime": 600,
+    "max_lifetime": 3600,
+    "allowed_principals": ["deploy-*", "ops"],
+    "require_principals": True,
+    "allowed_extensions": ["permit-pty", "permit-agent-forwarding"],
+    "default_extensions": {"permit-agent-forwarding": ""},
+    "critical_options": {"source-address": "192.0.2.0/24"},
+    "allowed_key_types": ["ed25519"],
+    "min_rsa_bits": 3072,
+}
+ECDSA = keys.authorized_key(keys.generate_ecdsa("nistp256").public_key())
+RSA_2048 = keys.authorized_key(rsa.generate_private_key(65537, 2048).public_key())
+AFTER, UNTIL = "2030-01-01T00:00:00Z", "2030-01-01T01:00:01Z"  # an hour and a second
+
+
+@pytest.fixture
+def authority(admin: Client) -> str:
+    return str(admin.create(AUTHORITIES, {})["id"])
+
+
+@pytest.fixture
+def path(authority: str) -> str:
+    return f"{AUTHORITIES}/{authority}/policy"
+
+
+def set_policy(client: Client, path: str, **policy: Any) -> None:
+    answer = client.put(path, policy)
+    assert answer.status == 200, answer.text
+
+
+def asking(authority: str, **fields: Any) -> dict[str, Any]:
+    return {"ssh_certificate_authority_id": authority, "public_key": samples.public_key(), **fields}
+
+
+def test_a_policy_is_put_read_and_deleted_whole(admin: Client, path: str) -> None:
+    shown = {"enabled": True, "user": ALL, "host": {**NO_BOUNDS, "max_lifetime": 60}}
+    put = admin.put(path, {"user": ALL, "host": {"max_lifetime": 60}})
+    assert (put.status, put.json) == (200, shown)
+    assert admin.get(path).json == shown
+    assert admin.put(path, {}).json == {"enabled": True, "user": None, "host": None}
+    assert admin.put(path, {"user": {}}).json == {"enabled": True, "user": NO_USER_BOUNDS, "host": None}
+    assert admin.delete(path).status == 204
+    for method in ("GET", "DELETE"):
+        assert_refused(admin.send(method, path), 404, "not_found", "The module policy is not set there.")
+
+
+def test_the_authority_does_not_show_its_policy(admin: Client, authority: str, path: str) -> None:
+    before = admin.get(f"{AUTHORITIES}/{authority}").json
+    set_policy(admin, path, user=ALL)
+    assert admin.get(f"{AUTHORITIES}/{authority}").json == before
+
+
+def test_an_authority_must_be_there(admin: Client, stranger: Client, path: str) -> None:
+    set_policy(admin, path, user=ALL)
+    assert stranger.get(path).status == 404
+    id = ids.new("sshca")
+    answer = admin.put(f"{AUTHORITIES}/{id}/policy", {})
+    msg = f"There is no SSH certificate authority {id} in this account."
+    assert_refused(answer, 404, "not_found", msg)
+    assert stranger.put(path, {}).status == 404
+    assert stranger.delete(path).status == 404
+    assert admin.get(path).json["user"] == ALL
+
+
+def test_only_admins_with_every_reach_see_and_change_it(admin: Client, member: Client, path: str) -> None:
+    wide = ["ssh_certificate_authorities:read", "ssh_certificate_authorities:write"]
+    narrow = admin.with_token(admin.create("/api_keys", {"scopes": wide})["token"])
+    set_policy(admin, path, user=ALL)
+    for method, body in (("PUT", {}), ("GET", None), ("DELETE", None)):
+        msg = "Only an admin may see and change the policy of an authority."
+        assert_refused(member.send(method, path, body), 403, "forbidden", msg)
+        assert_refused(narrow.send(method, path, body), 403, "forbidden", "This API key lacks the scope *.")
+    assert admin.get(path).json["user"] == ALL
+
+
+@pytest.mark.parametrize(
+    ("bounds", "faults"),
+    [
+        ({"default_lifetime": 2, "max_lifetime": 1}, {"user.max_lifetime": "must be at least default_lifetime"}),
+        ({"max_lifetime": 0}, {"user.max_lifetime": "must be at least 1"}),
+        ({"allowed_principals": []}, {"user.allowed_principals": "must not be empty"}),
+        ({"allowed_principals": ["a", "a"]}, {"user.allowed_principals": "must not name one twice"}),
+        ({"min_rsa_bits": 1024}, {"user.min_rsa_bits": "must be at least 2048"}),
+        ({"allowed_key_types": ["dsa"]}, {"user.allowed_key_types.0": "must be one of 'rsa', 'ecdsa' or 'ed25519'"}),
+        (
+            {"allowed_extensions": ["permit-pty"], "default_extensions": {"permit-user-rc": ""}},
+            {"user.default_extensions": "must be among allowed_extensions; permit-user-rc is not"},
+        ),
+        (
+            {"critical_options": {"source-address": "x"}},
+            {"user.critical_options.source-address": "must be a comma-separated list of addresses or CIDR networks"},
+        ),
+    ],
+)
+def test_a_policy_that_means_nothing_is_refused(
+    admin: Client, path: str, bounds: dict[str, Any], faults: dict[str, str]
+) -> None:
+    assert_invalid(admin.put(path, {"user": bounds}), faults)
+
+
+# Each bound alone: what is refused under it, and what is not.
+EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]] = [
+    (
+        {"max_lifetime": 3600},
+        {"valid_after": AFTER, "valid_until": UNTIL},
+        {"valid_until": f"must be at most 3600 seconds after valid_after, {POLICY}"},
+        {"valid_after": AFTER, "valid_until": "2030-01-01T01:00:00Z"},
+    ),
+    (
+        {"allowed_principals": ["deploy-*", "ops"]},
+        {"principals": ["deploy-1", "root", "ops2"]},
+        dict.fromkeys(("principals.1", "principals.2"), f"must match deploy-* or ops, {POLICY}"),
+        {"principals": ["deploy-", "deploy-web", "ops"]},
+    ),
+    (
+        {"allowed_principals": ["ops"]},
+        {},
+        {"principals": f"must name at least one, {POLICY}"},
+        {"principals": ["ops"]},
+    ),
+    (
+        {"require_principals": True},
+        {"principals": []},
+        {"principals": f"must name at least one, {POLICY}"},
+        {"principals": ["anybody"]},
+    ),
+    (
+        {"allowed_key_types": ["ed25519", "rsa"]},
+        {"public_key": ECDSA},
+        {"public_key": f"must be a key of type ed25519 or rsa, {POLICY}"},
+        {"public_key": RSA_2048},
+    ),
+    (
+        {"min_rsa_bits": 3072},
+        {"public_key": RSA_2048},
+        {"public_key": f"must be an RSA key of at least 3072 bits, {POLICY}"},
+        {"public_key": ECDSA},
+    ),
+]
+
+
+@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+@pytest.mark.parametrize(("bounds", "beyond", "faults", "within"), EACH)
+def test_each_bound_holds_alone(
+    admin: Client,
+    authority: str,
+    path: str,
+    holders: str,
+    kind: str,
+    bounds: dict[str, Any],
+    beyond: dict[str, Any],
+    faults: dict[str, str],
+    within: dict[str, Any],
+) -> None:
+    set_policy(admin, path, **{holders: bounds})
+    assert_invalid(admin.post(kind, asking(authority, **beyond)), faults)
+    assert admin.post(kind, asking(authority, **within)).status == 201
+    other = HOSTS if kind == USERS else USERS
+    assert admin.post(other, asking(authority, **beyond)).status == 201
+    set_policy(admin, path, enabled=False, **{holders: bounds})
+    assert admin.post(kind, asking(authority, **beyond)).status == 201
+
+
+def test_extensions_are_the_allowed_ones(admin: Client, authority: str, path: str) -> None:
+    set_policy(admin, path, user={"allowed_extensions": ["permit-pty"]})
+    answer = admin.post(USERS, asking(authority, extensions={"permit-pty": "", "permit-user-rc": ""}))
+    assert_invalid(answer, {"extensions.permit-user-rc": f"must be one of permit-pty, {POLICY}"})
+    assert admin.create(USERS, asking(authority))["extensions"] == {"permit-pty": ""}
+    set_policy(admin, path, user={"allowed_extensions": []})
+    answer = admin.post(USERS, asking(authority, extensions={"permit-pty": ""}))
+    assert_invalid(answer, {"extensions.permit-pty": f"must be absent, {POLICY}"})
+    assert Certificate.of(admin.create(USERS, asking(authority))["certificate"]).extensions == {}
+
+
+def test_critical_options_of_the_policy_are_in_every_certificate(admin: Client, authority: str, path: str) -> None:
+    own = {"source-address": "192.0.2.0/24"}
+    set_policy(admin, path, user={"critical_options": own})
+    wider = {"source-address": "0.0.0.0/0", "force-command": "uptime"}
+    answer = admin.post(USERS, asking(authority, critical_options=wider))
+    assert_invalid(answer, {"critical_options.source-address": f"must be absent or '192.0.2.0/24', {POLICY}"})
+    more = {"force-command": "uptime"}
+    for asked, signed in (({}, own), (own, own), (more, {**own, **more})):
+        certificate = admin.create(USERS, asking(authority, critical_options=asked))
+        assert Certificate.of(certificate["certificate"]).critical_options == signed
+
+
+@pytest.mark.parametrize(
+    ("bounds", "seconds"),
+    [({"default_lifetime": 600}, 600), ({"max_lifetime": 60}, 60), ({"default_lifetime": 5, "max_lifetime": 9}, 5)],
+)
+@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+def test_a_certificate_that_does_not_say_lives_as_the_policy_says(
+    admin: Client, authority: str, path: str, holders: str, kind: str, bounds: dict[str, int], seconds: int
+) -> None:
+    set_policy(admin, path, **{holders: bounds})
+    certificate = admin.create(kind, asking(authority))
+    start, end = (clock_of(certificate[name]) for name in ("valid_after", "valid_until"))
+    assert end - start == seconds
+
+
+def clock_of(text: str) -> int:
+    return int(clock.parse(text).timestamp())
+
+
+def test_all_bounds_hold_together(admin: Client, authority: str, path: str) -> None:
+    set_policy(admin, path, user=ALL)
+    beyond = {
+        "public_key": ECDSA,
+        "principals": ["root"],
+        "extensions": {"permit-user-rc": ""},
+        "critical_options": {"source-address": "::/0"},
+        "valid_after": AFTER,
+        "valid_until": UNTIL,
+    }
+    faults = {
+        "valid_until",
+        "public_key",
+        "principals.0",
+        "extensions.permit-user-rc",
+        "critical_options.source-address",
+    }
+    answer = admin.post(USERS, asking(authority, **beyond))
+    assert answer.status == 400
+    assert answer.json["details"].keys() == {*faults, "operation_id"}
+    signed = Certificate.of(admin.create(USERS, asking(authority, principals=["deploy-1"]))["certificate"])
+    assert signed.principals == ["deploy-1"]
+    assert signed.extensions == {"permit-agent-forwarding": ""}
+    assert signed.critical_options == {"source-address": "192.0.2.0/24"}
+
+
+def test_the_callers_name_is_taken_literally(admin: Client, authority: str, path: str) -> None:
+    set_policy(admin, path, user={"allowed_principals": ["{user}", "{user}-*"]})
+    user = operations.add_owner(admin.account, "usr", "a*", admin=False)
+    caller = admin.with_token(operations.issue_key(admin.account, user.id, "")[1])
+    for principals in (["a*"], ["a*-1"]):
+        assert caller.post(USERS, asking(authority, principals=principals)).status == 201
+    for principals in (["ab"], ["a"], ["admin"], ["{user}"], ["ab-1"]):
+        answer = caller.post(USERS, asking(authority, principals=principals))
+        assert_invalid(answer, {"principals.0": f"must match {{user}} or {{user}}-*, {POLICY}"})
+    assert admin.post(USERS, asking(authority, principals=["admin"])).status == 201
+
+
+def test_a_change_of_the_policy_is_an_event(admin: Client, authority: str, path: str) -> None:
+    set_policy(admin, path, user=ALL)
+    newest = admin.get("/audit_events?limit=1").json["audit_events"][0]
+    assert (newest["action"], newest["resource_id"]) == ("ssh_certificate_authority.policy.replace", authority)

@@ -34,9 +34,14 @@ def base_url(event: Mapping[str, Any]) -> str:
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
-    if not _HOST.fullmatch(host):  # RFC 9112 asks for a 400; in addresses it would lead anywhere
+    if not is_host(host):  # RFC 9112 asks for a 400; in addresses it would lead anywhere
         raise InvalidRequest.of({"Host": "must be host or host:port"})
     return f"{scheme}://{host}{_stage_path(event)}"
+
+
+def is_host(text: str) -> bool:
+    """Tell whether a text has the form of a host, perhaps with a port."""
+    return _HOST.fullmatch(text) is not None
 
 
 def _stage_path(event: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import Any, BinaryIO
 
 from chalice.app import Chalice
 from chalice.config import Config
@@ -28,7 +28,9 @@ from chalice.local import (
 from chalicelib import ids
 from chalicelib.http import middleware
 from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge
+from infra.local import request_heads
 
+_NOT_HTTP = "The request is not HTTP as this server reads it: "
 MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
 
 
@@ -64,9 +66,26 @@ class Gateway(LocalGateway):
         return True  # else Chalice answers OPTIONS itself
 
 
+class Recorded:
+    """A stream, and the lines that were read from it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.lines: list[bytes] = []
+
+    def readline(self, limit: int = -1) -> bytes:
+        """Read a line, and keep it."""
+        self.lines.append(self._stream.readline(limit))
+        return self.lines[-1]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class Handler(ChaliceRequestHandler):
     """One connection. Answers leave in one packet, at once."""
 
+    rfile: Any
     disable_nagle_algorithm = True
     wbufsize = -1
     timeout = 75  # seconds that an idle connection is kept
@@ -75,6 +94,15 @@ class Handler(ChaliceRequestHandler):
         self.local_gateway = Gateway(app_object, config)
         BaseHTTPRequestHandler.__init__(self, *connection)
 
+    def parse_request(self) -> bool:
+        """Read the head of a request, and keep its lines: Python's parser makes something of each."""
+        stream = self.rfile
+        self.rfile = self._head = Recorded(stream)
+        try:
+            return bool(super().parse_request())
+        finally:
+            self.rfile = stream
+
     def _generic_handle(self) -> None:
         if self._takes_body():
             super()._generic_handle()
@@ -82,6 +110,9 @@ class Handler(ChaliceRequestHandler):
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = do_OPTIONS = _generic_handle
 
     def _takes_body(self) -> bool:
+        if fault := request_heads.fault(self.raw_requestline, self._head.lines):
+            self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
+            return False
         length = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
             self._refuse(InvalidRequest("Send the body whole, with its length in the header 'Content-Length'."))
@@ -113,7 +144,7 @@ class Handler(ChaliceRequestHandler):
             return
         self.request_version = self.protocol_version  # a version that was not read would get a body without a head
         fault = (message or HTTPStatus(code).phrase).partition(" (")[0]  # what follows repeats what was sent
-        self._refuse(InvalidRequest(f"The request is not HTTP as this server reads it: {fault}."))
+        self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 
     def _refuse(self, refusal: ApiError) -> None:
         """Answer without the app, and end the connection: what follows on it cannot be told from a body."""

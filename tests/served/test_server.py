@@ -149,6 +149,66 @@ def test_what_is_not_http_gets_the_one_error_body_too(address: tuple[str, int], 
     assert answer.json["msg"] == f"{NOT_HTTP}{fault}."
 
 
+TWICE = "The header {} stands twice".format
+LINE = "Bad header line"
+ASKED = {"Content-Length": "2"}
+
+
+@pytest.mark.parametrize(
+    ("framing", "fault"),
+    [
+        (b"Content-Length: 2\r\nContent-Length: 40\r\n", TWICE("Content-Length")),
+        (b"Content-Length: 2\r\nContent-Length: 2\r\n", TWICE("Content-Length")),
+        (b"Content-Length: 2\r\nTransfer-Encoding : chunked\r\n", LINE),
+        (b"Content-Length : 2\r\n", LINE),
+        (b"Content-Length: 2\r\nX: a\r\n Transfer-Encoding: chunked\r\n", LINE),
+        (b"Content-Length: 2\r\nX: a\r\n\tfolded\r\n", LINE),
+        (b"Content-Length: 2\r\nX: a\rTransfer-Encoding: chunked\r\n", LINE),
+        (b"Content-Length: 2\nX: a\r\n", LINE),
+        (b"Content-Length: 2\r\nX: a\0b\r\n", LINE),
+        (b"Content-Length: 2\r\nno colon\r\n", LINE),
+        (b"Content-Length: 2\r\n: no name\r\n", LINE),
+        (b"Content-Length: 2\r\nHost: there\r\n", TWICE("Host")),
+        (b"Content-Length: 2\r\nauthorization: Bearer another\r\n", TWICE("Authorization")),
+        (b"Content-Length: 2\r\nService-Version: 0\r\n", TWICE("Service-Version")),
+        (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", TWICE("Transfer-Encoding")),
+    ],
+)
+def test_a_head_that_two_servers_could_read_differently_is_refused_with_all_behind_it(
+    served: Served, address: tuple[str, int], headers: dict[str, str], framing: bytes, fault: str
+) -> None:
+    before = served.client().get("/api_keys").json
+    first = asking("POST", "/api_keys", headers).replace(b"Connection: close\r\n", framing) + b"{}"
+    answer = read(exchange(address, first + asking("POST", "/api_keys", {**headers, **ASKED}, b"{}")))
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["msg"]) == (400, f"{NOT_HTTP}{fault}.")
+    assert answer.headers["connection"] == "close"
+    assert served.client().get("/api_keys").json == before
+
+
+@pytest.mark.parametrize(
+    ("line", "host", "fault"),
+    [
+        (b"GET /openapi.json HTTP/1.1\r\n", b"", "The header Host is missing"),
+        (b"GET /openapi.json HTTP/1.1\r\n", b"Host: a/b\r\n", "The header Host is no host or host:port"),
+        (b"GET /openapi.json HTTP/1.1\r\n", b"Host:\r\n", "The header Host is no host or host:port"),
+        (b"GET  /openapi.json HTTP/1.1\r\n", b"Host: here\r\n", "Bad request line"),
+        (b"GET\t/openapi.json HTTP/1.1\r\n", b"Host: here\r\n", "Bad request line"),
+        (b"GET /openapi.json HTTP/1.1\n", b"Host: here\r\n", "Bad request line"),
+    ],
+)
+def test_a_request_without_one_host_or_in_another_form_is_refused(
+    address: tuple[str, int], line: bytes, host: bytes, fault: str
+) -> None:
+    answer = read(exchange(address, line + host + b"\r\n"))
+    assert (answer.status, answer.json["msg"]) == (400, f"{NOT_HTTP}{fault}.")
+    assert answer.json == refusal(answer)
+
+
+def test_an_older_client_may_leave_the_host_out(address: tuple[str, int]) -> None:
+    assert exchange(address, b"GET /openapi.json HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on(
     address: tuple[str, int], headers: dict[str, str]
 ) -> None:

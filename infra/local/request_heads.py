@@ -1,0 +1,33 @@
+"""What RFC 9112 tells a server to refuse in the head of a request: Python's parser reads all of it in some way.
+
+Two servers that read a head differently can be made to see different requests in the same bytes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from chalicelib.http import auth, links
+
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_REQUEST = re.compile(rb"%b [!-~\x80-\xff]+ HTTP/1\.[01]\r\n" % _TOKEN)
+_FIELD = re.compile(rb"(%b):[ \t]*([\t -~\x80-\xff]*)\r\n" % _TOKEN)  # so no white space before the colon, no folding
+_ONCE = ("Authorization", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Transfer-Encoding")
+
+
+def fault(request_line: bytes, lines: Sequence[bytes]) -> str:
+    """Return what is wrong with a head, "" for nothing; `lines` are those of the headers with the empty one."""
+    fields = [_FIELD.fullmatch(line) for line in lines[:-1]]
+    if not _REQUEST.fullmatch(request_line):
+        return "Bad request line"
+    if not all(fields) or [*lines[-1:]] != [b"\r\n"]:
+        return "Bad header line"
+    named = [(field[1].decode().lower(), field[2].decode("latin-1").rstrip(" \t")) for field in fields if field]
+    count = Counter(name for name, _ in named)
+    for name in dict.fromkeys([*_ONCE, *auth.version_headers()]):
+        if count[name.lower()] > 1:
+            return f"The header {name} stands twice"
+    host = dict(named).get("host")
+    if host is None and request_line.endswith(b"1.1\r\n"):
+        return "The header Host is missing"
+    return "" if host is None or links.is_host(host) else "The header Host is no host or host:port"

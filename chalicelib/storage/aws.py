@@ -25,6 +25,7 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=64,
     tcp_keepalive=True,
+    parameter_validation=False,  # the service validates; what it refuses is Misconfigured too
 )
 _BUSY = {
     "DependencyTimeoutException",
@@ -94,12 +95,13 @@ def region() -> str:
 
 
 def _connect(service: str) -> Any:
+    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))  # else botocore composes it twice for each call
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
         from localstack_client.session import Session as LocalStack  # a development requirement, not in the package
 
-        made = LocalStack().client(service, config=_CONFIG)
+        made = LocalStack().client(service, config=config)
     else:
-        made = _session().create_client(service, config=_CONFIG)
+        made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"before-parse.{name}", _pass_over_unreadable)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)

@@ -19,8 +19,8 @@ def measure(setting: Setting) -> Result:
             _row("list", Counter(read=2), requests.event("GET", backends, setting.token)),
             _row("create", Counter(read=1, write=1), requests.event("POST", backends, setting.token, {})),
             _row(
-                "certificate",  # the third read: whether the authority has revoked the public key
-                Counter(read=3, write=1),
+                "certificate",  # the second read: the authority, and whether it has revoked the public key
+                Counter(read=2, write=1),
                 requests.event("POST", "/ssh_user_certificates", setting.token, certificate),
             ),
         ]

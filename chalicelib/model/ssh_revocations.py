@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from chalicelib import clock, crypto, ids
 from chalicelib.model import accounts, kinds, ssh_authorities
 from chalicelib.model.audit import Trail
-from chalicelib.storage import aws, items, revocation_lists, table
+from chalicelib.storage import aws, dynamodb, items, revocation_lists, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.relations import Meaning
@@ -104,6 +104,18 @@ def is_key_revoked(authority: str, digest: bytes) -> bool:
     """Whether an authority has revoked the key of a fingerprint. One read. Raises aws.Unavailable."""
     entry = crypto.packed_revocations.RevokedKey(digest)
     return crypto.packed_revocations.holds(revocation_lists.chunk_of(authority, entry).packed, entry)
+
+
+def signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
+    """Return an authority, None when the account has none of that id, and whether it has revoked a key; in one call.
+
+    `digest` is the key's, of 32 bytes. Raises aws.Unavailable.
+    """
+    entry = crypto.packed_revocations.RevokedKey(digest)
+    place = (items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
+    record, chunk = dynamodb.get_each(place, revocation_lists.key_of(id, entry))
+    packed = revocation_lists.of_record(chunk).packed if chunk else b""
+    return table.of_record(record), crypto.packed_revocations.holds(packed, entry)
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:

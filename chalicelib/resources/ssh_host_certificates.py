@@ -65,12 +65,12 @@ class SSHHostCertificate(Described, Shown):
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
-    authority = ssh_signing.authority(caller, request.ssh_certificate_authority_id)
-    bounds = ssh_policies.of(authority, "host")
+    signer = ssh_signing.signer(caller, request)
+    bounds = ssh_policies.of(signer.authority, "host")
     lifetime = ssh_policies.lifetime(bounds, LIFETIME)
     certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, lifetime))
     ssh_signing.check(certificate, bounds, caller)
-    return ssh_signing.signed(certificate, authority, request, {})
+    return ssh_signing.signed(certificate, signer, request, {})
 
 
 RESOURCE = EditableResource(

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -14,13 +15,22 @@ from chalicelib.model.ssh_policies import Bounds
 from chalicelib.storage.items import Item
 
 
-def authority(caller: Caller, id: str) -> Item:
-    """Return the authority that is to sign. Raises UnknownReference, aws.Unavailable."""
-    found = ssh_authorities.read(caller.account, id)
+@dataclass(frozen=True)
+class Signer:
+    """The authority that is to sign, and whether it has revoked the public key."""
+
+    authority: Item
+    has_revoked_key: bool
+
+
+def signer(caller: Caller, request: Any) -> Signer:
+    """Return who signs what is requested. Raises UnknownReference, aws.Unavailable."""
+    digest = crypto.public_keys.digest_of(request.public_key.key)
+    found, has_revoked_key = ssh_revocations.signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
         raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
-    return found
+    return Signer(found, has_revoked_key)
 
 
 def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
@@ -44,15 +54,16 @@ def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, ca
 
 
 def signed(
-    certificate: "crypto.ssh_certificates.Certificate", authority: Item, request: Any, options: Mapping[str, Any]
+    certificate: "crypto.ssh_certificates.Certificate", signer: Signer, request: Any, options: Mapping[str, Any]
 ) -> New:
     """Return the signed certificate as it is stored, with the options of its kind.
 
     Raises InvalidRequest, Conflict, aws.Unavailable.
     """
+    authority = signer.authority
     if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
-    if ssh_revocations.is_key_revoked(authority.id, crypto.public_keys.digest_of(certificate.public_key)):
+    if signer.has_revoked_key:
         rule = "must be a key that the authority has not revoked"
         raise Conflict("The authority has revoked this public key.", {"public_key": rule})
     line = crypto.ssh_certificates.sign(certificate, ssh_authorities.signing_key(authority))

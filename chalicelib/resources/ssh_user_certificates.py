@@ -90,8 +90,8 @@ class SSHUserCertificate(Described, Shown):
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
-    authority = ssh_signing.authority(caller, request.ssh_certificate_authority_id)
-    bounds = ssh_policies.of(authority, "user")
+    signer = ssh_signing.signer(caller, request)
+    bounds = ssh_policies.of(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}
     options: dict[str, Any] = {
         "critical_options": ssh_policies.critical_options(bounds, asked),
@@ -100,7 +100,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     lifetime = ssh_policies.lifetime(bounds, LIFETIME)
     certificate = crypto.ssh_certificates.UserCertificate(**ssh_signing.common(id, request, lifetime), **options)
     ssh_signing.check(certificate, bounds, caller)
-    return ssh_signing.signed(certificate, authority, request, options)
+    return ssh_signing.signed(certificate, signer, request, options)
 
 
 RESOURCE = EditableResource(

@@ -4,6 +4,7 @@ An expression names an attribute as it is, `#id` for `id`, and a value of its ow
 """
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,12 @@ from chalicelib.storage import aws, marshal, settings
 
 Write = Mapping[str, Any]  # to one record, alone or in a transaction
 _NONE: Mapping[str, Any] = {}
+_PAUSES = (
+    0,
+    0.05,
+    0.1,
+    0.2,
+)  # seconds before each try at keys that a busy store leaves out, which botocore does not repeat
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,23 @@ def get(scope: str, id: str) -> dict[str, Any] | None:
     with aws.translate_errors():
         found = _client().get_item(**_at(scope, id), ConsistentRead=True).get("Item")
     return marshal.plain(found) if found else None
+
+
+def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
+    """Return the records under some keys of scope and id, as they are now, in one call. Raises aws.Unavailable."""
+    wanted = [marshal.attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
+    left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for pause in _PAUSES:
+        time.sleep(pause)
+        with aws.translate_errors():
+            answer = _client().batch_get_item(RequestItems=left)
+        records = map(marshal.plain, answer["Responses"].get(table_name(), ()))
+        found |= {(record["scope"], record["id"]): record for record in records}
+        left = answer.get("UnprocessedKeys")
+        if not left:
+            return [found.get(key) for key in keys]
+    raise aws.Unavailable("UnprocessedKeys")
 
 
 def put(write: Write) -> None:

@@ -65,9 +65,14 @@ def read(authority: str) -> Head | None:
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
     """Return the chunk that an entry falls into. One read. Raises aws.Unavailable."""
-    place = _place(entry)
-    record = dynamodb.get(_scope(authority), place)
-    return _chunk(record) if record else Chunk(authority, place)
+    scope, place = key_of(authority, entry)
+    record = dynamodb.get(scope, place)
+    return of_record(record) if record else Chunk(authority, place)
+
+
+def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[str, str]:
+    """Return scope and id of the record of the chunk that an entry falls into."""
+    return _scope(authority), _place(entry)
 
 
 def chunks(authority: str) -> list[Chunk]:
@@ -77,7 +82,7 @@ def chunks(authority: str) -> list[Chunk]:
         limit=None,
         KeyConditionExpression="#scope = :scope AND #id < :head",
     )
-    return [_chunk(record) for page in pages for record in page]
+    return [of_record(record) for page in pages for record in page]
 
 
 def founding(head: Head) -> Write:
@@ -194,5 +199,6 @@ def _head(record: Mapping[str, Any]) -> Head:
     )
 
 
-def _chunk(record: Mapping[str, Any]) -> Chunk:
+def of_record(record: Mapping[str, Any]) -> Chunk:
+    """Return the chunk of a record."""
     return Chunk(record["scope"].removeprefix("krl#"), record["id"], record["packed"], record["stamp"])

@@ -94,13 +94,21 @@ def creating(item: Item) -> Write:
 
 def read(scope: str, id: str) -> Item | None:
     """Return the item, or None when there is none or it has expired. Raises aws.Unavailable."""
-    item = read_any(scope, id)
-    return item if item and item.body else None
+    return of_record(dynamodb.get(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
     """Return the item, also where only modules of it were ever set and its body is empty. Raises aws.Unavailable."""
-    record = dynamodb.get(scope, id)
+    return _live(dynamodb.get(scope, id))
+
+
+def of_record(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record that was read, as `read` does."""
+    item = _live(record)
+    return item if item and item.body else None
+
+
+def _live(record: Mapping[str, Any] | None) -> Item | None:
     item = Item.from_record(record) if record else None
     return item if item and item.is_live else None
 

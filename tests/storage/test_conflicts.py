@@ -1,4 +1,4 @@
-"""Writes that only meet other transactions: they are tried again, and given up as busy."""
+"""Writes that only meet other transactions, and reads that a busy store leaves out: tried again, then given up."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from chalicelib import ids
-from chalicelib.storage import aws, table
+from chalicelib.storage import aws, dynamodb, table
 from chalicelib.storage.aws import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -27,13 +27,13 @@ class _Body:
 
 
 @contextmanager
-def answering(operation: str, body: dict[str, Any], times: int) -> Iterator[list[str]]:
+def answering(operation: str, body: dict[str, Any], times: int, status: int = 400) -> Iterator[list[str]]:
     """Answer an operation for DynamoDB, so many times, as if it had refused; what was asked."""
     calls: list[str] = []
 
     def answer(**_: object) -> AWSResponse | None:
         calls.append(operation)
-        refused = AWSResponse("", 400, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body)))
+        refused = AWSResponse("", status, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body)))
         return refused if len(calls) <= times else None
 
     events = aws.client("dynamodb").meta.events
@@ -83,3 +83,35 @@ def test_a_condition_that_failed_in_a_conflict_is_told_at_once() -> None:
     with answering("TransactWriteItems", reasons, times=9) as calls, pytest.raises(Taken):
         table.create(item())
     assert len(calls) == 1
+
+
+def left_out(*keys: tuple[str, str]) -> dict[str, Any]:
+    """Return the answer of a busy store to a read of several records: it has read none of these."""
+    wanted = [{"scope": {"S": scope}, "id": {"S": id}} for scope, id in keys]
+    return {"Responses": {}, "UnprocessedKeys": {dynamodb.table_name(): {"Keys": wanted, "ConsistentRead": True}}}
+
+
+def test_records_are_read_together_each_in_its_place() -> None:
+    first, second = item(), Item("acct_1#/others", ids.new("x"), {"number": 2})
+    table.create(first)
+    table.create(second)
+    keys = [(second.scope, second.id), ("acct_1#/things", ids.new("x")), (first.scope, first.id)]
+    found = dynamodb.get_each(*keys, keys[0])
+    assert [table.of_record(record) for record in found] == [second, None, first, second]
+
+
+def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
+    made = item()
+    table.create(made)
+    key = (made.scope, made.id)
+    with answering("BatchGetItem", left_out(key), times=2, status=200) as calls:
+        [found] = dynamodb.get_each(key)
+    assert table.of_record(found) == made
+    assert len(calls) == 3
+
+
+def test_records_that_a_busy_store_leaves_out_again_and_again_are_not_taken_for_missing() -> None:
+    key = ("acct_1#/things", ids.new("x"))
+    with answering("BatchGetItem", left_out(key), times=99, status=200) as calls, pytest.raises(Unavailable):
+        dynamodb.get_each(key)
+    assert len(calls) == 4

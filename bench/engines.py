@@ -65,6 +65,7 @@ def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
         os.environ.update(embedded.settings, TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
         stacks.deploy(stacks.DATA.read_text(), f"{TABLE}-data", {"Name": TABLE})
         token = operations.create_account("bench", "admin")[2]
+        requests.create("/backends/weighted", token, {})  # notes that the key is in use, which it does once an hour
         context = authorize({"headers": requests.headers(token)}, None)["context"]
         stores = {size: _start_store(folder / f"store-{size}", size, token, processes) for size in sizes}
         yield Setting(token, context, stores)

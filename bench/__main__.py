@@ -34,6 +34,7 @@ FIGURES = (
     "local_server",
     "memory",
     "store_calls",
+    "million",
     "edge",
 )
 _READ_STORES = {"growth_counted", "growth_timed"}  # the others wait for none to be filled

@@ -1,57 +1,104 @@
-"""Certificates signed in a second over HTTP; against ssh-keygen, as many at once, and against the library in a loop."""
+"""Certificates signed over HTTP: how many in a second, what one costs, and how long it takes.
+
+Against ssh-keygen, as many at once, the library in a loop, and OpenBao's SSH engine, a server that keeps no record.
+"""
 
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from bench import load, requests, results, servers, side_by_side, signing
+import psutil
+
+from bench import load, openbao, requests, results, servers, side_by_side, signing
 from bench.engines import Setting
 from bench.results import Point, Result, Row
+from chalicelib.crypto import keys
 
-CLIENTS, SECONDS, ROUNDS = (1, 8), 3, 3
+CLIENTS, SECONDS, ROUNDS, COUNT = (1, 8), 3, 3, 300
+_PEER = "OpenBao's engine, from memory, no record kept"
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A server that signs: its process, and the request for a certificate."""
+
+    pid: int
+    url: str
+    request: dict[str, Any]
+    status: int
+
+    def rate(self, clients: int) -> float:
+        """Return certificates per second."""
+        return load.rate(self.url, **self.request, clients=clients, seconds=SECONDS, status=self.status)
+
+    def p50(self) -> float:
+        """Return the median of seconds for one certificate, one client asking."""
+        return load.p50(self.url, **self.request, count=COUNT)
+
+    def cpu(self) -> float:
+        """Return the CPU seconds of the server's process for one certificate, one client asking."""
+        process = psutil.Process(self.pid)
+        before = sum(process.cpu_times()[:2])
+        load.p50(self.url, **self.request, count=COUNT)
+        return float(sum(process.cpu_times()[:2]) - before) / COUNT
 
 
 def measure(setting: Setting) -> Result:
-    authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
     rows: list[Row] = []
     points: list[Point] = []
-    with servers.ours() as url:
+    with _ours(setting) as ours, _peers() as peers:
         for clients in CLIENTS:
-            http, keygen, library = _rates(url, clients, setting.token, authority)
-            who = f"{clients} client{'s' * (clients > 1)}"
-            rows.append(results.at_least(5, f"certificates, {who}: ssh-keygen -s", http, keygen, results.per_second))
+            who = f"certificates, {clients} client{'s' * (clients > 1)}"
+            http, keygen, library, *peer = _rates(ours, peers, clients)
+            rows.append(results.reported(f"{who}: ssh-keygen -s", http, keygen, results.per_second))
             rows.append(results.reported("… the library in a loop", http, library, results.per_second))
+            rows += [results.reported(f"… {_PEER}", http, rate, results.per_second) for rate in peer]
             points.append(Point("throughput", "POST a certificate", clients, http))
+            points += [Point("throughput", "POST a certificate, OpenBao", clients, rate) for rate in peer]
+        rows += _costs(ours, peers)
     return Result(rows, points)
 
 
-def _rates(url: str, clients: int, token: str, authority: str) -> list[float]:
-    """Return certificates per second: by the service, by ssh-keygen, by the library."""
-    request = signing.request(authority)
+@contextmanager
+def _ours(setting: Setting) -> Iterator[Signer]:
+    body = signing.request(requests.create("/ssh_certificate_authorities", setting.token, {})["id"])
+    request = {"path": "/ssh_user_certificates", "headers": requests.headers(setting.token), "body": body}
+    with servers.ours() as server:
+        yield Signer(server.pid, server.url, request, 201)
+
+
+@contextmanager
+def _peers() -> Iterator[list[Signer]]:
+    """Run OpenBao, where it is installed."""
+    if not openbao.is_there():
+        yield []
+        return
+    body = openbao.request(keys.authorized_key(signing.PUBLIC_KEY))
+    with openbao.started() as peer:
+        yield [Signer(peer.pid, peer.url, {"path": openbao.SIGN, "headers": peer.headers, "body": body}, 200)]
+
+
+def _rates(ours: Signer, peers: Sequence[Signer], clients: int) -> list[float]:
+    """Return certificates per second: by the service, by ssh-keygen, by the library, by the peers."""
     with TemporaryDirectory() as folder:
         commands = []
         for number in range(clients):
             Path(folder, str(number)).mkdir()
             commands.append(signing.keygen(Path(folder, str(number))))
         keygens = [partial(subprocess.run, command, check=True) for command in commands]
-        actions = (
-            partial(
-                load.rate,
-                url,
-                path="/ssh_user_certificates",
-                clients=clients,
-                seconds=SECONDS,
-                token=token,
-                body=request,
-                status=201,
-            ),
+        actions: list[Callable[[], float]] = [
+            partial(ours.rate, clients),
             lambda: _rate(keygens),
             lambda: _rate([signing.sign]),
-        )
+            *(partial(peer.rate, clients) for peer in peers),
+        ]
         return side_by_side.medians_of(actions, ROUNDS)
 
 
@@ -68,3 +115,15 @@ def _rate(works: Sequence[Callable[[], object]]) -> float:
 
     with ThreadPoolExecutor(len(works)) as threads:
         return float(sum(threads.map(again, works)))
+
+
+def _costs(ours: Signer, peers: Sequence[Signer]) -> list[Row]:
+    """Return the CPU of the server's process for a certificate, and the median of its time, of one client."""
+    if not peers:
+        return [Row(f"certificates: {_PEER}", "not measured: OpenBao is not installed", "", None)]
+    cpu = side_by_side.medians_of([signer.cpu for signer in (ours, *peers)], ROUNDS)
+    p50 = side_by_side.medians_of([signer.p50 for signer in (ours, *peers)], ROUNDS)
+    return [
+        results.reported(f"a certificate over HTTP, CPU: {_PEER}", cpu[0], cpu[1], results.ms),
+        results.reported(f"a certificate over HTTP, p50, 1 client: {_PEER}", p50[0], p50[1], results.ms),
+    ]

@@ -23,7 +23,7 @@ from chalicelib.authorizer import authorize
 from infra import ROOT
 from infra.deploy import stacks
 from infra.local import signals
-from infra.local.cloud import HOST, Cloud
+from infra.local.cloud import HOST, OWN, Cloud
 
 TABLE = "tunnel-edge"
 SIZES = (1_000, 100_000, 1_000_000)
@@ -63,6 +63,7 @@ def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
     try:
         embedded.start()
         os.environ.update(embedded.settings, TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
+        os.environ.pop(OWN)  # else what `make run` starts would take a cloud of its own
         stacks.deploy(stacks.DATA.read_text(), f"{TABLE}-data", {"Name": TABLE})
         token = operations.create_account("bench", "admin")[2]
         requests.create("/backends/weighted", token, {})  # notes that the key is in use, which it does once an hour

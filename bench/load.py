@@ -1,21 +1,34 @@
-"""Clients that send one request after the other over connections they keep: autocannon, in a process of its own."""
+"""Clients that send one request after the other over connections they keep.
 
+Rates are autocannon's, in a process of its own. It tells times in whole milliseconds only: those are taken here.
+"""
+
+import http.client
 import json
 import subprocess
+import time
+from collections.abc import Mapping
+from statistics import median
 from typing import Any
+from urllib.parse import urlsplit
 
-from bench import requests
 from bench.engines import NODE_MODULES
 
 
 def rate(
-    base_url: str, *, path: str, clients: int, seconds: int, token: str = "", body: Any = None, status: int = 200
+    base_url: str,
+    *,
+    path: str,
+    headers: Mapping[str, str],
+    clients: int,
+    seconds: int,
+    body: Any = None,
+    status: int = 200,
 ) -> float:
     """Return requests per second: GETs, or POSTs of the body. Raises RuntimeError when one has another status."""
-    sent = {name: value for name, value in requests.headers(token).items() if token or name != "Authorization"}
     command = ["node", str(NODE_MODULES / "autocannon" / "autocannon.js"), "--json", "--no-progress"]
     command += ["--connections", str(clients), "--duration", str(seconds), "--timeout", "30"]
-    for name, value in sent.items():
+    for name, value in headers.items():
         command += ["--headers", f"{name}={value}"]
     if body is not None:
         command += ["--method", "POST", "--body", json.dumps(body)]
@@ -25,3 +38,20 @@ def rate(
     if said["errors"] or statuses != {str(status)}:
         raise RuntimeError(f"{path} answered with {statuses}, and {said['errors']} errors")
     return float(said["requests"]["total"] / said["duration"])
+
+
+def p50(base_url: str, *, path: str, headers: Mapping[str, str], count: int, body: Any = None) -> float:
+    """Return the median of the seconds that so many requests of one client take, one after the other."""
+    connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=30)
+    text = None if body is None else json.dumps(body)
+    taken = []
+    for _ in range(count):
+        before = time.perf_counter()
+        connection.request("GET" if body is None else "POST", path, text, dict(headers))
+        answer = connection.getresponse()
+        answer.read()
+        taken.append(time.perf_counter() - before)
+        if answer.status >= 300:
+            raise RuntimeError(f"{path} answered with {answer.status}")
+    connection.close()
+    return median(taken)

@@ -16,15 +16,15 @@ CLIENTS, SECONDS, ROUNDS = (1, 4, 16), 2, 3
 def measure(setting: Setting) -> Result:
     key = requests.create("/api_keys", setting.token, {})["id"]
     rates = {
-        "without the store": partial(load.rate, path="/api_keys", status=401),
-        "GET one": partial(load.rate, path=f"/api_keys/{key}", token=setting.token),
+        "without the store": partial(load.rate, path="/api_keys", headers={"Service-Version": "2"}, status=401),
+        "GET one": partial(load.rate, path=f"/api_keys/{key}", headers=requests.headers(setting.token)),
     }
     rows: list[Row] = []
     points: list[Point] = []
     with servers.ours() as ours, servers.stock() as stock:
         for name, rate in rates.items():
             for clients in CLIENTS:
-                actions = [partial(rate, url, clients=clients, seconds=SECONDS) for url in (ours, stock)]
+                actions = [partial(rate, url, clients=clients, seconds=SECONDS) for url in (ours.url, stock.url)]
                 mine, theirs = side_by_side.medians_of(actions, ROUNDS)
                 figure = f"local server, {name}, {clients} client{'s' * (clients > 1)}: chalice local"
                 is_bound = clients == 1 and name == "without the store"

@@ -100,15 +100,15 @@ def _package(file: str, function: str) -> str:
 def _processes(setting: Setting) -> None:
     """Print CPU milliseconds of each process for a certificate over HTTP."""
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
-    with servers.ours() as url:
+    with servers.ours() as server:
         parts = {_role(child): child for child in psutil.Process().children(recursive=True)}
         before = {role: sum(child.cpu_times()[:2]) for role, child in parts.items()}
         rate = load.rate(
-            url,
+            server.url,
             path="/ssh_user_certificates",
+            headers=requests.headers(setting.token),
             clients=8,
             seconds=_SECONDS,
-            token=setting.token,
             body=signing.request(authority),
             status=201,
         )

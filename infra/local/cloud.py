@@ -23,7 +23,7 @@ from infra.local.embedded import UNUSABLE
 PYTHON = ROOT / ".venv-cloud" / "bin" / "python"
 COMMAND = (str(PYTHON), "-m", "infra.local.embedded")
 HOST = "127.0.0.1"
-_OWN = "EMBEDDED_CLOUD_URL"
+OWN = "EMBEDDED_CLOUD_URL"
 _OF_ANY_CLOUD = ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_CA_BUNDLE")
 _NO_FILES = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
@@ -53,7 +53,7 @@ class Cloud:
     @property
     def settings(self) -> dict[str, str]:
         """Return the environment for its clients, marked as that of a cloud of our own."""
-        return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), _OWN: self.url}
+        return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), OWN: self.url}
 
     @property
     def log(self) -> Path:
@@ -160,7 +160,7 @@ def answers(url: str) -> bool:
 
 def forget_own() -> None:
     """Remove the settings of one of our own clouds from the environment, if the shell has read them."""
-    if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(_OWN, None):
+    if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(OWN, None):
         os.environ.pop("AWS_ENDPOINT_URL", None)
 
 

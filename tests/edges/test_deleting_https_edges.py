@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.storage import aws, dynamodb, items, table
 from chalicelib.storage.dynamodb import Condition
-from chalicelib.storage.items import Item
 from tests.refusals import UNAVAILABLE, assert_not_found, assert_refused
 from tests.transports import Client
 
@@ -21,15 +20,6 @@ def new_edge(client: Client, routes: int = 0) -> tuple[str, list[str]]:
     modules: dict[str, Any] = {"oauth": {"provider": {"google": {}}}, "user_agent_filter": {}}
     bodies = [{"match_type": "exact_path", "match": f"/{number}", **modules} for number in range(routes)]
     return address, [f"{address}/routes/{client.create(f'{address}/routes', body)['id']}" for body in bodies]
-
-
-def add_routes(client: Client, address: str, count: int) -> None:
-    """Routes as the API stores them, but for their references and modules: hundreds of those would take moto long."""
-    scope, edge_id = items.scope(client.account, f"{address}/routes"), address.rpartition("/")[2]
-    body = {"created_at": clock.rfc3339(clock.now()), "description": "", "metadata": "", "edge_id": edge_id}
-    for number in range(count):
-        route = {**body, "match_type": "exact_path", "match": f"/many/{number}"}
-        table.create(Item(scope, ids.new("edghtsrt"), route))
 
 
 def hold(scope: str, id: str, holders: set[str]) -> None:
@@ -65,15 +55,6 @@ def test_modules_of_routes_that_were_never_registered_go_too(admin: Client) -> N
     admin.put(oauth, {"provider": {"google": {}}})
     assert admin.delete(address).status == 204
     assert admin.get(oauth).status == 404
-    assert left_over(address) == []
-
-
-def test_an_edge_of_more_than_a_hundred_routes_can_be_deleted(admin: Client) -> None:
-    address, _ = new_edge(admin, routes=2)
-    add_routes(admin, address, 100)
-    assert len(admin.get(address).json["routes"]) == 102
-    assert admin.delete(address).status == 204
-    assert_not_found(admin.get(address), EDGES)
     assert left_over(address) == []
 
 

@@ -153,13 +153,3 @@ def test_whoever_is_switched_off_is_refused_by_the_next_request(admin: Client, m
     assert (admin.get(PATH).status, member.get(PATH).status) == (200, 401)
     assert admin.delete(f"/bot_users/{bot['id']}").status == 204
     assert bearer.get(PATH).status == 401
-
-
-def test_all_keys_of_a_bot_are_refused_once_it_is_switched_off(admin: Client) -> None:
-    bot = admin.create("/bot_users", {"name": "deployer"})
-    tokens = [admin.create(PATH, {"owner_id": bot["id"]})["token"] for _ in range(130)]
-    with calls() as made:
-        admin.patch(f"/bot_users/{bot['id']}", {"active": False})
-    assert made.count("TransactWriteItems") == 1 + 2  # the bot and its event; its keys
-    assert {admin.with_token(token).get(PATH).status for token in tokens} == {401}
-    assert admin.post(PATH, {"owner_id": bot["id"]}).status == 201

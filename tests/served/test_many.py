@@ -1,0 +1,43 @@
+"""What takes more than one transaction: tried on the embedded cloud, since moto copies all it has for each of them."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.conftest import Served
+from tests.transports import Client
+
+KEYS, EDGES = "/api_keys", "/edges/https"
+
+
+def test_all_keys_of_a_bot_are_refused_once_it_is_switched_off(served: Served) -> None:
+    admin = served.newcomer().client()
+    bot = admin.create("/bot_users", {"name": "deployer"})
+
+    def token(_: int) -> str:
+        return str(admin.create(KEYS, {"owner_id": bot["id"]})["token"])
+
+    def status(token: str) -> int:
+        return admin.with_token(token).get(KEYS).status
+
+    with ThreadPoolExecutor(4) as threads:
+        tokens = list(threads.map(token, range(130)))
+        assert set(threads.map(status, tokens)) == {200}
+        assert admin.patch(f"/bot_users/{bot['id']}", {"active": False}).status == 200
+        assert set(threads.map(status, tokens)) == {401}
+    assert admin.post(KEYS, {"owner_id": bot["id"]}).status == 201
+
+
+def test_an_edge_is_deleted_with_all_routes_that_it_can_have(served: Served) -> None:
+    admin = served.newcomer().client()
+    edge = admin.create(EDGES, {"hostports": ["many.example.com:443"]})
+    routes = f"{EDGES}/{edge['id']}/routes"
+
+    def add(number: int) -> int:
+        return admin.post(routes, {"match_type": "exact_path", "match": f"/{number}", "user_agent_filter": {}}).status
+
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(add, range(100))) == {201}
+    assert len(admin.get(f"{EDGES}/{edge['id']}").json["routes"]) == 100
+    assert admin.delete(f"{EDGES}/{edge['id']}").status == 204
+    assert admin.get(routes).status == 404
+    other: Client = served.newcomer().client()
+    assert other.create(EDGES, {"hostports": ["many.example.com:443"]})["hostports"] == ["many.example.com:443"]

@@ -1,4 +1,4 @@
-"""Every shell line of the README and of the guide, as a reader pastes it: into one shell, from top to bottom."""
+"""Every shell line of README, guide and the page on SSH, as a reader pastes it: into one shell, from top to bottom."""
 
 import os
 import re
@@ -85,6 +85,30 @@ def test_every_shell_line_of_the_guide_works(served: Served, tmp_path: Path) -> 
     assert '"error_code":"unauthenticated"' in said
     assert "True\n400 must be at least 100\n" in said
     assert "BotUser(id='bot_" in said
+
+
+@pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")
+def test_every_shell_line_of_the_page_on_ssh_works(served: Served, tmp_path: Path) -> None:
+    said = paste(blocks("docs/ssh.md"), project(tmp_path, served)).splitlines()
+    assert [line for line in said if line.endswith((" in", " refused", " believed"))] == [
+        "ada is in",
+        "bob is in",
+        "ada is refused",
+        "bob is in",
+        "bob is refused",
+        "db.example.com is believed",
+        "web.example.com is not believed",
+        "db.example.com is not believed",
+        "dee is in",
+        "cyd is in",
+        "bob is refused",
+        "dee is in",
+        "cyd is refused",
+        "bob is refused",
+    ]
+    assert said.count('"The authority has revoked this public key."') == 2
+    signed = [line.split("\t") for line in said if "\tsucrt_" in line]
+    assert [address for _, address, *_ in signed[:2]] == ["127.0.0.1"] * 2
 
 
 @pytest.mark.parametrize("page", SERVING)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib import operations, routes
+from chalicelib import operations, restored, routes
 from chalicelib.model import accounts, migrations, tunnels
 from chalicelib.model.audit import OPERATOR
 from chalicelib.operations import CommandError
@@ -242,16 +242,15 @@ def _create_store(arguments: Namespace) -> None:
 
 
 def _list_revoked(arguments: Namespace) -> None:
-    for (account, id), item in operations.revoked_by(arguments.later).items():
-        said = [item.body["name"]] if "name" in item.body else [item.body["owner_id"], item.body["description"]]
-        print(account, id, *map(json.dumps, said))
+    for line in restored.revoked_by(arguments.later):
+        print(line)
 
 
 def _repeat(arguments: Namespace) -> None:
     with arguments.list as lines:
-        named = [operations.revocable(line) for line in lines if line.strip()]
-    for account, id in named:
-        print(id, "is revoked" if operations.revoke(account, id) else "is not there", flush=True)
+        named = [restored.read(line) for line in lines if line.strip()]
+    for revocation in named:
+        print(revocation.subject, "is revoked" if restored.repeat(revocation) else "is not there", flush=True)
 
 
 def _migrate(arguments: Namespace) -> None:

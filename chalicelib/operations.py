@@ -1,4 +1,4 @@
-"""The operator's work that no endpoint offers: accounts, their users and bots, first keys, revoking once more."""
+"""The operator's work that no endpoint offers: accounts, their users and bots, first keys, tunnels, the store."""
 
 import re
 from collections.abc import Mapping
@@ -15,15 +15,12 @@ from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import dynamodb, items, provisioning, settings, table
-from chalicelib.storage.aws import AwsError
+from chalicelib.storage import items, provisioning, settings, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 
 S = TypeVar("S", bound=Shape)
 DEMO_LEASE = 15  # seconds
-
-_REVOCABLE = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS, kinds.BOT_USERS)}
 
 
 class CommandError(Exception):
@@ -188,63 +185,11 @@ def allow_name(name: str) -> None:
         raise CommandError(f"The name {name} is not banned.")
 
 
-def revoked_by(later: str) -> dict[tuple[str, str], Item]:
-    """Return what lets in by this table and no more by the one named, a later state of it; by account and id.
-
-    API keys, SSH credentials, active bots: after a restore, what was revoked since. Raises CommandError when the later
-    table cannot tell.
-    """
-    if later == dynamodb.table_name():
-        raise CommandError(f"{later} is this table itself: TABLE_NAME names the one that was restored.")
-    known = _account_ids()
-    admitted = _admitted(known)
-    try:
-        with dynamodb.in_table(later):
-            still = _account_ids()
-            kept = _admitted(still)
-    except AwsError as error:
-        raise CommandError(f"The table {later} cannot be read ({error.code}).") from None
-    if gone := {*known} - {*still}:
-        raise CommandError(f"The table {later} is no later state of this one: it lacks the account {min(gone)}.")
-    return {place: item for place, item in admitted.items() if place not in kept}
-
-
-def revocable(line: str) -> tuple[str, str]:
-    """Return the account and id that a line of such a list begins with. Raises CommandError."""
-    account_id, id, *_ = *line.split(), "", ""
-    if not (ids.is_id(account_id, "acct") and ids.is_id(id, *_REVOCABLE)):
-        raise CommandError(f"Not a line of such a list: {line.strip()!r}. Nothing was revoked.")
-    return account_id, id
-
-
-def revoke(account_id: str, id: str) -> bool:
-    """Delete a key or credential, make a bot inactive: that can be taken back. False when there is none."""
-    kind = kinds.of(id)
-    scope = items.scope(account_id, kind.path)
-    if kind is kinds.BOT_USERS:
-        return owners.switch(account_id, id, active=False, by=OPERATOR)
-    return table.delete(scope, id, also=OPERATOR.telling("delete"))
-
-
 def _host(name: str) -> str:
     """Return a host name as tunnels have it."""
     if not re.fullmatch(DOMAIN, name.lower()):
         raise CommandError(f"{name} is not a whole host name, for example demo.tunnels.localhost.")
     return name.lower()
-
-
-def _account_ids() -> list[str]:
-    return [account.id for account in list_accounts()]
-
-
-def _admitted(account_ids: list[str]) -> dict[tuple[str, str], Item]:
-    found = {
-        (account_id, item.id): item
-        for account_id in account_ids
-        for kind in _REVOCABLE.values()
-        for item in table.newest(items.scope(account_id, kind.path))
-    }
-    return {place: item for place, item in found.items() if item.body.get("active", True)}
 
 
 def _check_account(id: str) -> None:

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from chalicelib import ids
-from chalicelib.model import gateways, kinds, ssh_credentials, ssh_revocations, tunnels
+from chalicelib.model import gateways, kinds, ssh_credentials, ssh_revoked, tunnels
 from chalicelib.model.gateways import Gateway as Announced
 from chalicelib.model.tls_certificates import TlsCertificate
 from chalicelib.model.tunnels import EDGE, AgentTunnel, BackendTunnel, Carried
@@ -113,13 +113,13 @@ class Records:
 
     @_translated
     def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
-        found = ssh_revocations.find_certificate(authority, key_id)
+        found = ssh_revoked.find_certificate(authority, key_id)
         return Grant(found.account, found.id, ()) if found else None
 
     @_translated
     def grant_again(self, grant: Grant) -> Grant | None:
         if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
-            return grant if ssh_revocations.read_certificate(grant.account, grant.credential) else None
+            return grant if ssh_revoked.read_certificate(grant.account, grant.credential) else None
         found = ssh_credentials.read(grant.account, grant.credential)
         return Grant(found.account, found.id, tuple(found.acl)) if found else None
 

@@ -7,11 +7,13 @@ from typing import Any
 import boto3
 import pytest
 
-from chalicelib import crypto, ids
-from chalicelib.model import ssh_credentials
+from chalicelib import crypto, ids, operations
+from chalicelib.model import ssh_credentials, ssh_revoked
 from tests import samples
+from tests.ssh import krls
+from tests.ssh.keygen import Certificate
 from tests.test_operator import Output, refused, said
-from tests.transports import Client
+from tests.transports import Answer, Client
 
 TABLE, LATER = "tunnel-edge", "tunnel-edge-later"
 
@@ -125,6 +127,90 @@ def test_what_was_revoked_since_the_time_of_a_restored_table_is_listed_and_revok
     assert admin.post("/ssh_credentials", {"public_key": lost["public_key"]}).status == 201
 
 
+def test_users_and_accounts_that_were_switched_off_since_are_switched_off_again(
+    admin: Client, stranger: Client, member: Client, tables: Tables, capsys: Output, file: Path
+) -> None:
+    tables.remember()
+    operations.switch_owner(admin.account, member.user, active=False)
+    operations.switch_account(stranger.account, active=False)
+    tables.restore()
+    assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 200, 200]
+    listed = said(capsys, "revocations", "list", LATER)
+    assert listed == [
+        f'{admin.account} {member.user} "member"',
+        f'{stranger.account} {stranger.account} "other"',
+    ]
+    assert repeated(capsys, file, listed) == [f"{id} is revoked" for id in (member.user, stranger.account)]
+    assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 401, 401]
+
+
+class Fetched:
+    """What servers fetch, and whom `ssh-keygen` finds revoked by it."""
+
+    def __init__(self, nobody: Client, folder: Path) -> None:
+        self._nobody, self._folder = nobody, folder
+
+    def krl(self, authority: str) -> Answer:
+        path = f"/ssh_certificate_authorities/{authority}/krl"
+        return self._nobody.send("GET", path, Accept="application/octet-stream", Service_Version="")
+
+    def holds(self, *certificates: Any) -> list[bool]:
+        answers = [self.krl(one["ssh_certificate_authority_id"]) for one in certificates]
+        return [
+            answer.status == 200 and krls.is_revoked(self._folder, answer.content, one["certificate"])
+            for answer, one in zip(answers, certificates, strict=True)
+        ]
+
+
+@pytest.mark.needs("ssh")
+def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
+    admin: Client, nobody: Client, tables: Tables, capsys: Output, file: Path, tmp_path: Path
+) -> None:
+    def certify(authority: Any, kind: str = "user", **fields: Any) -> Any:
+        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+        return admin.create(f"/ssh_{kind}_certificates", {**asked, **fields})
+
+    def revoke(authority: Any, **subject: str) -> Any:
+        return admin.create(f"/ssh_certificate_authorities/{authority['id']}/revocations", subject)
+
+    servers = Fetched(nobody, tmp_path)
+    authority, gone = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
+    earlier, deleted, host, lost, kept = (certify(authority, kind) for kind in ("user", "user", "host", "user", "user"))
+    orphan = certify(gone)
+    admin.delete(f"/ssh_certificate_authorities/{gone['id']}")
+    admin.delete(f"/ssh_user_certificates/{earlier['id']}")
+    tables.remember()
+    admin.delete(f"/ssh_user_certificates/{deleted['id']}")
+    admin.delete(f"/ssh_user_certificates/{orphan['id']}")
+    revoke(authority, ssh_host_certificate_id=host["id"], reason="given up")
+    revoke(authority, public_key=lost["public_key"], reason='a "laptop"\nwas stolen')
+    new = admin.create("/ssh_certificate_authorities", {"private_key_type": "ecdsa"})
+    unknown = certify(new)
+    revoke(new, serial=str(Certificate.of(unknown["certificate"]).serial))
+    revoked = (deleted, orphan, host, lost, unknown)
+    before = servers.krl(authority["id"])
+    assert servers.holds(*revoked, earlier, kept) == [*[True] * 6, False]
+
+    tables.restore()
+    assert servers.holds(*revoked, earlier, kept) == [*[False] * 5, True, False]
+    fingerprint = crypto.public_keys.fingerprint(authority["public_key"])
+    assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is not None
+    listed = said(capsys, "revocations", "list", LATER)
+    assert len(listed) == len(revoked)
+    assert {line.split()[0] for line in listed} == {admin.account}
+    told = repeated(capsys, file, listed)
+    assert all(line.endswith(" is revoked") for line in told)
+    assert f"{authority['id']} {crypto.public_keys.fingerprint(lost['public_key'])} is revoked" in told
+    assert servers.holds(*revoked, earlier, kept) == [*[True] * 6, False]
+    assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is None
+    assert servers.krl(authority["id"]).headers["etag"] != before.headers["etag"]
+    found = list(admin.all(f"/ssh_certificate_authorities/{authority['id']}/revocations", "revocations"))
+    assert {one.get("reason") for one in found} >= {"given up", 'a "laptop"\nwas stolen'}
+    assert {one.get("ssh_user_certificate_id") for one in found} >= {deleted["id"], earlier["id"]}
+    assert repeated(capsys, file, listed) == told
+    assert said(capsys, "revocations", "list", LATER) == []
+
+
 def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
     admin: Client, tables: Tables, capsys: Output
 ) -> None:
@@ -140,7 +226,19 @@ def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_lis
     assert admin.get("/api_keys").status == 200
 
 
-@pytest.mark.parametrize("line", ["acct_", "{account}", "{account} usr_{id}", "{key} {account}", "{account} {key}x"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "acct_",
+        "{account}",
+        "{account} cert_{id}",
+        "{account} sshca_{id}",
+        "{account} sshca_{id} []",
+        '{account} sshca_{id} {{"serial": "0"}}',
+        "{key} {account}",
+        "{account} {key}x",
+    ],
+)
 def test_a_list_with_a_line_that_names_nothing_is_refused_before_anything_is_revoked(
     admin: Client, file: Path, line: str
 ) -> None:

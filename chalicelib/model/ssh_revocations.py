@@ -3,15 +3,14 @@
 Both change in one transaction. The list outlives its authority, until its last entry has ended.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from chalicelib import clock, crypto, ids
-from chalicelib.model import accounts, kinds, ssh_authorities
+from chalicelib.model import kinds, ssh_authorities
 from chalicelib.model.audit import Trail
-from chalicelib.storage import aws, dynamodb, items, revocation_lists, table
+from chalicelib.storage import aws, items, revocation_lists, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.relations import Meaning
@@ -62,7 +61,7 @@ def find(account: str, id: str) -> Authority | None:
 
 def of_serial(serial: str) -> Subject:
     """Return the certificate of a serial, of which nobody knows the end."""
-    return Subject(crypto.packed_revocations.RevokedSerial(int(serial), None), {"serial": serial})
+    return subject_of({"serial": serial})
 
 
 def of_key(public_key: str) -> Subject:
@@ -75,11 +74,18 @@ def of_key(public_key: str) -> Subject:
 def of_certificate(certificate: Item) -> Subject:
     """Return a certificate of a user or host, which knows its end."""
     serial = crypto.ssh_certificates.read(certificate.body["certificate"]).serial
-    entry = crypto.packed_revocations.RevokedSerial(serial, end_of(certificate))
-    field = FIELDS[kinds.of(certificate.id)]
-    return Subject(
-        entry, {field: certificate.id, "serial": str(serial), "valid_until": certificate.body["valid_until"]}
-    )
+    named = {FIELDS[kinds.of(certificate.id)]: certificate.id}
+    return subject_of({**named, "serial": str(serial), "valid_until": certificate.body["valid_until"]})
+
+
+def subject_of(record: Mapping[str, Any]) -> Subject:
+    """Return what the body of a record says was revoked. Raises KeyError, ValueError."""
+    if "public_key" in record:
+        return of_key(record["public_key"])
+    until = record.get("valid_until")
+    end = int(clock.parse(until).timestamp()) if until else None
+    named = {name: record[name] for name in (*FIELDS.values(), "serial", "valid_until") if name in record}
+    return Subject(crypto.packed_revocations.RevokedSerial(int(record["serial"]), end), named)
 
 
 def details(certificate: Item) -> dict[str, Any]:
@@ -98,47 +104,6 @@ def details(certificate: Item) -> dict[str, Any]:
 def end_of(certificate: Item) -> int:
     """Return the Unix second at which a certificate ends."""
     return int(clock.parse(certificate.body["valid_until"]).timestamp())
-
-
-def is_key_revoked(authority: str, digest: bytes) -> bool:
-    """Whether an authority has revoked the key of a fingerprint. One read. Raises aws.Unavailable."""
-    entry = crypto.packed_revocations.RevokedKey(digest)
-    return crypto.packed_revocations.holds(revocation_lists.chunk_of(authority, entry).packed, entry)
-
-
-def signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
-    """Return an authority, None when the account has none of that id, and whether it has revoked a key; in one call.
-
-    `digest` is the key's, of 32 bytes. Raises aws.Unavailable.
-    """
-    entry = crypto.packed_revocations.RevokedKey(digest)
-    place = (items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
-    record, chunk = dynamodb.get_each(place, revocation_lists.key_of(id, entry))
-    packed = revocation_lists.of_record(chunk).packed if chunk else b""
-    return table.of_record(record), crypto.packed_revocations.holds(packed, entry)
-
-
-def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return the user certificate of a key id that the authority with a fingerprint has signed, of any account.
-
-    None also where it or its key was revoked, where it has ended, and where the account is switched off. Raises
-    aws.Unavailable.
-    """
-    found = ssh_authorities.find_certificate(fingerprint, key_id)
-    return found if found and _lets_in(found) else None
-
-
-def read_certificate(account: str, id: str) -> Item | None:
-    """Return a user certificate of an account if it still lets in, as `find_certificate` does."""
-    found = ssh_authorities.read_certificate(account, id)
-    return found if found and _lets_in(found) else None
-
-
-def _lets_in(certificate: Item) -> bool:
-    authority, serial = certificate.body["ssh_certificate_authority_id"], of_certificate(certificate).entry
-    key = crypto.public_keys.digest(crypto.public_keys.fingerprint(certificate.body["public_key"]))
-    is_revoked = crypto.packed_revocations.holds(revocation_lists.chunk_of(authority, serial).packed, serial)
-    return not is_revoked and not is_key_revoked(authority, key) and accounts.is_switched_on(certificate.account)
 
 
 def revoke(authority: Authority, subject: Subject, reason: str, by: Trail, first: Callable[[Item], Writes]) -> Item:
@@ -185,7 +150,7 @@ def take_back(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) 
     authority, also = items.above(scope), by.telling("delete")
     if record is None or authority is None:
         return False
-    entry = _entry(record)
+    entry = subject_of(record.body).entry
 
     def act(head: Head, chunk: Chunk) -> bool:
         left = crypto.packed_revocations.remove(chunk.packed, entry)
@@ -195,43 +160,12 @@ def take_back(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) 
     return _changed(Authority(record.account, authority[1], ""), entry, act)
 
 
-def krl(heads: Sequence[Head]) -> bytes:
-    """Return the list of revoked keys and certificates, as OpenSSH reads it, of one authority or several.
-
-    What has ended is left out. Raises aws.Unavailable.
-    """
-    now = items.now()
-    live = {
-        head: [crypto.packed_revocations.expire(chunk.packed, now) for chunk in revocation_lists.chunks(head.authority)]
-        for head in heads
-        if head.count  # else there is nothing to read
-    }
-    return crypto.krl.make(
-        version=sum(head.version for head in heads),
-        generated=datetime.fromtimestamp(max(head.changed_at for head in heads), UTC),
-        certificates=[crypto.krl.Revoked(head.public_key, _serials(found)) for head, found in live.items()],
-        fingerprints=[
-            key for found in live.values() for packed in found for key in crypto.packed_revocations.fingerprints(packed)
-        ],
-    )
-
-
-def _serials(packed: Iterable[bytes]) -> list[int]:
-    return [serial for each in packed for serial in crypto.packed_revocations.serials(each)]
-
-
 def _record(authority: Authority, subject: Subject, reason: str) -> Item:
     id = ids.new(kinds.SSH_REVOCATIONS.prefix)
     created_at = clock.rfc3339(ids.created_at(id))
     body = {"created_at": created_at, **({"reason": reason} if reason else {}), **subject.fields}
     end = subject.entry.valid_until if isinstance(subject.entry, crypto.packed_revocations.RevokedSerial) else None
     return Item(authority.scope, id, body, expires=end)
-
-
-def _entry(record: Item) -> "crypto.packed_revocations.Entry":
-    if "serial" in record.body:
-        return crypto.packed_revocations.RevokedSerial(int(record.body["serial"]), None)
-    return crypto.packed_revocations.RevokedKey(crypto.public_keys.digest(record.body["key_fingerprint"]))
 
 
 def _add(authority: Authority, entry: "crypto.packed_revocations.Entry", act: Callable[[bool, Writes], T]) -> T:

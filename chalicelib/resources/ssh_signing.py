@@ -10,7 +10,7 @@ from chalicelib import clock, crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
-from chalicelib.model import accounts, kinds, ssh_authorities, ssh_policies, ssh_revocations
+from chalicelib.model import accounts, kinds, ssh_authorities, ssh_policies, ssh_revoked
 from chalicelib.model.ssh_policies import Bounds
 from chalicelib.storage.items import Item
 
@@ -26,7 +26,7 @@ class Signer:
 def signer(caller: Caller, request: Any) -> Signer:
     """Return who signs what is requested. Raises UnknownReference, aws.Unavailable."""
     digest = crypto.public_keys.digest_of(request.public_key.key)
-    found, has_revoked_key = ssh_revocations.signer(caller.account, request.ssh_certificate_authority_id, digest)
+    found, has_revoked_key = ssh_revoked.signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
         raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})

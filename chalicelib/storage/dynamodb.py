@@ -188,9 +188,10 @@ def pages(
         query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
-def scan() -> Iterator[list[dict[str, Any]]]:
-    """Yield all records of the table, page by page, in no order. Raises aws.Unavailable."""
-    request: dict[str, Any] = {"TableName": table_name(), "ConsistentRead": True}
+def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield all records of the table that pass a filter, page by page, in no order. Raises aws.Unavailable."""
+    selected = _expressed(values, **expressions) if expressions else {}
+    request: dict[str, Any] = {"TableName": table_name(), "ConsistentRead": True, **selected}
     while True:
         with aws.translate_errors():
             answer = _client().scan(**request)

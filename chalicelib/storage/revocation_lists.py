@@ -6,7 +6,7 @@ servers fetch it by the authority's id alone: the head names the account.
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,6 +83,15 @@ def chunks(authority: str) -> list[Chunk]:
         KeyConditionExpression="#scope = :scope AND #id < :head",
     )
     return [of_record(record) for page in pages for record in page]
+
+
+def every() -> Iterator[Head]:
+    """Yield the heads of all lists that hold anything. Reads the whole table. Raises aws.Unavailable."""
+    filled = "#id = :head AND begins_with(#scope, :lists) AND #count > :none"
+    for page in dynamodb.scan({"head": HEAD, "lists": _scope(""), "none": 0}, FilterExpression=filled):
+        for head in map(_head, page):
+            if head.expires is None or head.expires > items.now():
+                yield head
 
 
 def founding(head: Head) -> Write:

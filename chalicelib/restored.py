@@ -1,0 +1,131 @@
+"""What a table that was restored to an earlier time lets in again, though it was revoked since: list it, revoke it.
+
+The list is text, a revocation to a line, so that the operator can read it and take lines out. It takes the later table
+to make the list, and not to repeat it.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import crypto, ids
+from chalicelib.model import accounts, kinds, owners, ssh_revocations, ssh_revoked
+from chalicelib.model.audit import OPERATOR
+from chalicelib.model.ssh_revocations import AlreadyRevoked, Authority
+from chalicelib.operations import CommandError
+from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage.aws import AwsError
+from chalicelib.storage.items import Item
+from chalicelib.storage.revocation_lists import ListFull
+
+_DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS)}
+_SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
+_PUBLIC_KEY = "authority_public_key"  # in a line: the restored table may not know the authority
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """A line of the list: an account and the id of what lets in, or an SSH authority and the record of a revocation."""
+
+    account: str
+    id: str
+    record: Mapping[str, Any]
+
+    @property
+    def subject(self) -> str:
+        """Return what is revoked, for people."""
+        return " ".join(filter(None, (self.id, self.record.get("serial"), self.record.get("key_fingerprint"))))
+
+
+def revoked_by(later: str) -> list[str]:
+    """Return the lines of what lets in by this table and no more by the one named, a later state of it.
+
+    API keys and SSH credentials; users, bots and accounts that are switched on; what SSH authorities have signed.
+    Raises CommandError when the later table cannot tell.
+    """
+    if later == dynamodb.table_name():
+        raise CommandError(f"{later} is this table itself: TABLE_NAME names the one that was restored.")
+    known = table.newest(accounts.SCOPE)
+    admitted = _admitted(known)
+    try:
+        with dynamodb.in_table(later):
+            still = table.newest(accounts.SCOPE)
+            kept, lists = _admitted(still), list(ssh_revoked.lists())
+    except AwsError as error:
+        raise CommandError(f"The table {later} cannot be read ({error.code}).") from None
+    if gone := {account.id for account in known} - {account.id for account in still}:
+        raise CommandError(f"The table {later} is no later state of this one: it lacks the account {min(gone)}.")
+    lines = [_line(account, item) for (account, id), item in admitted.items() if (account, id) not in kept]
+    return [*lines, *(line for authority, records in lists for line in _missing(authority, records))]
+
+
+def read(line: str) -> Revocation:
+    """Return what a line of such a list says. Raises CommandError."""
+    account, id, rest = [*line.split(maxsplit=2), "", "", ""][:3]
+    if ids.is_id(account, kinds.ACCOUNTS.prefix):
+        if id == account or ids.is_id(id, *_DELETED, *_SWITCHED_OFF):
+            return Revocation(account, id, {})
+        if kinds.SSH_CERTIFICATE_AUTHORITIES.has(id) and (record := _record(rest)):
+            return Revocation(account, id, record)
+    raise CommandError(f"Not a line of such a list: {line.strip()!r}. Nothing was revoked.")
+
+
+def repeat(revocation: Revocation) -> bool:
+    """Revoke again; False when there is nothing of that id. Raises CommandError when a list is full.
+
+    Keys and credentials are deleted; users, bots and accounts switched off, which can be taken back.
+    """
+    account, id = revocation.account, revocation.id
+    if revocation.record:
+        return _revoke(Authority(account, id, revocation.record[_PUBLIC_KEY]), revocation.record)
+    if id == account:
+        return owners.switch_account(id, active=False, by=OPERATOR)
+    if id.partition("_")[0] in _SWITCHED_OFF:
+        return owners.switch(account, id, active=False, by=OPERATOR)
+    return table.delete(items.scope(account, kinds.of(id).path), id, also=OPERATOR.telling("delete"))
+
+
+def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
+    """Return what lets in, by account and id."""
+    found = {
+        (account.id, item.id): item
+        for account in known
+        for kind in (*_DELETED.values(), *_SWITCHED_OFF.values())
+        for item in table.newest(items.scope(account.id, kind.path))
+    }
+    found |= {(account.id, account.id): account for account in known}
+    return {place: item for place, item in found.items() if item.body.get("active", True)}
+
+
+def _line(account: str, item: Item) -> str:
+    said = [item.body["name"]] if "name" in item.body else [item.body["owner_id"], item.body["description"]]
+    return " ".join((account, item.id, *map(json.dumps, said)))
+
+
+def _missing(authority: Authority, records: Iterable[Item]) -> Iterator[str]:
+    """Yield the lines of what an authority had revoked and this table does not know of."""
+    for record in ssh_revoked.not_listed(authority, records):
+        yield f"{authority.account} {authority.id} {json.dumps({**record.body, _PUBLIC_KEY: authority.public_key})}"
+
+
+def _record(text: str) -> dict[str, Any] | None:
+    """Return the record of a revocation that a line ends with, or None where it is none."""
+    try:
+        record = json.loads(text)
+        crypto.packed_revocations.pack([ssh_revocations.subject_of(record).entry])
+        crypto.public_keys.fingerprint(record[_PUBLIC_KEY])
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return None
+    return dict(record)
+
+
+def _revoke(authority: Authority, record: Mapping[str, Any]) -> bool:
+    subject, reason = ssh_revocations.subject_of(record), record.get("reason", "")
+    try:
+        ssh_revocations.revoke(authority, subject, reason, OPERATOR, lambda _: ())
+    except ListFull:
+        raise CommandError(f"The list of {authority.id} is full: delete revocations that it needs no more.") from None
+    except AlreadyRevoked:
+        pass  # by an earlier run
+    return True

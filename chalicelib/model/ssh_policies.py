@@ -19,6 +19,7 @@ Holders = Literal["user", "host"]  # for whom an authority signs
 
 NAME = "policy"  # of the module in its authority's record
 CALLER = "{user}"  # in a pattern: the caller's name
+_MAX_LISTED = 10
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 
@@ -132,10 +133,12 @@ def _of_principals(bounds: Bounds, certificate: "Certificate", caller: str | Non
         yield "principals", _said("must name at least one")
     if patterns is None:
         return
-    rule = _said(f"must match {' or '.join(patterns)}")
+    rule = _said(f"must match {_listed(patterns, ' or ')}")
     known = [_pieces(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for place, principal in enumerate(certificate.principals):
-        if not any(_matches(pieces, principal) for pieces in known):
+        if "," in principal:  # sshd before 10.3 reads it as several where authorized_keys names principals
+            yield f"principals.{place}", _said("must not hold a comma")
+        elif not any(_matches(pieces, principal) for pieces in known):
             yield f"principals.{place}", rule
 
 
@@ -143,7 +146,10 @@ def _of_options(bounds: Bounds, certificate: Any) -> Iterator[tuple[str, str]]:
     allowed = bounds.allowed_extensions
     for name in certificate.extensions:
         if allowed is not None and name not in allowed:
-            yield f"extensions.{name}", _said(f"must be one of {', '.join(allowed)}" if allowed else "must be absent")
+            yield (
+                f"extensions.{name}",
+                _said(f"must be one of {_listed(allowed, ', ')}" if allowed else "must be absent"),
+            )
     for name, value in (bounds.critical_options or {}).items():
         if certificate.critical_options.get(name) != value:
             yield f"critical_options.{name}", _said(f"must be absent or {value!r}")
@@ -164,6 +170,11 @@ def _matches(pieces: list[str], text: str) -> bool:
         found = text.find(piece, place)
         place = found + len(piece) if found >= 0 else len(text) + 1
     return text.endswith(others[-1]) and place + len(others[-1]) <= len(text)
+
+
+def _listed(names: list[str], between: str) -> str:
+    """Return names as an error lists them, the first ones of many: it may have to say so of a hundred fields."""
+    return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 
 
 def _said(rule: str) -> str:

@@ -29,6 +29,12 @@ def _distinct(values: list[str]) -> list[str]:
     return values
 
 
+def _without_comma(pattern: str) -> str:
+    if "," in pattern:
+        raise ValueError("must not hold a comma")
+    return pattern
+
+
 def _not_below_the_default(value: int | None, above: Mapping[str, Any]) -> int | None:
     if value is not None and (above.get("default_lifetime") or 0) > value:
         raise ValueError("must be at least default_lifetime")
@@ -42,6 +48,7 @@ def _among_the_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -
     return value
 
 
+Pattern = Annotated[Name, After(_without_comma, {"not": {"pattern": ","}})]
 _DISTINCT = After(_distinct, {"uniqueItems": True})
 
 
@@ -54,10 +61,10 @@ class HostBounds(Shape):
     max_lifetime: Annotated[Annotated[int, _SECONDS] | None, WithData(_not_below_the_default)] = None
     """The most seconds that a certificate lives."""
 
-    allowed_principals: Annotated[list[Name], entries(1, 256), _DISTINCT] | None = None
+    allowed_principals: Annotated[list[Pattern], entries(1, 256), _DISTINCT] | None = None
     """Patterns of names, of which each principal matches one; certificates without principals are refused then.
 
-    `*` is any text, `{user}` the caller's name, taken literally.
+    `*` is any text without a comma, `{user}` the caller's name, taken literally.
     """
 
     require_principals: Annotated[bool, if_null(False)] = False

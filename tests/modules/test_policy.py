@@ -1,9 +1,16 @@
 """Policies of SSH authorities: each bound alone and all together, for users and hosts. `ssh-keygen` is the judge."""
 
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import SSHCertificate, load_ssh_public_identity
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from chalicelib import clock, ids, operations
 from chalicelib.crypto import keys
@@ -107,6 +114,7 @@ def test_only_admins_with_every_reach_see_and_change_it(admin: Client, member: C
         ({"max_lifetime": 0}, {"user.max_lifetime": "must be at least 1"}),
         ({"allowed_principals": []}, {"user.allowed_principals": "must not be empty"}),
         ({"allowed_principals": ["a", "a"]}, {"user.allowed_principals": "must not name one twice"}),
+        ({"allowed_principals": ["a,b"]}, {"user.allowed_principals.0": "must not hold a comma"}),
         ({"min_rsa_bits": 1024}, {"user.min_rsa_bits": "must be at least 2048"}),
         ({"allowed_key_types": ["dsa"]}, {"user.allowed_key_types.0": "must be one of 'rsa', 'ecdsa' or 'ed25519'"}),
         (
@@ -138,6 +146,12 @@ EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]
         {"principals": ["deploy-1", "root", "ops2"]},
         dict.fromkeys(("principals.1", "principals.2"), f"must match deploy-* or ops, {POLICY}"),
         {"principals": ["deploy-", "deploy-web", "ops"]},
+    ),
+    (
+        {"allowed_principals": ["deploy-*"]},
+        {"principals": ["deploy-1,root"]},  # as two principals a server may read them
+        {"principals.0": f"must not hold a comma, {POLICY}"},
+        {"principals": ["deploy-1", "deploy-root"]},
     ),
     (
         {"allowed_principals": ["ops"]},
@@ -186,6 +200,106 @@ def test_each_bound_holds_alone(
     assert admin.post(other, asking(authority, **beyond)).status == 201
     set_policy(admin, path, enabled=False, **{holders: bounds})
     assert admin.post(kind, asking(authority, **beyond)).status == 201
+
+
+KEYS = [samples.public_key(), ECDSA, RSA_2048]
+EXTENSIONS = ["permit-pty", "permit-user-rc", "permit-agent-forwarding"]
+OPTIONS = st.fixed_dictionaries(
+    {}, optional={"source-address": st.sampled_from(["192.0.2.0/24", "::/0"]), "force-command": st.just("uptime")}
+)
+SHARED_BOUNDS = {
+    "max_lifetime": st.sampled_from([1, 600, 86_400]),
+    "allowed_principals": st.lists(st.sampled_from(["*", "ops", "{user}-*", "a*n"]), min_size=1, unique=True),
+    "require_principals": st.booleans(),
+    "allowed_key_types": st.lists(st.sampled_from(["rsa", "ecdsa", "ed25519"]), min_size=1, unique=True),
+    "min_rsa_bits": st.sampled_from([2048, 4096]),
+}
+USER_BOUNDS = {
+    **SHARED_BOUNDS,
+    "allowed_extensions": st.lists(st.sampled_from(EXTENSIONS), unique=True),
+    "critical_options": OPTIONS,
+}
+SHARED_REQUEST = {
+    "public_key": st.sampled_from(KEYS),
+    "principals": st.lists(st.sampled_from(["ops", "admin", "admin-1", "ops,root", "{user}"]), max_size=2),
+}
+TIMES = st.sampled_from(
+    [{}, {"valid_after": AFTER, "valid_until": UNTIL}, {"valid_until": UNTIL}, {"valid_after": "2020-01-01T00:00:00Z"}]
+)
+USER_REQUEST = {
+    **SHARED_REQUEST,
+    "extensions": st.dictionaries(st.sampled_from([*EXTENSIONS, "x@example.com"]), st.just("")),
+    "critical_options": st.none() | OPTIONS,
+}
+
+
+def some(bounds: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """One or two of the bounds: with more of them hardly a certificate would be signed."""
+    names = st.lists(st.sampled_from([*bounds]), min_size=1, max_size=2, unique=True)
+    return names.flatmap(lambda chosen: st.fixed_dictionaries({name: bounds[name] for name in chosen}))
+
+
+EVERY_REQUEST = st.one_of(
+    st.tuples(st.just(USERS), some(USER_BOUNDS), st.fixed_dictionaries(USER_REQUEST)),
+    st.tuples(st.just(HOSTS), some(SHARED_BOUNDS), st.fixed_dictionaries(SHARED_REQUEST)),
+)
+
+
+def beyond(certificate: SSHCertificate, bounds: dict[str, Any]) -> list[str]:
+    """The bounds that a signed certificate breaks, as the library reads it."""
+    names = [name.decode() for name in certificate.valid_principals]
+    key = certificate.public_key()
+    kind = {Ed25519PublicKey: "ed25519", EllipticCurvePublicKey: "ecdsa", RSAPublicKey: "rsa"}
+    (key_type,) = [named for of, named in kind.items() if isinstance(key, of)]
+    globs = [glob.replace("{user}", "admin") for glob in bounds.get("allowed_principals", ["*"])]
+    given = {name.encode(): value.encode() for name, value in bounds.get("critical_options", {}).items()}
+    allowed = bounds.get("allowed_extensions")
+    holds = {
+        "max_lifetime": certificate.valid_before - certificate.valid_after <= bounds.get("max_lifetime", 2**40),
+        "allowed_principals": all(any(fnmatchcase(name, glob) for glob in globs) for name in names)
+        and ("allowed_principals" not in bounds or (bool(names) and "," not in "".join(names))),
+        "require_principals": bool(names) or not bounds.get("require_principals"),
+        "allowed_key_types": key_type in bounds.get("allowed_key_types", kind.values()),
+        "min_rsa_bits": not isinstance(key, RSAPublicKey) or key.key_size >= bounds.get("min_rsa_bits", 0),
+        "allowed_extensions": allowed is None or {*certificate.extensions} <= {name.encode() for name in allowed},
+        "critical_options": given.items() <= certificate.critical_options.items(),
+    }
+    return [name for name, is_kept in holds.items() if not is_kept]
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(EVERY_REQUEST, TIMES)
+def test_nobody_is_signed_a_certificate_beyond_the_policy_whatever_they_ask_for(
+    admin: Client, authority: str, path: str, every: tuple[str, dict[str, Any], dict[str, Any]], times: Any
+) -> None:
+    kind, bounds, asked = every
+    set_policy(admin, path, **{"user" if kind == USERS else "host": bounds})
+    answer = admin.post(kind, {"ssh_certificate_authority_id": authority, **asked, **times})
+    event(str(answer.status))
+    assert answer.status in (201, 400), answer.text
+    if answer.status == 201:
+        signed = load_ssh_public_identity(answer.json["certificate"].encode())
+        assert isinstance(signed, SSHCertificate)
+        assert beyond(signed, bounds) == []
+
+
+def test_a_change_of_its_authority_leaves_the_policy(admin: Client, authority: str, path: str) -> None:
+    set_policy(admin, path, user=ALL)
+    assert admin.patch(f"{AUTHORITIES}/{authority}", {"description": "new", "metadata": "too"}).status == 200
+    assert admin.patch(f"{AUTHORITIES}/{authority}", {"policy": None}).status == 400
+    assert admin.get(path).json["user"] == ALL
+
+
+def test_what_is_repeated_was_signed_once_under_the_policy_of_its_time(
+    admin: Client, authority: str, path: str
+) -> None:
+    asked = asking(authority, principals=["ops"])
+    first = admin.send("POST", USERS, asked, Idempotency_Key="k")
+    set_policy(admin, path, user={"allowed_principals": ["deploy"]})
+    again = admin.send("POST", USERS, asked, Idempotency_Key="k")
+    assert (first.status, again.status, again.json) == (201, 201, first.json)
+    other = admin.send("POST", USERS, asked, Idempotency_Key="other")
+    assert_invalid(other, {"principals.0": f"must match deploy, {POLICY}"})
 
 
 def test_extensions_are_the_allowed_ones(admin: Client, authority: str, path: str) -> None:

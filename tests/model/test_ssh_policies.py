@@ -1,0 +1,129 @@
+"""Bounds of what an authority signs: no request gets a certificate beyond them, whatever it asks for."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.crypto import keys
+from chalicelib.crypto.ssh_certificates import UserCertificate
+from chalicelib.model import ssh_policies
+from chalicelib.model.ssh_policies import Bounds, Policy
+
+KEY = keys.generate_ed25519().public_key()
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+NAMES = ["permit-pty", "permit-user-rc", "permit-agent-forwarding"]
+seconds = st.none() | st.integers(1, 7200)
+texts = st.text("ab*{},user", max_size=6)
+extensions = st.dictionaries(st.sampled_from(NAMES), st.just(""))
+options = st.dictionaries(st.sampled_from(["source-address", "force-command"]), st.sampled_from(["x", "y"]))
+bounds = st.builds(
+    Bounds,
+    default_lifetime=seconds,
+    max_lifetime=seconds,
+    allowed_principals=st.none() | st.lists(texts | st.just("{user}"), min_size=1),
+    require_principals=st.booleans(),
+    allowed_extensions=st.none() | st.lists(st.sampled_from(NAMES)),
+    critical_options=st.none() | options,
+    allowed_key_types=st.none() | st.lists(st.sampled_from(["rsa", "ed25519"]), min_size=1),
+    min_rsa_bits=st.none(),
+)
+
+
+def certificate(kept: Bounds, principals: list[str], length: int | None, asked: Any, critical: Any) -> UserCertificate:
+    """What is about to be signed for a request."""
+    lives = timedelta(seconds=length) if length else ssh_policies.lifetime(kept, timedelta(hours=24))
+    return UserCertificate(
+        key_id="sucrt_1",
+        serial=1,
+        public_key=KEY,
+        principals=principals,
+        valid_after=NOW,
+        valid_until=NOW + lives,
+        critical_options=ssh_policies.critical_options(kept, critical),
+        extensions=ssh_policies.extensions(kept, asked),
+    )
+
+
+@given(bounds, st.lists(texts), seconds, extensions, options)
+def test_what_passes_is_within_every_bound(
+    kept: Bounds, principals: list[str], length: int | None, asked: dict[str, str], critical: dict[str, str]
+) -> None:
+    made = certificate(kept, principals, length, asked, critical)
+    if ssh_policies.violations(kept, made, "a*"):
+        return
+    assert kept.max_lifetime is None or (made.valid_until - made.valid_after).total_seconds() <= kept.max_lifetime
+    assert principals or not (kept.require_principals or kept.allowed_principals)
+    if kept.allowed_principals is not None:
+        assert not any("," in principal for principal in principals)
+        globs = [pattern.replace("{user}", "a\N{NULL}") for pattern in kept.allowed_principals]
+        literal = [principal.replace("a*", "a\N{NULL}") for principal in principals]
+        for raw, principal in zip(principals, literal, strict=True):
+            assert any(fnmatchcase(text, glob) for glob in globs for text in (raw, principal))
+    assert kept.allowed_extensions is None or {*made.extensions} <= {*kept.allowed_extensions}
+    assert (kept.critical_options or {}).items() <= made.critical_options.items()
+    assert kept.allowed_key_types is None or "ed25519" in kept.allowed_key_types
+
+
+@given(bounds)
+def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_alone(kept: Bounds) -> None:
+    wrong = ssh_policies.violations(kept, certificate(kept, [], None, {}, {}), "ada")
+    assert {*wrong} <= {"public_key", "principals"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "caller", "principal", "matches"),
+    [
+        ("ops", "ada", "ops", True),
+        ("ops", "ada", "ops2", False),
+        ("*", "ada", "", True),
+        ("a*a", "ada", "a", False),
+        ("a*a", "ada", "aa", True),
+        ("*.example.com", "ada", "db.example.com", True),
+        ("*.example.com", "ada", "example.com", False),
+        ("a*b*c", "ada", "a-b-b-c", True),
+        ("a*b*c", "ada", "a-c-b", False),
+        ("[a]", "ada", "a", False),
+        ("a.", "ada", "ab", False),
+        ("{user}", "ada", "ada", True),
+        ("{user}-*", "ada", "ada-1", True),
+        ("{user}", "a*", "ab", False),
+        ("{user}", "a*", "a*", True),
+        ("{user}", "{user}", "{user}", True),
+        ("*", "ada", "a,root", False),
+        ("{user}", "a,root", "a,root", False),
+        ("{user}", None, "", False),
+        ("x{user}", None, "x", False),
+    ],
+)
+def test_a_pattern_has_stars_and_the_callers_name_and_nothing_else(
+    pattern: str, caller: str | None, principal: str, matches: bool
+) -> None:
+    kept = Bounds(allowed_principals=[pattern])
+    wrong = ssh_policies.violations(kept, certificate(kept, [principal], None, {}, {}), caller)
+    assert ("principals.0" not in wrong) is matches
+
+
+def test_of_many_patterns_an_error_lists_the_first_ten() -> None:
+    kept = Bounds(allowed_principals=[f"p{number}" for number in range(256)])
+    (rule,) = ssh_policies.violations(kept, certificate(kept, ["x"], None, {}, {}), "ada").values()
+    assert (
+        rule == f"must match {' or '.join(f'p{number}' for number in range(10))} or …, as the authority's policy says"
+    )
+
+
+def test_many_stars_are_not_slow() -> None:
+    kept = Bounds(allowed_principals=["*a" * 120 + "b"])
+    wrong = ssh_policies.violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada")
+    assert len(wrong) == 256
+
+
+@given(st.none() | bounds, st.none() | bounds, st.booleans())
+def test_a_policy_is_read_as_it_was_stored(user: Bounds | None, host: Bounds | None, enabled: bool) -> None:
+    policy = Policy(enabled=enabled, user=user, host=host)
+    assert Policy.from_record(policy.to_record("acct_1", "sshca_1"), "acct_1", "sshca_1") == policy
+    assert asdict(policy).keys() == {"enabled", "user", "host"}

@@ -1,5 +1,6 @@
 """What `ssh-keygen` reads in a list of revoked keys, and the list that it makes itself."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -13,3 +14,12 @@ def is_revoked(folder: Path, krl: bytes, line: str) -> bool:
     said = ended.stdout.rstrip().rpartition(": ")[2]
     assert (ended.returncode, said) in ((0, "ok"), (1, "REVOKED")), ended.stdout + ended.stderr
     return said == "REVOKED"
+
+
+def serials(folder: Path, krl: bytes) -> set[int]:
+    """The serials in a list. CalledProcessError for a list that ssh-keygen cannot read."""
+    (folder / "krl").write_bytes(krl)
+    command = ["ssh-keygen", "-Q", "-l", "-f", str(folder / "krl")]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    found = re.findall(r"^serial: (\d+)(?:-(\d+))?$", said, flags=re.MULTILINE)
+    return {serial for first, last in found for serial in range(int(first), int(last or first) + 1)}

@@ -35,6 +35,7 @@ FIGURES = (
     "memory",
     "store_calls",
     "million",
+    "revocations",
     "edge",
 )
 _READ_STORES = {"growth_counted", "growth_timed"}  # the others wait for none to be filled

@@ -12,11 +12,13 @@ matplotlib.rcParams.update({"svg.hashsalt": "bench", "svg.fonttype": "none", "fo
 _TITLES = {
     "latency": ("Latency against the number of items", "items in the store", "milliseconds", "linear"),
     "throughput": ("Throughput against clients", "clients", "requests per second", "log"),
+    "revocations": ("CPU of a list of revocations", "revocations", "milliseconds of CPU", "log"),
+    "revocation_sizes": ("Size of a list of revocations", "revocations", "KiB", "log"),
 }
 
 
 def draw(points: Iterable[Point], folder: Path) -> None:
-    """Write latency.svg and throughput.svg, those that there are points for."""
+    """Write one file for each plot that there are points for."""
     plots: dict[str, dict[str, list[Point]]] = {}
     for point in points:
         plots.setdefault(point.plot, {}).setdefault(point.line, []).append(point)
@@ -30,7 +32,7 @@ def _fill(figure: Figure, name: str, lines: dict[str, list[Point]]) -> None:
     title, x, y, scale = _TITLES[name]
     axes = figure.subplots()
     for line, points in lines.items():
-        is_ours = "raw" not in line and "chalice local" not in line
+        is_ours = not any(other in line for other in ("raw", "chalice local", "ssh-keygen"))
         places = [point.x for point in points], [point.y for point in points]
         axes.plot(*places, marker="o", linestyle="-" if is_ours else "--", label=line)
     axes.set(title=title, xlabel=x, ylabel=y, xscale="log", yscale=scale)

@@ -74,6 +74,10 @@ def mib(size: float) -> str:
     return f"{size / 2**20:.1f} MiB"
 
 
+def kib(size: float) -> str:
+    return f"{size / 2**10:,.1f} KiB"
+
+
 def growth(factor: float) -> str:
     return f"× {factor:.2f}"
 

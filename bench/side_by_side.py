@@ -56,15 +56,16 @@ def fresh_processes(commands: Sequence[Sequence[str]], count: int) -> tuple[list
     cpu: list[list[float]] = [[] for _ in commands]
 
     def run(place: int) -> None:
-        before = _cpu_of_children()
+        before = cpu_of_children()
         subprocess.run(commands[place], check=True, stdout=subprocess.DEVNULL)
-        cpu[place].append(_cpu_of_children() - before)
+        cpu[place].append(cpu_of_children() - before)
 
     actions = [lambda place=place: run(place) for place in range(len(commands))]
     wall = rounds(actions, count)
     return [min(taken) for taken in wall], [min(taken) for taken in cpu]
 
 
-def _cpu_of_children() -> float:
+def cpu_of_children() -> float:
+    """Return the CPU seconds of all processes that this one has started and awaited."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

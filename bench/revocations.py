@@ -1,0 +1,121 @@
+"""The list of what an authority has revoked, as servers fetch it; against the one that `ssh-keygen -k` makes."""
+
+import base64
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from app import app
+from bench import calls, requests, results, side_by_side
+from bench.engines import Setting
+from bench.results import Point, Result, Row
+from chalicelib.crypto import packed_revocations
+from chalicelib.crypto.packed_revocations import RevokedSerial
+from chalicelib.storage import dynamodb, items
+from chalicelib.storage.dynamodb import Condition
+
+COUNTS, ROUNDS = (1, 1_000, 10_000, 100_000), 5
+MOST_SECONDS, MOST_BYTES = 2.0, 6 * 2**20  # of CPU for the longest list; of an answer that Lambda gives
+_CHUNKS = 64
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """CPU seconds and bytes, of the service and of ssh-keygen, and the calls when nothing has changed."""
+
+    ours: float
+    keygen: float
+    size: int
+    keygen_size: int
+    unchanged: str
+
+
+def measure(setting: Setting) -> Result:
+    measured = {count: _measured(setting, count) for count in COUNTS}
+    rows = [row for count, found in measured.items() for row in _rows(count, found)]
+    longest = measured[COUNTS[-1]]
+    sent = len(base64.b64encode(bytes(longest.size)))
+    rows.append(results.at_most(1, "… the longest, CPU: 2 s", longest.ours, MOST_SECONDS, results.ms))
+    rows.append(results.at_most(1, "… the longest, in base64: what Lambda answers", sent, MOST_BYTES, results.mib))
+    rows.append(results.exactly("… the longest, unchanged: the fewest calls", longest.unchanged, "304, 1 read", 1))
+    return Result(rows, [point for count, found in measured.items() for point in _points(count, found)])
+
+
+def _rows(count: int, found: _Measured) -> list[Row]:
+    figure = f"{count:,} revocation{'s' * (count > 1)}"
+    return [
+        results.reported(f"{figure}, CPU: ssh-keygen -k", found.ours, found.keygen, results.ms),
+        results.at_most(1.01, f"{figure}, size: ssh-keygen -k", found.size, found.keygen_size, results.kib),
+    ]
+
+
+def _points(count: int, found: _Measured) -> list[Point]:
+    return [
+        Point("revocations", "GET …/krl", count, found.ours * 1000),
+        Point("revocations", "ssh-keygen -k", count, found.keygen * 1000),
+        Point("revocation_sizes", "GET …/krl", count, found.size / 2**10),
+        Point("revocation_sizes", "ssh-keygen -k", count, found.keygen_size / 2**10),
+    ]
+
+
+def _measured(setting: Setting, count: int) -> _Measured:
+    authority = requests.create("/ssh_certificate_authorities", setting.token, {})
+    serials = Random(count).sample(range(1, 2**63), count)
+    _fill(authority["id"], serials)
+    fetch = partial(_fetch, f"/ssh_certificate_authorities/{authority['id']}/krl")
+    ours, keygens = [], []
+    with TemporaryDirectory() as folder:
+        command = _keygen(Path(folder), authority["public_key"], serials)
+        for _ in range(ROUNDS):
+            before = time.process_time()
+            answer = fetch()
+            ours.append(time.process_time() - before)
+            before = side_by_side.cpu_of_children()
+            subprocess.run(command, check=True)
+            keygens.append(side_by_side.cpu_of_children() - before)
+        keygen_size = Path(folder, "krl").stat().st_size
+    with calls.recording("dynamodb", "kms") as made:
+        status = fetch(answer["headers"]["ETag"])["statusCode"]
+    unchanged = f"{status}, {', '.join(f'1 {call.kind}' for call in made)}"
+    return _Measured(median(ours), median(keygens), len(base64.b64decode(answer["body"])), keygen_size, unchanged)
+
+
+def _fetch(path: str, etag: str = "") -> Mapping[str, Any]:
+    """Return the function's answer to a server that has the list of a tag, or none."""
+    event = requests.event("GET", path, "")
+    event["headers"] = {"Accept": "application/octet-stream", **({"If-None-Match": etag} if etag else {})}
+    answered: Mapping[str, Any] = app(event, None)
+    return answered
+
+
+def _fill(authority: str, serials: Sequence[int]) -> None:
+    """Have an authority's list hold serials: a hundred thousand requests would take minutes."""
+    scope, own = f"krl#{authority}", {"revision": 1, "schema": items.SCHEMA, "stamp": "1", "changed_at": items.now()}
+    for place in range(min(_CHUNKS, len(serials))):
+        packed = packed_revocations.pack(RevokedSerial(serial, None) for serial in serials[place::_CHUNKS])
+        dynamodb.put(dynamodb.putting({**own, "scope": scope, "id": f"{place:02x}", "packed": packed}))
+    there = Condition("attribute_exists(#id)")
+    dynamodb.update(dynamodb.updating(scope, "head", there, sets={"count": len(serials), "stamp": "1"}))
+
+
+def _keygen(folder: Path, public_key: str, serials: Sequence[int]) -> list[str]:
+    """Write what ssh-keygen needs, and return the command that makes the same list."""
+    (folder / "ca.pub").write_text(f"{public_key}\n")
+    (folder / "specification").write_text("".join(f"serial: {serial}\n" for serial in serials))
+    return [
+        "ssh-keygen",
+        "-q",
+        "-k",
+        "-f",
+        str(folder / "krl"),
+        "-s",
+        str(folder / "ca.pub"),
+        f"{folder}/specification",
+    ]

@@ -24,6 +24,22 @@ def queries() -> Iterator[list[str]]:
 
 
 @contextmanager
+def reads() -> Iterator[list[int]]:
+    """How many items each query in here read."""
+    seen: list[int] = []
+
+    def note(parsed: Mapping[str, Any], **_: object) -> None:
+        seen.append(parsed["ScannedCount"])
+
+    events = aws.client("dynamodb").meta.events
+    events.register("after-call.dynamodb.Query", note)
+    try:
+        yield seen
+    finally:
+        events.unregister("after-call.dynamodb.Query", note)
+
+
+@contextmanager
 def calls() -> Iterator[list[str]]:
     """The operations of DynamoDB and KMS that are called in here, in their order."""
     seen: list[str] = []

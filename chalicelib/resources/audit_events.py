@@ -1,7 +1,8 @@
 """Audit events: who changed what, when and from where. Read-only; each was written with the change it tells of.
 
-By resource they come from an index, which may lag by a second. By the other parameters they are picked out of the
-newest, some hundreds at a time, so that a page may have fewer than `limit`, and still lead to the next.
+By resource they come from an index, which may lag by a second, and a page reads what it shows. By the other parameters
+they are picked out of the newest, some hundreds at a time, so that a page may have fewer than `limit`, and still lead
+to the next.
 """
 
 from collections.abc import Mapping, Sequence
@@ -123,7 +124,8 @@ class AuditEvents(Resource):
             return found, found[-1].id if found else "", has_more
         if resource := wanted.get("resource_id"):
             index = f"{call.caller.account}#{resource}"
-            read, has_more = table.indexed(audit.INDEX, index, before=before, count=_READ)
+            count = page.limit if len(wanted) == 1 else _READ
+            read, has_more = table.indexed(audit.INDEX, index, before=before, count=count)
         else:
             read, has_more = table.page(self.scope(call), before=before, count=_READ)
         matching = [event for event in read if _matches(event.body, wanted)]

@@ -8,6 +8,7 @@ from chalicelib import ids
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
+from tests.queries import reads
 from tests.refusals import assert_invalid
 from tests.samples import Collection, each_editable_kind
 from tests.transports import Client
@@ -110,6 +111,17 @@ def test_events_are_found_by_their_parameters(admin: Client) -> None:
     assert len(page(admin, "before=2100-01-01T00:00:00Z&limit=1")) == len(told(admin))
     answer = admin.get(f"{PATH}?after=yesterday")
     assert_invalid(answer, {"after": "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z"})
+
+
+def test_a_page_reads_no_more_events_than_it_shows_of_a_resource_or_of_all(admin: Client) -> None:
+    address = f"/backends/weighted/{admin.create('/backends/weighted', {})['id']}"
+    for number in range(9):
+        admin.patch(address, {"description": f"{number}"})
+    for query in ("limit=2", f"limit=2&resource_id={address.rpartition('/')[2]}"):
+        with reads() as seen:
+            shown = admin.get(f"{PATH}?{query}").json
+        assert (len(shown["audit_events"]), seen) == (2, [3])
+        assert len(page(admin, query)) >= 10
 
 
 def test_nobody_changes_or_deletes_an_event(admin: Client) -> None:

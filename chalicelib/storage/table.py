@@ -298,7 +298,8 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, expires: int) -> None:
 
 def tries() -> Iterator[None]:
     """Yield once for each try, after a pause in which others who met each other drift apart."""
-    for number in range(_TRIES):
+    yield
+    for number in range(1, _TRIES):
         time.sleep(random.uniform(0, number * _PAUSE))
         yield
 

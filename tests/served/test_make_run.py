@@ -108,6 +108,7 @@ def test_its_document_names_the_version_header_of_its_own(first: Run) -> None:
     assert "Service-Version" not in json.dumps(document)
 
 
+@pytest.mark.needs("the page of the reference")  # without which it says that it lacks it, too
 def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
     file = os.path.relpath(first.local / "env", ROOT)
     assert (

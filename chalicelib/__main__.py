@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chalicelib import operations, restored, routes
-from chalicelib.model import accounts, migrations, tunnels
+from chalicelib.model import accounts, migrations, owners, tunnels
 from chalicelib.model.audit import OPERATOR
 from chalicelib.operations import CommandError
 from chalicelib.storage import diagnosis
@@ -169,11 +169,11 @@ def _list_keys(arguments: Namespace) -> None:
 
 
 def _told(item: Item) -> dict[str, Any]:
-    return {"id": item.id, "active": True, **item.body}
+    return {"id": item.id, **item.body, "active": owners.may_let_in(item)}
 
 
 def _state(item: Item) -> str:
-    return "" if item.body.get("active", True) else " (inactive)"
+    return "" if owners.may_let_in(item) else " (inactive)"
 
 
 def _switch_account(arguments: Namespace) -> None:

@@ -159,8 +159,14 @@ def nothing_beside(_item: Item) -> Sequence[tuple[Write, Meaning]]:
     return ()
 
 
-def nothing_follows(_item: Item, _fields: Mapping[str, Any]) -> None:
-    """Do nothing after a change."""
+def nothing_follows(item: Item, _fields: Mapping[str, Any]) -> Item:
+    """Return the resource as it is: nothing is done after a change."""
+    return item
+
+
+def unmarked(_before: Item, after: Item) -> Item:
+    """Return the changed resource as it is."""
+    return after
 
 
 class Remove(Protocol):
@@ -181,7 +187,7 @@ class EditableResource(Resource):
     `make` says how one comes into being: from the caller, the new id and the create shape. `references` are the ids
     that fields of a body hold, `unique` the unique keys that follow from it, `repeated` its fields that a unique key
     repeats, `beside` what is written with a new one, `remove` how one is deleted, `follow` what is done after a change
-    of some fields.
+    of some fields, with the resource as it is then, and `mark` what its record says until that is done.
     """
 
     create: type[Shape]
@@ -192,7 +198,8 @@ class EditableResource(Resource):
     repeated: tuple[str, ...] = ()
     beside: Callable[[Item], Sequence[tuple[Write, Meaning]]] = nothing_beside
     remove: Remove = remove
-    follow: Callable[[Item, Mapping[str, Any]], None] = nothing_follows
+    follow: Callable[[Item, Mapping[str, Any]], Item] = nothing_follows
+    mark: Callable[[Item, Item], Item] = unmarked
 
     @cached_property
     def creation(self) -> type[Shape]:
@@ -255,9 +262,7 @@ class EditableResource(Resource):
     def patch(self, call: Call) -> dict[str, Any]:
         fields = call.body.fields_set()
         item = self._changed(call, fields)
-        if item:
-            self.follow(item, fields)
-        return self.one(item, call)
+        return self.one(self.follow(item, fields) if item else None, call)
 
     def delete(self, call: Call) -> None:
         if not self.remove(self.scope(call), call.id, check=call.check, by=call.trail):
@@ -282,7 +287,7 @@ class EditableResource(Resource):
 
         def change(item: Item) -> Item:
             call.check(item)
-            return self._with(item, fields, stored, call)
+            return self.mark(item, self._with(item, fields, stored, call))
 
         return table.rewrite(scope, call.id, change, also=call.trail.telling("update"))
 

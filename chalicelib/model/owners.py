@@ -1,19 +1,21 @@
 """Switching users, bots and accounts on and off: what lets in for them says so itself, so that one read will do.
 
 Whoever is switched off is first so in their own record: a key that is made meanwhile looks there, in its transaction.
-All of it can be repeated after a crash, and is done when the last of their keys knows.
+Until the last of their keys knows, the record is marked, and they are told to be active still: after a crash that is
+seen, and all of it can be repeated.
 """
 
 from dataclasses import replace
 
 from chalicelib.model import accounts, kinds
 from chalicelib.model.audit import Trail
-from chalicelib.storage import items, table
+from chalicelib.storage import aws, items, table
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 _LETTING_IN = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
+_MARK = "may_let_in"  # of the record of who was switched off, while some of their keys may let in
 
 
 def switch(account: str, id: str, *, active: bool, by: Trail) -> bool:
@@ -27,17 +29,43 @@ def switch(account: str, id: str, *, active: bool, by: Trail) -> bool:
 
 def switch_account(account: str, *, active: bool, by: Trail) -> bool:
     """Switch an account on or off; False when there is none. Raises aws.Unavailable."""
-    if table.rewrite(accounts.SCOPE, account, _switching(active), also=by.telling("update")) is None:
+    switched = table.rewrite(accounts.SCOPE, account, _switching(active), also=by.telling("update"))
+    if switched is None:
         return False
     for owner in accounts.owners(account):
         tell(account, owner.id)
+    _unmarked(switched)  # unless it has changed since: then another one tells
     return True
 
 
-def tell(account: str, owner: str) -> None:
-    """Have the keys and SSH credentials of a user or bot know whether they let in. Raises aws.Unavailable."""
-    active = accounts.is_active(account, owner)
-    table.set_all([(key, {"active": active}) for key in _letting_in(account, owner)])
+def tell(account: str, id: str) -> Item:
+    """Have the keys and SSH credentials of a user or bot know whether they let in, and return the record.
+
+    It begins anew where the record or the account's changes meanwhile: what another one has told since is not undone.
+    A record without a body is none. Raises aws.Unavailable.
+    """
+    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
+    for _ in table.tries():
+        holders = [table.read(*place) or Item(*place, {}, revision=0) for place in places]
+        active = all(item.body and _is_on(item) for item in holders)
+        same = [table.checking(item.scope, item.id, items.unchanged(item)) for item in holders]
+        told = table.set_all([(key, {"active": active}) for key in _letting_in(account, id)], checks=same)
+        if told and (known := _unmarked(holders[0])):
+            return known
+    raise aws.Unavailable("TransactionConflict")
+
+
+def may_let_in(item: Item) -> bool:
+    """Whether a user, bot or account is active, or was switched off and not all of its keys know."""
+    return _is_on(item) or _MARK in item.unseen
+
+
+def marked(before: Item, after: Item) -> Item:
+    """Return the changed record of a user, bot or account, marked where it was switched off."""
+    others = {name: value for name, value in after.unseen.items() if name != _MARK}
+    if _is_on(after):
+        return replace(after, unseen=others)
+    return replace(after, unseen={**others, _MARK: True}) if _is_on(before) else after
 
 
 def shut(account: str, owner: str) -> None:
@@ -65,4 +93,14 @@ def _letting_in(account: str, owner: str) -> list[UniqueKey]:
 
 
 def _switching(active: bool) -> table.Change:
-    return lambda item: replace(item, body={**item.body, "active": active})
+    return lambda item: marked(item, replace(item, body={**item.body, "active": active}))
+
+
+def _unmarked(item: Item) -> Item | None:
+    """Take the mark off a record, and return it as it is then; None where it has changed. Raises aws.Unavailable."""
+    others = {name: value for name, value in item.unseen.items() if name != _MARK}
+    return item if others == item.unseen else table.exchange(item, replace(item, unseen=others))
+
+
+def _is_on(item: Item) -> bool:
+    return bool(item.body.get("active", True))

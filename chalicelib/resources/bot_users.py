@@ -47,13 +47,15 @@ def _unique_keys(account: str, _id: str, body: Mapping[str, Any]) -> tuple[Uniqu
 
 
 def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [{name: value for name, value in bot.items() if name != "admin"} for bot in as_stored(bots, call)]
+    return [
+        {**{name: value for name, value in shown.items() if name != "admin"}, "active": owners.may_let_in(bot)}
+        for shown, bot in zip(as_stored(bots, call), bots, strict=True)
+    ]
 
 
-def _tell(bot: Item, fields: Mapping[str, Any]) -> None:
+def _tell(bot: Item, fields: Mapping[str, Any]) -> Item:
     """Have the bot's keys know, where it was switched on or off."""
-    if "active" in fields:
-        owners.tell(bot.account, bot.id)
+    return owners.tell(bot.account, bot.id) if "active" in fields else bot
 
 
 def _remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
@@ -86,6 +88,7 @@ RESOURCE = EditableResource(
     to_responses=_responses,
     permits=auth.admins,
     follow=_tell,
+    mark=owners.marked,
     remove=_remove,
     unique=Unique(("name",), _unique_keys),
 )

@@ -113,8 +113,9 @@ def replacing(before: Item, after: Item) -> Write:
     old, new = _relations(before), _relations(after)
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
+    unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
     schema = {} if before.body else {"schema": SCHEMA}  # an item of the first edition keeps none until it is migrated
-    sets = {**body, **differing, **_modules(before, after), **schema}
+    sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
     return changing(before.scope, before.id, sets, unchanged(before))
 
 

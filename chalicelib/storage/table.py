@@ -235,23 +235,37 @@ def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool
     return True
 
 
-def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]]) -> None:
-    """Set attributes of unique keys, a hundred in one transaction; those that are gone are passed over.
+def exchange(before: Item, after: Item) -> Item | None:
+    """Write what differs between two states of an item; return it, or None where it has changed meanwhile.
 
     Raises aws.Unavailable.
     """
-    there = Condition("attribute_exists(#id)")
-    for start in range(0, len(changes), _AT_ONCE):
+    try:
+        return Item.from_record(dynamodb.update(items.replacing(before, after)))
+    except ConditionFailed:
+        return None
+
+
+def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
+    """Set attributes of unique keys, many in one transaction with the checks; those that are gone are passed over.
+
+    False when a check fails: then some are set, and others are not. Raises aws.Unavailable.
+    """
+    there, count = Condition("attribute_exists(#id)"), _AT_ONCE - len(checks)
+    for start in range(0, len(changes), count):
         left = [
             dynamodb.updating(key.scope, unique_keys.ID, there, sets={f"body.{name}": it for name, it in sets.items()})
-            for key, sets in changes[start : start + _AT_ONCE]
+            for key, sets in changes[start : start + count]
         ]
         while left:
             try:
-                dynamodb.transact(left)
+                dynamodb.transact([*checks, *left])
                 break
             except TransactionFailed as failed:
-                left = [write for place, write in enumerate(left) if place not in failed.places]
+                if failed.places[0] < len(checks):
+                    return False
+                left = [write for place, write in enumerate(left, len(checks)) if place not in failed.places]
+    return True
 
 
 def checking(scope: str, id: str, condition: Condition) -> Write:
@@ -333,5 +347,5 @@ def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[d
         limit=count,
         KeyConditionExpression="#scope = :scope" + (" AND #id < :before" if before else ""),
         FilterExpression=items.live().text,
-        ProjectionExpression="#scope, #id, #body, #parts, #claims, #expires, #revision",
+        ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #expires, #revision",
     )

@@ -7,6 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 HERE := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
+PIP := -m pip --version >/dev/null 2>&1
 FETCHED = || { echo "These packages come from the network, and could not be installed. Is this machine connected?" \
 	"Then run make again." >&2; exit 1; }
 
@@ -140,6 +141,7 @@ $(DOCS): chalicelib/openapi.json infra/build/viewer/package-lock.json infra/buil
 	@$(BIN)/python -m venv .venv-cloud
 
 .venv/run: requirements-run.txt .venv/bin/python
+	@$(BIN)/python $(PIP) || $(PYTHON) -m venv --clear .venv  # its making was broken off
 	@echo "Installing what the API needs …"
 	@$(BIN)/python $(INSTALL) -r requirements-run.txt $(FETCHED)
 	@touch $@
@@ -169,11 +171,13 @@ bench/node_modules/ready: bench/package-lock.json
 	@$(BIN)/python -m venv .venv-edge
 
 .venv-edge/ready: requirements-edge.txt .venv-edge/bin/python
+	@.venv-edge/bin/python $(PIP) || $(BIN)/python -m venv --clear .venv-edge
 	@echo "Installing the live edge …"
 	@.venv-edge/bin/python $(INSTALL) -r requirements-edge.txt $(FETCHED)
 	@touch $@
 
 .venv-cloud/ready: infra/local/requirements-cloud.txt .venv-cloud/bin/python
+	@.venv-cloud/bin/python $(PIP) || $(BIN)/python -m venv --clear .venv-cloud
 	@echo "Installing the embedded cloud …"
 	@.venv-cloud/bin/python $(INSTALL) -r infra/local/requirements-cloud.txt $(FETCHED)
 	@touch $@

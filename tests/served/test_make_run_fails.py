@@ -120,13 +120,23 @@ def test_virtual_environments_of_another_python_are_named(
         assert subprocess.run(command, cwd=tmp_path, env=environment(chosen), capture_output=True).returncode == 0
 
 
+def test_an_environment_whose_making_was_broken_off_is_made_anew(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements-run.txt").touch()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
+    status, told, err = run({}, "make", "-C", str(tmp_path), ".venv/run")
+    assert (status, "Installing what the API needs …\n" in told) == (0, True), err
+    assert (tmp_path / ".venv" / "run").exists()
+
+
 def test_a_machine_without_a_network_is_told_that_it_needs_one(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "requirements-run.txt").touch()
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(
-        '#!/bin/sh\ntest "$1" = -c && echo 3.99 || { echo "ERROR: No matching distribution" >&2; exit 1; }\n'
+        '#!/bin/sh\ncase "$*" in -c*) echo 3.99;; "-m pip --version") ;; '
+        '*) echo "ERROR: No matching distribution" >&2; exit 1;; esac\n'
     )
     python.chmod(0o700)
     done = subprocess.run(

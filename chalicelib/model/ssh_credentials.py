@@ -22,9 +22,9 @@ class Credential:
     acl: list[str]
 
 
-def unique_key(account: str, id: str, body: Mapping[str, Any]) -> UniqueKey:
-    """Return the unique key of a credential's public key."""
-    repeated = {"account": account, "id": id, "owner_id": body["owner_id"], "acl": body["acl"], "active": True}
+def unique_key(account: str, id: str, body: Mapping[str, Any], *, active: bool) -> UniqueKey:
+    """Return the unique key of a credential's public key; `active` is whether its owner may act."""
+    repeated = {"account": account, "id": id, "owner_id": body["owner_id"], "acl": body["acl"], "active": active}
     return UniqueKey(_KIND, crypto.public_keys.fingerprint(body["public_key"]), repeated)
 
 

@@ -6,7 +6,7 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import acl, kinds, references, ssh_credentials
+from chalicelib.model import acl, kinds, owners, references, ssh_credentials
 from chalicelib.schema.fields import Described, OwnerId, Shown
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 
@@ -53,14 +53,19 @@ class SSHCredential(Create, Shown):
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
+    owner = caller.owner(request.owner_id)
     body = {
         "description": request.description,
         "metadata": request.metadata,
         "public_key": request.public_key,
         "acl": request.acl,
-        "owner_id": caller.owner(request.owner_id).id,
+        "owner_id": owner.id,
     }
-    return New(body, unique_keys=(ssh_credentials.unique_key(caller.account, id, body),))
+    return New(
+        body,
+        unique_keys=(ssh_credentials.unique_key(caller.account, id, body, active=owner.active),),
+        checks=owners.unless_switched(caller.account, owner.id, active=owner.active),
+    )
 
 
 RESOURCE = EditableResource(

@@ -265,3 +265,11 @@ def test_a_gateway_finds_the_ssh_credentials_of_a_bot_only_while_it_is_active(ad
         assert bool(find_by_fingerprint(public_keys.fingerprint(key))) is active
     admin.delete(uri(created))
     assert find_by_fingerprint(public_keys.fingerprint(key)) is None
+
+
+def test_an_ssh_credential_made_for_an_inactive_bot_lets_in_once_it_is_active(admin: Client) -> None:
+    created, key = admin.create(PATH, {"name": "deploy", "active": False}), public_key()
+    admin.create("/ssh_credentials", {"public_key": key, "owner_id": created["id"]})
+    assert find_by_fingerprint(public_keys.fingerprint(key)) is None
+    admin.patch(uri(created), {"active": True})
+    assert find_by_fingerprint(public_keys.fingerprint(key)) is not None

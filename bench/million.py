@@ -37,7 +37,7 @@ class Cost:
     seconds: float = 0
 
     def plus(self, other: "Cost", times: float) -> "Cost":
-        """Return the sum with so many times another."""
+        """Return the sum of this cost and `times` the other."""
         return Cost(*(mine + times * theirs for mine, theirs in zip(self._values, other._values, strict=True)))
 
     @property

@@ -8,7 +8,7 @@ Unit = Callable[[float], str]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `reached` is None where nothing is asked."""
+    """One line of the table; `must` is its bound, and `reached` whether it is kept, None without a bound."""
 
     figure: str
     ours: str

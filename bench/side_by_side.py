@@ -27,7 +27,7 @@ def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_count
 
 
 def medians(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[float]:
-    """Return the seconds of each action in the middle round, with its usual share of what is only done now and then."""
+    """Return the median of the seconds of each action: it has its usual share of work that is done now and then."""
     return [median(taken) for taken in rounds(actions, count, clock)]
 
 

@@ -1,4 +1,4 @@
-"""The service on one after the other of the filled stores, by its one client."""
+"""The service on each of the filled stores in turn, by its one client."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -12,10 +12,10 @@ log.start()
 
 
 def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """The policy for a request: allowed with the caller as its context, or denied for its version alone.
+    """Return the policy for a request: Allow, with the caller as its context, or Deny, for its version alone.
 
-    The gateway turns the exception into its 401 and the denial into its 400 (its GatewayResponses say so). Any
-    other error is a 5xx there.
+    Raises Exception("Unauthorized") where the token is refused, which the gateway answers with its 401, and
+    aws.AwsError, which it answers with a 5xx. It answers the denial with its 400: its GatewayResponses say so.
     """
     try:
         who = auth.authenticate(event.get("headers") or {})

@@ -8,17 +8,17 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+
 
 
 def now() -> datetime:
-    """The current moment, in UTC, cut to whole seconds."""
+    """Return the current time, in UTC, cut to whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def rfc3339(moment: datetime) -> str:
-    """A UTC moment of whole seconds as text, for example 2026-01-31T12:00:00Z."""
+    """Return a UTC time of whole seconds as RFC 3339 text, for example 2026-01-31T12:00:00Z."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
 def parse(text: str) -> datetime:
-    """The moment that an RFC 3339 text names, in UTC, cut to whole seconds; ValueError if it names none."""
+    """Return the time that an RFC 3339 text names, in UTC, cut to whole seconds. Raises ValueError if it is none."""
     if not _RFC3339.fullmatch(text):
         raise ValueError("must be an RFC 3339 time, for example 2026-01-31T12:00:00Z")
     try:

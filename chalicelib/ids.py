@@ -19,7 +19,7 @@ _last = 0
 
 
 def new(prefix: str) -> str:
-    """A fresh id that sorts behind every id this process made before it."""
+    """Return a new id that sorts after every id that this process made before."""
     global _last
     with _lock:
         fresh = int(clock.now().timestamp() - _EPOCH) << 128 | secrets.randbits(128)
@@ -29,23 +29,23 @@ def new(prefix: str) -> str:
 
 
 def is_id(text: str, *prefixes: str) -> bool:
-    """Whether the text has the form of an id with one of the prefixes."""
+    """Tell whether a text has the form of an id with one of the prefixes."""
     return bool(_FORM.fullmatch(text)) and text.partition("_")[0] in prefixes
 
 
 def pattern(*prefixes: str) -> str:
-    """The same as a regular expression; a prefix may be one too."""
+    """Return the form of ids with these prefixes as a regular expression; a prefix may be one too."""
     prefix = prefixes[0] if len(prefixes) == 1 else f"(?:{'|'.join(prefixes)})"
     return f"^{prefix}_[0-9A-Za-z]{{27}}$"
 
 
 def unprefixed(id: str) -> str:
-    """The 27 characters behind the prefix."""
+    """Return the 27 characters of an id after its prefix."""
     return id.rpartition("_")[2]
 
 
 def created_at(id: str) -> datetime:
-    """The moment of creation that the id carries."""
+    """Return the time of creation that an id holds, in UTC, whole seconds."""
     number = 0
     for digit in unprefixed(id):
         number = number * 62 + _DIGITS.index(digit)

@@ -175,12 +175,12 @@ def end_tunnel(id: str) -> None:
 
 
 def ban_name(name: str) -> None:
-    """Let no tunnel have a host name; one that has it ends. Raises CommandError."""
+    """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises CommandError."""
     tunnels.ban_name(_host(name))
 
 
 def allow_name(name: str) -> None:
-    """Let tunnels have a host name again. Raises CommandError."""
+    """Lift the ban of a host name. Raises CommandError if it is not banned."""
     if not tunnels.allow_name(_host(name)):
         raise CommandError(f"The name {name} is not banned.")
 

@@ -74,7 +74,7 @@ def make(name: str, domain: str = "") -> Authority:
 
 
 def from_pem(text: str) -> Authority:
-    """Return the authority that `to_pem` wrote; ValueError for anything else."""
+    """Return the authority that `to_pem` wrote. Raises ValueError for anything else."""
     key = load_pem_private_key(text.encode(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("must hold an elliptic curve key")
@@ -82,7 +82,7 @@ def from_pem(text: str) -> Authority:
 
 
 def kept(file: Path, name: str, domain: str) -> Authority:
-    """Return the authority that the file holds, for its owner's eyes only; make it first where there is none."""
+    """Return the authority in a file of mode 0600; make it and the file first where there is none. Raises OSError."""
     if not file.exists():
         made = make(name, domain)
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -93,7 +93,7 @@ def kept(file: Path, name: str, domain: str) -> Authority:
 
 
 def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Give a TLS context its certificate and key, which Python takes from files only: from one without a name."""
+    """Load a certificate and its key into a TLS context: from a file in memory, since Python takes files only."""
     descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, (pair.key + pair.chain).encode())

@@ -13,7 +13,7 @@ OPERATOR = "operator"  # the group and secret of the operator's own certificate,
 
 @dataclass(frozen=True)
 class Group:
-    """The sites behind one certificate, which is named, not held."""
+    """The sites that one TLS certificate serves; `certificate` is its id, or OPERATOR."""
 
     certificate: str
     sites: tuple[Site, ...]

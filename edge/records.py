@@ -33,7 +33,7 @@ class Grant:
     acl: tuple[str, ...]
 
     def permits(self, target: str) -> bool:
-        """Tell whether a host name or a label may be bound; what is neither may not."""
+        """Tell whether a host name or a label (key=value) may be bound; False for any other text."""
         try:
             return acl.permits(self.acl, target)
         except ValueError:
@@ -54,7 +54,7 @@ class Opening:
 
     @property
     def targets(self) -> list[str]:
-        """What the rules of the credential must permit."""
+        """Return what the credential's ACL must permit: the host name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
     def named(self, name: str, url: str) -> "Opening":
@@ -76,7 +76,7 @@ class Leased:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway that is up, and where its hop listens."""
+    """A gateway that is up, and the host and port at which Envoy reaches its tunnels."""
 
     id: str
     host: str
@@ -106,7 +106,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Served:
-    """All that control plans from."""
+    """All the records of which control makes its plan."""
 
     gateways: tuple[Gateway, ...] = ()
     sites: tuple[Site, ...] = ()
@@ -129,10 +129,10 @@ class Store(Protocol):
         """Return what the credential may do now, None when it is gone or may not act."""
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
-        """Bring a tunnel online; raise NameTaken, NameBanned, TooManyTunnels."""
+        """Bring a tunnel online for `lease` seconds. Raises NameTaken, NameBanned, TooManyTunnels (of `most`)."""
 
     def renew(self, tunnels: Sequence[Leased], *, lease: int) -> frozenset[str]:
-        """Renew leases; return the ids of those that are lost."""
+        """Renew leases for `lease` seconds from now; return the ids of the tunnels that are offline already."""
 
     def close(self, tunnel: Leased) -> None:
         """Take a tunnel offline, its name with it."""

@@ -12,7 +12,7 @@ Seen = Callable[[bytes], None]
 
 
 class Channel(asyncssh.SSHTCPSession[bytes]):
-    """The end at the SSH client."""
+    """The channel to the SSH client: one end of a relay."""
 
     def __init__(self, relay: "Relay") -> None:
         self._relay = relay
@@ -38,7 +38,7 @@ class Channel(asyncssh.SSHTCPSession[bytes]):
 
 
 class Relay(asyncio.Protocol):
-    """The end at Envoy. What comes before the channel is open waits, and nothing more is read meanwhile."""
+    """The connection from Envoy: the other end. What comes before the channel is open is kept, and reading pauses."""
 
     def __init__(self, opened: Open, closed: Closed, seen: Seen, *, timeout: float) -> None:
         self._open, self._closed, self._seen, self._timeout = opened, closed, seen, timeout
@@ -96,13 +96,13 @@ class Relay(asyncio.Protocol):
             self._channel.resume_reading()
 
     def hold(self, whoever: object) -> None:
-        """Read nothing more from Envoy until everybody who holds says `go_on`."""
+        """Pause reading from Envoy until each caller of `hold` has called `go_on`."""
         if self._transport and not self._holding:
             self._transport.pause_reading()
         self._holding.add(whoever)
 
     def go_on(self, whoever: object) -> None:
-        """Read from Envoy again if nobody else holds."""
+        """End the caller's `hold`, and read from Envoy again if it was the last."""
         self._holding.discard(whoever)
         if self._transport and not self._holding:
             self._transport.resume_reading()

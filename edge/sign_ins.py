@@ -1,7 +1,7 @@
 """How many connections may be signing in at once. When there are too many, a random one of them has to go.
 
-As sshd's MaxStartups: whoever floods the door cannot choose who is let in. Those that have not even exchanged keys go
-first, so that a good client, which is through in a moment, seldom meets it.
+As sshd's MaxStartups: whoever opens many connections cannot choose which of all are dropped. Those that have not even
+exchanged keys go first, so that a client that signs in at once is seldom dropped.
 """
 
 import random

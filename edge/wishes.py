@@ -12,12 +12,12 @@ RESERVED = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", 
 
 
 class Refused(Exception):
-    """A wish that is not granted; its text is a sentence for the person at the other terminal."""
+    """A tunnel that is asked for and refused; the message is a sentence for the person at the other terminal."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """An https tunnel; `name` is the whole host name, or empty where one is to be given."""
+    """An https tunnel; `name` is the whole host name, or "" where the gateway is to choose one."""
 
     name: str
 
@@ -30,7 +30,7 @@ class Labelled:
 
 
 def read(host: str, port: int, domain: str) -> Named | Labelled:
-    """Return what is asked for; raise Refused, with the reason, for what there is not."""
+    """Return the tunnel that an `ssh -R` asks for. Raises Refused, with the reason, for what is not offered."""
     _check_port(host, port)
     if "=" in host:
         return Labelled(_labels(host))
@@ -63,5 +63,5 @@ def _name(host: str, domain: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text without what could move a terminal's cursor, and not longer than a line."""
+    """Return the text without what could move a terminal's cursor, and at most 80 characters of it."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:80]

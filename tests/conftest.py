@@ -52,7 +52,7 @@ hypothesis_settings.load_profile("tests")
 
 @pytest.fixture(scope="session", autouse=True)
 def store() -> Iterator[None]:
-    """The table and the key, from the template that deploys them, in this process."""
+    """Make the table and the key in this process (moto), from the template that deploys them."""
     with mock_aws(config={"core": {"mock_credentials": False}}):  # the emulated clouds know those from above
         stacks.deploy(stacks.DATA.read_text(), "tunnel-edge-data", {"Name": "tunnel-edge"})
         gc.collect()
@@ -62,7 +62,7 @@ def store() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def emptied(store: None) -> Iterator[None]:
-    """Each test leaves an empty table: moto's transactions copy all of it, and what is left of deleted items too."""
+    """Empty the table after each test: moto's transactions copy all of it, also what is left of deleted items."""
     yield
     items = get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
     for record in [item.to_json()["Attributes"] for scope in items.values() for item in scope.values()]:
@@ -141,34 +141,34 @@ def transport() -> InProcess:
 
 @pytest.fixture
 def nobody(transport: InProcess) -> Client:
-    """A caller without a token."""
+    """Return a client without a token."""
     return Client(transport)
 
 
 @pytest.fixture
 def admin(transport: InProcess) -> Client:
-    """The admin of a fresh account."""
+    """Return a client with the key of the admin of a new account."""
     account, user, token = operations.create_account("test", "admin")
     return Client(transport, account=account.id, user=user.id).with_token(token)
 
 
 @pytest.fixture
 def stranger(transport: InProcess) -> Client:
-    """The admin of another fresh account."""
+    """Return a client with the key of the admin of another new account."""
     account, user, token = operations.create_account("other", "admin")
     return Client(transport, account=account.id, user=user.id).with_token(token)
 
 
 @pytest.fixture
 def member(transport: InProcess, admin: Client) -> Client:
-    """A user of the admin's account who is not an admin."""
+    """Return a client with the key of a user of the admin's account who is no admin."""
     user = operations.add_owner(admin.account, "usr", "member", admin=False)
     _, token = operations.issue_key(admin.account, user.id, "")
     return Client(transport, account=admin.account, user=user.id).with_token(token)
 
 
 def free_port() -> int:
-    """A port that nobody else is given before it is used: not by the system, not by another process of these tests."""
+    """Return a free port, which neither the system nor another process of these tests gives to somebody else."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
         port = SystemRandom().randrange(20_000 + worker, 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
@@ -191,12 +191,12 @@ class Served:
         return Client(Http(self.base_url)).with_token(self.token)
 
     def newcomer(self) -> "Served":
-        """The same for the admin of a fresh account: what it lists, its test made."""
+        """Return the same API for the admin of a new account, whose lists hold only what the test makes."""
         facts = dict(line.split() for line in self.operate("accounts", "create", ids.new("newcomer")).splitlines())
         return replace(self, token=facts["token"])
 
     def operate(self, *arguments: str) -> str:
-        """What `python -m chalicelib …` prints, on the embedded cloud."""
+        """Run `python -m chalicelib …` on the embedded cloud and return what it prints."""
         environment = {**os.environ, **self.cloud}
         command = [sys.executable, "-m", "chalicelib", *arguments]
         return subprocess.run(
@@ -221,7 +221,7 @@ def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served
 
 
 def processes_with(setting: str) -> list[str]:
-    """The command lines of all processes with this in their environment, which is handed down: `NAME=value`."""
+    """Return the command lines of all processes with `NAME=value` in their environment, which children inherit."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -242,7 +242,7 @@ def await_answer(url: str, process: subprocess.Popen[bytes] | subprocess.Popen[s
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One served API for all tests that need a socket or a store that stands concurrency."""
+    """Serve one API for all tests that need a socket, or a store for concurrent requests."""
     process, api = serve(tmp_path_factory.mktemp("served") / "local")
     yield api
     process.terminate()
@@ -251,7 +251,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The package, deployed behind the gateway of a cloud that holds every request against the policies."""
+    """Deploy the package behind the gateway of a cloud that checks every request against the policies."""
     needs.need("the embedded cloud", "the environment of make", "the page of the reference", "ps")
     local, port = tmp_path_factory.mktemp("deployed"), free_port()
     log = local / "cloud" / "cloud.log"
@@ -265,7 +265,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def client_of(settings: Mapping[str, str], service: str) -> Any:
-    """A client of a service in the emulated cloud that these are the settings of."""
+    """Return a boto3 client of a service in the emulated cloud with these settings."""
     return boto3.client(
         service,
         settings["AWS_DEFAULT_REGION"],
@@ -276,7 +276,7 @@ def client_of(settings: Mapping[str, str], service: str) -> Any:
 
 
 def logged_by_functions(deployed: Served) -> Iterator[str]:
-    """Every line that the functions of an emulated cloud have logged."""
+    """Yield every line that the functions of an emulated cloud have logged."""
     logs = client_of(deployed.cloud, "logs")
     for group in logs.describe_log_groups()["logGroups"]:
         for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"]):
@@ -285,5 +285,5 @@ def logged_by_functions(deployed: Served) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def http(served: Served) -> Client:
-    """The first account's admin, over HTTP."""
+    """Return a client for the first account's admin, over HTTP."""
     return served.client()

@@ -20,7 +20,7 @@ _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
 
 
 def event(method: str, path: str, headers: Mapping[str, str], body: bytes = b"", **context: Any) -> dict[str, Any]:
-    """The event of a request, with what the gateway knows of it in its context."""
+    """Return the event that the gateway makes of a request; `context` goes into its requestContext."""
     made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={}, body=body or None)
     made["headers"] = dict(headers)
     made["path"] = path.partition("?")[0]
@@ -29,7 +29,7 @@ def event(method: str, path: str, headers: Mapping[str, str], body: bytes = b"",
 
 
 def answer(event: dict[str, Any]) -> Answer:
-    """What the app answers to an event."""
+    """Return what the app answers to an event."""
     answered = app(event, None)
     flat = {**answered["headers"], **answered["multiValueHeaders"]}
     headers = {k.lower(): v for k, v in flat.items()}
@@ -49,7 +49,7 @@ class Gateway:
 
 
 def admin() -> Client:
-    """The admin of an account of its own, whom only the gateway's authorizer knows."""
+    """Return a client for the admin of a new account without an API key: the event's context says who calls."""
     account = accounts.new_account(ids.new("name"))
     user = accounts.new_user(account.id, "admin", admin=True)
     table.create(account, user)

@@ -13,7 +13,7 @@ _lacks = cache(machine.lacks)
 
 
 def need(*names: str) -> None:
-    """Do not go on with this test where the machine lacks one of these, by their names in machine.NEEDS."""
+    """Skip this test, or fail it with CI=true, where the machine lacks one of these names in machine.NEEDS."""
     if missing := [name for name in names if _lacks(name)]:
         reason = _REASON + ", ".join(missing)
         if os.environ.get("CI") == "true":
@@ -22,13 +22,13 @@ def need(*names: str) -> None:
 
 
 def told_first() -> str:
-    """What the machine lacks, with the commands that install it; nothing when it lacks nothing."""
+    """Return what the machine lacks, with the commands that install it; "" when it lacks nothing."""
     missing = machine.lacking()
     return f"This machine lacks {', '.join(missing)}: {machine.advice(missing)}" if missing else ""
 
 
 def told_last(passed: int, reasons: list[str]) -> str:
-    """How many tests were not run, and for what; nothing when all were. `reasons` are those of the skipped."""
+    """Return how many tests were not run, and why; "" when all were. `reasons` are those of the skipped tests."""
     missed = [reason for reason in reasons if reason.removeprefix("Skipped: ").startswith(_REASON)]
     names = sorted({name for reason in missed for name in re.split(", ", reason.partition(_REASON)[2])})
     return f"{passed:,} passed, {len(missed):,} not run: {', '.join(names)}" if missed else ""

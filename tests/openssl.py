@@ -79,12 +79,12 @@ class Issued:
 
     @property
     def upload(self) -> dict[str, str]:
-        """The fields of a creation's body."""
+        """Return the fields of a body that creates a TLS certificate of it."""
         return {"certificate_pem": self.certificate, "private_key_pem": self.key}
 
 
 def run(*arguments: str, stdin: str | bytes = "", files: Mapping[str, str] | None = None) -> str:
-    """What openssl prints, run in a folder of its own with these files."""
+    """Run openssl in a new folder with these files; return what it prints."""
     need("openssl")
     with TemporaryDirectory() as folder:
         for name, content in {"config": _CONFIG, "index.txt": "", **(files or {})}.items():
@@ -97,14 +97,14 @@ def run(*arguments: str, stdin: str | bytes = "", files: Mapping[str, str] | Non
 
 
 def secret(key: str) -> str:
-    """The private key, after the test that looks for secrets was told of it."""
+    """Return the private key, and record it for the test that looks for secrets in what is said."""
     RECORD.secrets.update(line for line in key.splitlines() if len(line) == 64)
     return key
 
 
 @cache
 def key(kind: str, name: str = "") -> str:
-    """A private key of the kind in PKCS#8; another one for another name."""
+    """Return a private key of the kind as PKCS#8 PEM; another one for another name."""
     if kind == "rsa-4096":  # the command takes seconds where this takes tenths of one
         return secret(pem.encode("PRIVATE KEY", keys.to_der(keys.generate_rsa(4096))))
     return secret(run("genpkey", *_KEYS[kind]))
@@ -119,7 +119,7 @@ def issue(
     issuer: Issued | None = None,
     options: tuple[str, ...] = (),
 ) -> Issued:
-    """A certificate valid from now on, signed by the issuer, or by its own key without one."""
+    """Return a certificate that is valid from now on, signed by the issuer, or by its own key without one."""
     own = key(kind, subject)
     files = {"key": own} | ({"ca": issuer.certificate, "cakey": issuer.key} if issuer else {})
     by = ("-CA", "ca", "-CAkey", "cakey") if issuer else ()
@@ -130,7 +130,7 @@ def issue(
 
 @cache
 def issue_for(start: str, end: str) -> Issued:
-    """A certificate that is valid between two times written as 20260131120000Z."""
+    """Return a certificate that is valid between two times written as 20260131120000Z."""
     own = key("p256", "dated")
     request = run("req", "-new", "-config", "config", "-subj", "/CN=dated.example", "-key", "key", files={"key": own})
     signing = ("ca", "-config", "config", "-batch", "-notext", "-selfsign", "-md", "sha256")
@@ -141,7 +141,7 @@ def issue_for(start: str, end: str) -> Issued:
 
 @cache
 def chain(*kinds: str) -> Issued:
-    """A chain of one certificate for each kind of key, the leaf first and its root last; the key is the leaf's."""
+    """Return a chain of one certificate for each kind of key, leaf first, root last; the key is the leaf's."""
     issued, chain = None, ""
     for place, kind in reversed(list(enumerate(kinds))):
         constraint = f"basicConstraints=critical,CA:{'TRUE' if place else 'FALSE'}"
@@ -152,12 +152,12 @@ def chain(*kinds: str) -> Issued:
 
 
 def certificates(chain: str) -> list[str]:
-    """The certificates of a chain, one by one."""
+    """Return the certificates of a chain, each as PEM."""
     return re.findall(r"-----BEGIN CERTIFICATE-----\n.*?-----END CERTIFICATE-----\n", chain, flags=re.DOTALL)
 
 
 def facts(certificate: str) -> dict[str, Any]:
-    """What openssl reads in the first certificate of a text, in the fields and words of the API."""
+    """Return what openssl reads in the first certificate of a text, in the fields and words of the API."""
     names = ("-subject", "-issuer", "-nameopt", "multiline,utf8,-esc_msb")
     dates = ("-dates", "-dateopt", "iso_8601")
     text = run("x509", "-noout", "-text", *names, "-serial", *dates, stdin=certificate)

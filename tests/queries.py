@@ -9,7 +9,7 @@ from chalicelib.storage import aws
 
 @contextmanager
 def queries() -> Iterator[list[str]]:
-    """What was queried meanwhile, by the scope."""
+    """Yield a list that gets the scope of each Query in this block."""
     seen: list[str] = []
 
     def note(params: Mapping[str, Any], **_: object) -> None:
@@ -41,7 +41,7 @@ def reads() -> Iterator[list[int]]:
 
 @contextmanager
 def calls() -> Iterator[list[str]]:
-    """The operations of DynamoDB and KMS that are called in here, in their order."""
+    """Yield a list that gets the name of each operation of DynamoDB and KMS in this block, in order."""
     seen: list[str] = []
 
     def note(params: object, model: Any, **_: object) -> None:

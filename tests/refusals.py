@@ -19,7 +19,7 @@ UNAVAILABLE = (
 
 
 def refusal(answer: Answer, code: str, msg: str, details: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The whole body of an answer that refuses with this code and message."""
+    """Return the whole body that an answer with this code and message must have."""
     return {
         "error_code": code,
         "status_code": answer.status,
@@ -34,12 +34,12 @@ def assert_refused(answer: Answer, status: int, code: str, msg: str, details: Ma
 
 
 def assert_invalid(answer: Answer, details: Mapping[str, str]) -> None:
-    """A 400 that names these fields, all of them, and the first one in its message."""
+    """Assert a 400 that names exactly these fields, and the first one in its message."""
     first, rule = next(iter(details.items()))
     rest = f" {len(details) - 1} more: see the details." if len(details) > 1 else ""
     assert_refused(answer, 400, "invalid_request", f"'{first}' {rule}.{rest}", details)
 
 
 def assert_not_found(answer: Answer, path: str) -> None:
-    """A 404 for a resource listed at the path."""
+    """Assert a 404 for a resource of the list at the path."""
     assert_refused(answer, 404, "not_found", f"This account has nothing of that id under {path}.")

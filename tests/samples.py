@@ -42,7 +42,7 @@ each_editable_kind = pytest.mark.parametrize("resource", EDITABLE_KINDS, ids=lam
 
 
 def public_key() -> str:
-    """A fresh public key in authorized_keys form."""
+    """Return a new public key in authorized_keys form."""
     return keys.authorized_key(keys.generate_ed25519().public_key())
 
 
@@ -76,7 +76,7 @@ FRESH: dict[str, Callable[[], str]] = {
 
 
 def sample(client: Client, resource: Resource) -> dict[str, Any]:
-    """The required fields of the document's example, with fresh values, of what the client's account has."""
+    """Return the required fields of the document's example, with new unique values and ids of the client's account."""
     fields = model(request_of(resource, "POST")).model_fields
     body = examples.read()[resource.kind.noun]["create"]
     return {
@@ -95,7 +95,7 @@ def _of(client: Client, field: str, value: Any) -> Any:
 
 
 def _one(client: Client, id: str) -> str:
-    """One of the kind of an id, in the client's account."""
+    """Create a resource of the kind of an id, in the client's account; return its id."""
     resource = next(it for it in KINDS if it.kind is kinds.of(id))
     return str(client.create(resource.kind.path, BODIES[resource.kind.path](client))["id"])
 
@@ -122,7 +122,7 @@ PATHS: dict[str, Callable[[Client], str]] = {
 
 
 def request_of(resource: Resource, method: str) -> type[Shape]:
-    """The shape of the bodies that a method of the resource takes, inline modules included."""
+    """Return the shape of the bodies that a method of the resource takes, inline modules included."""
     return next(it.body for it in resource.endpoints() if it.method == method and it.body)
 
 
@@ -144,30 +144,30 @@ class Collection:
         return Collection(client, resource, PATHS[path](client) if "{" in path else path)
 
     def body(self, **fields: Any) -> dict[str, Any]:
-        """A valid creation body, with these fields."""
+        """Return a valid creation body, with these fields."""
         return {**BODIES[self.kind.path](self.client), **fields}
 
     def one(self, **fields: Any) -> Any:
-        """A fresh resource, as it is read: without its token, if it is an API key."""
+        """Create a resource and return it as it is read: without its token, if it is an API key."""
         if not isinstance(self.resource, EditableResource):
             return self.read(BEGUN[self.kind.path](self.client, self.path))
         created = self.client.create(self.path, self.body(**fields))
         return {**created, "token": None} if "token" in created else created
 
     def read(self, id: str) -> Any:
-        """The resource of that id, which must exist."""
+        """Return the resource of that id, which must exist."""
         answer = self.client.get(f"{self.path}/{id}")
         assert answer.status == 200, answer.text
         return answer.json
 
     def entries(self) -> list[Any]:
-        """The list, which must be one page."""
+        """Return the entries of the list, which must be one page."""
         answer = self.client.get(self.path).json
         assert answer["next_page_uri"] is None
         return list(answer[self.kind.array])
 
     def address(self, endpoint: Endpoint, id: str) -> str:
-        """Where an endpoint of the kind is, for the resource of that id if it is about one."""
+        """Return the path of an endpoint of the kind, for the resource of that id if it is about one."""
         return endpoint.path.replace(self.kind.one, f"{self.path}/{id}").replace(self.kind.path, self.path)
 
     def request(self, method: str) -> type[Shape]:

@@ -10,7 +10,7 @@ START = 11  # characters; what is shorter stands in a text by coincidence
 
 
 def leaks(record: Record) -> list[str]:
-    """The texts of a record that hold a secret of it."""
+    """Return the texts of a record that hold one of its secrets."""
     by_start: dict[str, list[str]] = {}
     for secret in searched(record):
         by_start.setdefault(secret[:START], []).append(secret)
@@ -18,7 +18,7 @@ def leaks(record: Record) -> list[str]:
 
 
 def secrets_in(text: str, by_start: dict[str, list[str]]) -> Iterator[str]:
-    """The secrets in a text: one look at each place, however many secrets there are."""
+    """Yield the secrets in a text, in one pass, however many secrets there are."""
     for place in range(len(text)):
         for secret in by_start.get(text[place : place + START], ()):
             if text.startswith(secret, place):
@@ -37,7 +37,7 @@ def is_welcome(line: str) -> bool:
 
 
 def searched(record: Record) -> Iterator[str]:
-    """What no text may hold: the secrets, and every form in which the bytes of a private key could be written."""
+    """Yield what no text may hold: the secrets, and each form in which a private key's bytes could be written."""
     yield from ("PRIVATE KEY-----\n", r"PRIVATE KEY-----\n")  # alone, it can be the name of a field that is echoed
     for sealed, context in record.sealed:
         plaintext = vault.unseal(sealed, context, bytes)

@@ -53,7 +53,7 @@ def generate_ecdsa(curve: Curve) -> ec.EllipticCurvePrivateKey:
 
 
 def generate_ed25519() -> ed25519.Ed25519PrivateKey:
-    """A fresh Ed25519 key."""
+    """Generate an Ed25519 key."""
     return ed25519.Ed25519PrivateKey.generate()
 
 

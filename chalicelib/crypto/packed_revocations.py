@@ -65,7 +65,7 @@ def count(packed: bytes) -> int:
 
 
 def holds(packed: bytes, entry: Entry) -> bool:
-    """Whether the entry is there, whatever the end of its serial."""
+    """Tell whether the entry is there, whatever the end of its serial."""
     records, keys = _split(packed)
     if isinstance(entry, RevokedSerial):
         return _find(records, _record(entry)[:_NUMBER_BYTES], _SERIAL.size)[1]
@@ -73,7 +73,7 @@ def holds(packed: bytes, entry: Entry) -> bool:
 
 
 def last_end(packed: bytes) -> int | None:
-    """The second at which the last entry has ended, 0 where there are none; None where one never ends."""
+    """Return the Unix second at which the last entry has ended, 0 without entries; None where one never ends."""
     records, keys = _split(packed)
     ends = [end for _, end in _SERIAL.iter_unpack(records)]
     return None if keys or _NO_END in ends else max(ends, default=0)
@@ -108,13 +108,13 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """The records of that size, in the order of the keys they start with, with that of the key replaced or added."""
+    """Return the records, each of that size and ordered by the key it starts with, with one replaced or added."""
     start, is_there = _find(records, key, size)
     return records[:start] + record + records[start + size if is_there else start :]
 
 
 def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
-    """Where the record of a key is or would be, and whether it is there."""
+    """Return the place where the record of a key is or would be, and whether it is there."""
     starts = range(0, len(records), size)
     start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
     return start, records.startswith(key, start)

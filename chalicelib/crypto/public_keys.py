@@ -41,7 +41,7 @@ def fingerprint_of(blob: bytes) -> str:
 
 
 def digest_of(key: PublicKey) -> bytes:
-    """The 32 bytes of the fingerprint of a key that was read already."""
+    """Return the 32-byte SHA-256 digest of a public key, which its fingerprint encodes."""
     return hashlib.sha256(_wire(key)).digest()
 
 

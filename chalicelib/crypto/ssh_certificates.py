@@ -32,7 +32,7 @@ class _Certificate:
 class UserCertificate(_Certificate):
     """A user's certificate: who may sign in with the key, how, and from when until when.
 
-    No principals: any user. Times are UTC, whole seconds, the second one excluded.
+    No principals: any user. Times are UTC, whole seconds; at `valid_until` it has ended.
     """
 
     critical_options: Mapping[str, str]
@@ -60,7 +60,7 @@ class Signed:
 
 
 def read(line: str) -> Signed:
-    """What a line that `sign` made says; ValueError if it is none."""
+    """Return the serial and authority of a line that `sign` made. Raises ValueError if it is no certificate."""
     certificate = load_ssh_public_identity(line.encode())
     if not isinstance(certificate, SSHCertificate):
         raise ValueError("not a certificate")

@@ -15,13 +15,13 @@ def of(method: str, template: str, path: Mapping[str, str]) -> dict[str, str]:
 
 
 def without(values: Mapping[str, Any], ids: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a body without these ids, and the validation errors of those that are others."""
+    """Return a body without these ids, and a validation error for each that differs from the path's."""
     wrong = {name: _RULE for name, id in ids.items() if values.get(name, id) != id}
     return {name: value for name, value in values.items() if name not in ids}, wrong
 
 
 def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the module that a body of a PUT is, and what its fields' dotted paths begin with."""
+    """Return the module in the body of a PUT, and the prefix of its fields' dotted paths: "module." or ""."""
     if values.keys() == {_MODULE} and isinstance(values[_MODULE], dict):
         return values[_MODULE], f"{_MODULE}."
     return values, ""

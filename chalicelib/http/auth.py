@@ -33,7 +33,7 @@ class Caller:
     used: int = 0  # the Unix second at which the key was last noted to be in use
 
     def scope(self, path: str) -> str:
-        """Return where the caller's account keeps what a path lists: the only way from a request to the storage."""
+        """Return the storage scope of a list in the caller's account: the only way from a request to the storage."""
         return items.scope(self.account, path)
 
     def owner(self, requested: str) -> Owner:
@@ -89,7 +89,7 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
 
 
 def check_scope(caller: Caller, scope: str) -> None:
-    """Refuse a caller whose key has not the reach of a scope. Raises Forbidden."""
+    """Raise Forbidden if the caller's API key does not have the scope."""
     if not scopes.cover(caller.reach.scopes, scope):
         raise Forbidden(f"This API key lacks the scope {scope}.")
 
@@ -105,7 +105,7 @@ def admins(caller: Caller) -> None:
 
 
 def version_headers() -> list[str]:
-    """Return the names under which clients may send the version, the one to tell them first."""
+    """Return the names of the headers in which clients may send the version; the OpenAPI document names the first."""
     return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
 
 
@@ -153,7 +153,7 @@ def _version(lowered: Mapping[str, str]) -> str:
 
 
 def unsupported_version(headers: Sequence[str]) -> str:
-    """Return what to say to who sends no supported version under any of these names."""
+    """Return the message for a request that has no supported version in any of these headers."""
     named = f"the header {_listed(headers)}" if len(headers) == 1 else f"one of the headers {_listed(headers)}"
     return f"Send {named} with a supported version: {' or '.join(VERSIONS)}."
 

@@ -30,7 +30,7 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
 
 
 def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
-    """Read values in a shape, as `models.check` does."""
+    """Return the values as an instance of the shape, or the validation errors, as `models.check` does."""
     from chalicelib.schema import models  # with pydantic, which a request without a body does not wait for
 
     return models.check(shape, values, path)

@@ -28,7 +28,7 @@ from chalicelib.storage.items import Item
 
 @dataclass
 class Noted:
-    """What a view notes for the answer's headers and the log: the revision of what it shows, and what that is."""
+    """What a view records beside its response: the revision that it shows, for the ETag, and fields of the log line."""
 
     revision: int | None = None
     log: dict[str, Any] = field(default_factory=dict)
@@ -65,12 +65,12 @@ class Call:
         return next(reversed(self.path.values()))
 
     def check(self, item: Item) -> None:
-        """Refuse to change what is not as the caller expects it. Raises PreconditionFailed."""
+        """Raise PreconditionFailed if the request has an If-Match header that does not name the item's revision."""
         if self.if_match and not etags.is_expected(self.if_match, item.revision):
             raise PreconditionFailed
 
     def note(self, item: Item, log: Mapping[str, Any] | None = None) -> None:
-        """Note what the answer shows, and what the log is to tell of it."""
+        """Record the revision that the response shows, for its ETag, and what the log line says of the item."""
         self.noted.revision = item.revision
         self.noted.log.update({"resource": item.id, **(log or {})})
 
@@ -105,7 +105,7 @@ NO_STORE = {"Cache-Control": "no-store"}  # of answers that show a secret
 class Endpoint(NamedTuple):
     """A view for a method on a path. Its value becomes the JSON body, None no body; a str is JSON already.
 
-    Without a shape for it, a body that is sent is not looked at. `response` is the shape of what the view returns,
+    Where `body` is None, a body that is sent is ignored. `response` is the shape of what the view returns,
     `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint like it;
     `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it asks neither
     for a token nor for a version, and its caller is ANONYMOUS. `headers` are those of its JSON, beside those of all.

@@ -1,4 +1,6 @@
-"""Every error of the API, one class per row of the contract's table; the middleware gives them their one body.
+"""Every error of the API, one class per row of the table in docs/conventions.md; the middleware makes their body.
+
+Messages are worded where an error is raised; those for errors of the storage, most 409s among them, in middleware.py.
 
 Imports nothing, so that the gateway's authorizer can use it.
 """
@@ -61,7 +63,7 @@ class UnsupportedVersion(ApiError):
 
 
 class Unauthenticated(ApiError):
-    """No, a malformed, an unknown or a revoked bearer token."""
+    """The bearer token is missing, malformed, unknown, deleted or expired, or its owner may not act any more."""
 
     status, code = 401, "unauthenticated"
 
@@ -71,7 +73,7 @@ class Unauthenticated(ApiError):
 
 
 class Forbidden(ApiError):
-    """A known caller who is not allowed."""
+    """The caller is known, and may not do this."""
 
     status, code = 403, "forbidden"
 
@@ -103,13 +105,13 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    """A unique value is taken, or the resource is still in use."""
+    """A value is taken, a limit is reached, the resource is in use, or the `Idempotency-Key` is another request's."""
 
     status, code = 409, "conflict"
 
 
 class PreconditionFailed(ApiError):
-    """`If-Match` names another state than the present one."""
+    """The resource has changed since the revision that `If-Match` names."""
 
     status, code = 412, "precondition_failed"
 
@@ -124,7 +126,7 @@ class PayloadTooLarge(ApiError):
 
 
 class UnsupportedMediaType(ApiError):
-    """A body that is not `application/json`."""
+    """The body is not declared as `application/json`."""
 
     status, code = 415, "unsupported_media_type"
 
@@ -140,7 +142,7 @@ class RateLimited(ApiError):
 
 
 class InternalError(ApiError):
-    """Our bug: says nothing but the operation id."""
+    """An error of the service itself. The response says nothing but the operation id."""
 
     def __init__(self) -> None:
         super().__init__("The service failed to answer. Quote the operation id when you report it.")

@@ -1,6 +1,6 @@
-"""Entity tags: the revision of what is shown, and a digest of it, since some of it may belong to others.
+"""Entity tags: the revision of a resource and a digest of the response, which may show other resources too.
 
-`If-None-Match` compares all of a tag, `If-Match` the revision: whoever has read a resource changes it as it was.
+`If-None-Match` compares the whole tag. `If-Match` compares the revision alone: that of the resource itself.
 """
 
 import hashlib
@@ -8,17 +8,17 @@ from collections.abc import Iterator
 
 
 def of(revision: int, text: str) -> str:
-    """Return the entity tag of an answer."""
+    """Return the entity tag of a response from the revision it shows and its JSON."""
     return f'"{revision}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
 
 
 def is_known(if_none_match: str, tag: str) -> bool:
-    """Whether who asks has the answer already."""
+    """Tell whether an If-None-Match header names the tag, weak or strong, or is `*`."""
     return any(known in ("*", tag) for known in _tags(if_none_match))
 
 
 def is_expected(if_match: str, revision: int) -> bool:
-    """Whether a revision is one of those that who changes expects."""
+    """Tell whether an If-Match header names the revision or is `*`; weak tags do not count."""
     return any(tag == "*" or tag.strip('"').partition("-")[0] == str(revision) for tag in _strong(if_match))
 
 

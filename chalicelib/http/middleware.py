@@ -27,7 +27,7 @@ class Raised(ChaliceUnhandledError):
 
 
 def wrap(app: Chalice) -> None:
-    """Answer every request of the app through this middleware."""
+    """Register this middleware with the app: it handles every request."""
     log.start()
 
     def answer(request: Request | None, get_response: Callable[[Any], Response]) -> Response:

@@ -48,13 +48,14 @@ def always(_request: Any, _holder: Item) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """Its path, the shape of its request, its stored form; and where they differ, its response and references.
+    """A module at a path: `shape` is its request, `stored` its stored form, `shows` its response where that differs.
 
-    `to_response` makes the response of the stored form and of the edge or route that holds it; `references` are the ids
-    that fields of the record hold. `errors` is what a PUT may answer beside what all may. `conflicts` returns the
-    validation errors of a request (None where it stays as it is stored) beside the fields `checked_with` of its holder.
-    `headers` are those of every answer that shows it, beside those of all. `holder` is what holds it, in words, and
-    `write` changes that: edges and routes need not be registered here. `permits` raises Forbidden for whom it is not.
+    Its holder is the edge, route or authority that it belongs to: `holder` names that in messages, and `write` changes
+    it, for edges and routes also where they are not registered here. `to_response` makes the response from the stored
+    form and the holder. `references` returns the ids that the record's fields hold. `conflicts` returns the validation
+    errors of a request together with its holder, of whose fields it needs `checked_with`; the request is None where the
+    module stays as it is stored. `errors` are those of PUT and `headers` those of responses that show the module,
+    beside the common ones. `permits` raises Forbidden for callers who may not use it.
     """
 
     path: str
@@ -145,7 +146,7 @@ class Module:
         return references.recorded(account, named, module=self.name)
 
     def scope(self, call: Call) -> str:
-        """Return where the caller's account keeps the edge or route."""
+        """Return the storage scope, in the caller's account, of the edge or route that holds the module."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path))
 
     def _shown(self, method: str, view: Callable[[Call], dict[str, Any]]) -> Endpoint:

@@ -1,4 +1,4 @@
-"""Lists: newest first, in pages that lead to one another and are never empty."""
+"""Lists: newest first, in pages that lead to the next one. Only a filter of audit events can leave a page empty."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Page:
 
 
 def parameters(kind: Kind) -> Parameters:
-    """Return the parameters of the list of a kind."""
+    """Return the query parameters of a kind's list: `before_id` and `limit`."""
     return {"before_id": _before_id(kind), "limit": _LIMIT}
 
 
@@ -88,8 +88,8 @@ def text(
 ) -> str:
     """Return the JSON of a page, with as many of the `count` entries, at least one, as fit into an answer.
 
-    The next page begins behind the last of them, or behind the entry `last` where all fit and it is said; `others` are
-    parameters that it keeps.
+    The next page begins after the last entry shown, or after the id `last` where all entries fit and it is given.
+    `others` are further query parameters to repeat in the next page's address.
     """
     shown, last_id = _fitting(entries, count)
     if len(shown) == count and last:

@@ -49,7 +49,7 @@ class New:
 
 @dataclass(frozen=True)
 class Unique:
-    """The unique keys of a resource, made of its account, id and body, and the fields that they follow from."""
+    """`keys` makes the unique keys of a resource from its account, id and body; they depend on the body's `fields`."""
 
     fields: tuple[str, ...]
     keys: Callable[[str, str, Mapping[str, Any]], tuple[UniqueKey, ...]]
@@ -74,9 +74,9 @@ def no_references(_body: Mapping[str, Any]) -> References:
 class Resource:
     """A kind that can be listed and read.
 
-    `response` is the shape of one, `to_responses` makes the responses of some, perhaps one by one, `permits` raises
-    Forbidden for whom they are not; `errors` are what the endpoints may answer, by method, beside what all may;
-    `headers` are those of their answers.
+    `response` is the shape of one, `to_responses` makes the responses of some, perhaps one by one. `permits` raises
+    Forbidden for callers who may not use the endpoints. `errors` are their errors by method, beside the common ones,
+    and `headers` those of their responses.
     """
 
     kind: Kind
@@ -102,7 +102,7 @@ class Resource:
         return paging.text(self.kind.array, self.responses(found, call), len(found), uri, page, has_more=has_more)
 
     def check_parent(self, call: Call) -> None:
-        """Refuse what would lie beneath something that is not there. Raises NotFound, aws.Unavailable."""
+        """Raise NotFound if the account lacks the parent in the path, such as the edge of routes; aws.Unavailable."""
         if (parent := self.parent(self.scope(call))) and table.read(*parent.target) is None:
             raise _no_parent()
 
@@ -117,7 +117,7 @@ class Resource:
         return next(self.responses([item], call))
 
     def again(self, done: Done, repeatable: Repeatable, call: Call) -> dict[str, Any]:
-        """Answer a repeated request with what it made. Raises Conflict, NotFound."""
+        """Return the response to a request whose Idempotency-Key was used before. Raises Conflict, NotFound."""
         if done.digest != repeatable.digest:
             raise Conflict("The Idempotency-Key stands for another request already: choose another one.")
         if done.once:
@@ -134,14 +134,14 @@ class Resource:
         return self.kind.path.format(**call.path)
 
     def scope(self, call: Call) -> str:
-        """Return where the caller's account keeps what the request is about."""
+        """Return the storage scope of the request's list in the caller's account."""
         return call.caller.scope(self.path(call))
 
     def missing(self) -> NotFound:
         return NotFound(f"This account has nothing of that id under {self.kind.path}.")
 
     def parent(self, scope: str) -> Reference | None:
-        """Return the reference of what a scope holds to the item it lies beneath, if any."""
+        """Return the reference from a scope's items to their parent, from routes to their edge; None without one."""
         return references.to_parent(self.kind, scope, max_referrers=MAX_CHILDREN)
 
     def _own(self, *endpoints: Endpoint) -> tuple[Endpoint, ...]:
@@ -176,7 +176,7 @@ class Remove(Protocol):
 
 
 def remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
-    """Remove a resource with nothing beneath it, and tell of it. Raises what `check` raises, InUse, aws.Unavailable."""
+    """Remove a resource without children, with an audit event. Raises what `check` raises, InUse, aws.Unavailable."""
     return table.delete(scope, id, check=check, also=by.telling("delete"))
 
 
@@ -241,7 +241,7 @@ class EditableResource(Resource):
         return self.again(done, repeatable, call)
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
-        """Return the item of a new resource, its secrets sealed for it alone, and how it came into being.
+        """Return the item of a new resource, its secrets encrypted, and the New that `make` returned for it.
 
         Raises ApiError, aws.Unavailable.
         """

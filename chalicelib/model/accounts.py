@@ -49,13 +49,13 @@ def read(account: str, id: str) -> Item | None:
 
 
 def is_active(account: str, id: str) -> bool:
-    """Whether a user or bot may act: neither it nor its account was switched off. Two reads. Raises aws.Unavailable."""
+    """Tell whether neither a user or bot nor its account is switched off. Two reads. Raises aws.Unavailable."""
     found = read(account, id)
     return bool(found and found.body.get("active", True)) and is_switched_on(account)
 
 
 def is_switched_on(account: str) -> bool:
-    """Whether an account was not switched off. One read. Raises aws.Unavailable."""
+    """Tell whether an account is not switched off. One read. Raises aws.Unavailable."""
     found = table.read(SCOPE, account)
     return bool(found and found.body.get("active", True))
 

@@ -43,17 +43,17 @@ Target = Domain | Address | Label
 
 
 def check(rule: str) -> str:
-    """The rule, if it is one; ValueError says what is wrong with it."""
+    """Return the rule. Raises ValueError, which says what is wrong with its form."""
     if rule != _EVERYTHING:
         _ruled(rule)
     return rule
 
 
 def permits(acl: Sequence[str], target: str) -> bool:
-    """Whether a credential with these rules may bind a domain, an address or a label.
+    """Tell whether a credential with these rules may bind a domain, an address or a label.
 
-    The target is written as behind `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
-    `[::1]:22`, `key=value`. ValueError for one that is nothing of this, and for a label with a `*`, whatever the rules.
+    The target is written as after `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
+    `[::1]:22`, `key=value`. Raises ValueError for any other text and for a label with a `*`, whatever the rules.
     """
     wanted = _target(target)
     if isinstance(wanted, Label) and _EVERYTHING in (wanted.key, wanted.value):

@@ -19,7 +19,7 @@ _NOTED_EVERY = 60 * 60  # seconds
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a key goes: its scopes, none for every one, and the Unix second at which it ends, None for never."""
+    """The limits of an API key: its scopes, of which none means all, and the Unix second of its end, None for never."""
 
     scopes: tuple[str, ...] = ()
     expires: int | None = None
@@ -30,7 +30,7 @@ EVERYTHING = Reach()
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a token: the user or bot that owns the API key, the key's id and reach, and when it was last used."""
+    """The API key of a token: its account, owner, id and limits; `used` is the Unix second of its last use, or 0."""
 
     account: str
     owner: Owner
@@ -46,7 +46,7 @@ def new_token(id: str) -> tuple[str, str]:
 
 
 def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -> UniqueKey:
-    """Return all that authentication needs, for one read: whose key this is, how far it goes, whether it lets in."""
+    """Return the unique key of a token. Its attributes are all that authentication needs, so that one read will do."""
     attributes = {
         "digest": digest,
         "account": account,
@@ -60,7 +60,7 @@ def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -
 
 
 def find(token: str) -> Holder | None:
-    """Return who holds a token, or None when there is no such key or it has ended. One read. Raises aws.Unavailable."""
+    """Return the holder of a token, None when no key has it or the key has ended. One read. Raises aws.Unavailable."""
     found = table.look_up(_KIND, token[:_ID])
     if found is None or not hmac.compare_digest(found["digest"], _digest(token)):
         return None
@@ -73,7 +73,7 @@ def find(token: str) -> Holder | None:
 
 
 def note_use(key: str, used: int) -> None:
-    """Note that a key is in use, unless that was noted within the hour. Raises aws.Unavailable."""
+    """Note that a key is used now, unless `used`, the second noted last, is within the hour. Raises aws.Unavailable."""
     if items.now() - used >= _NOTED_EVERY:
         table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": items.now()})
 

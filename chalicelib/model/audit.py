@@ -32,7 +32,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class Trail:
-    """One operation of an actor, and where it came from, as each of its events tells."""
+    """One operation of an actor: what each of its audit events says of who acted and from where."""
 
     actor: Actor
     operation_id: str = ""
@@ -43,7 +43,7 @@ class Trail:
         return self._event(ids.new(kinds.AUDIT_EVENTS.prefix), item, "create", details=details or {})
 
     def telling(self, verb: Verb, *, module: str = "", details: Details = lambda item: {}) -> Also:
-        """Return what makes the event of a change, one and the same however often the change is tried."""
+        """Return the function by which `storage.table` makes the event of a change: with one id in every try."""
         id = ids.new(kinds.AUDIT_EVENTS.prefix)
 
         def tell(before: Item, after: Item) -> Sequence[Item]:

@@ -38,7 +38,7 @@ Backend = HttpResponse | TunnelGroup | Weighted
 
 
 def resolve(account: str, id: str) -> Backend | None:
-    """Return what a backend of the account means now, or None when it has none of that id.
+    """Return what answers the traffic of a backend now, or None when the account has no backend of that id.
 
     The children of a weighted backend that are unknown, weigh nothing or lead back to it have no share. Raises
     aws.Unavailable.

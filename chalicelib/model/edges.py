@@ -67,12 +67,12 @@ def modules_of(item: Item) -> dict[str, Module]:
 
 
 def has_routes(kind: kinds.Kind) -> bool:
-    """Whether edges of that kind have routes."""
+    """Tell whether edges of that kind have routes."""
     return kind is kinds.HTTPS_EDGES
 
 
 def routes_scope(scope: str, id: str) -> str:
-    """Return where the routes of an edge are kept."""
+    """Return the storage scope of an edge's routes, given the edge's own scope and id."""
     return f"{scope}/{id}/routes"
 
 
@@ -97,8 +97,8 @@ def match_keys(account: str, _id: str, body: Mapping[str, Any]) -> tuple[UniqueK
 def delete_https_edge(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
     """Remove an HTTPS edge with its routes; False when there is none. Can be repeated after a crash.
 
-    It leaves its hostports first, so that it is never live without a protection; what it leaves and each route it loses
-    are changes with events of their own. Raises what `check` raises of the edge; aws.Unavailable.
+    It gives up its hostports first, so that it never serves a request without its modules. That, and the deletion of
+    each route, have audit events of their own. Raises what `check` raises of the edge; aws.Unavailable.
     """
 
     def leave(edge: Item) -> Item:

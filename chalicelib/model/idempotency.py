@@ -18,12 +18,12 @@ _KEPT_FOR = 24 * 60 * 60  # seconds
 
 
 class Repeated(Exception):
-    """The key stands for a request already."""
+    """Another request has used the key already."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """The digest of the request that a key stands for, what it made, and whether some of that was shown once."""
+    """The digest of a key's request, the item that it made, and whether its response held a secret shown only once."""
 
     digest: str
     item: Item
@@ -31,7 +31,7 @@ class Done:
 
 
 def find(account: str, key: str) -> Done | None:
-    """Return what a key stands for, or None. One read. Raises aws.Unavailable."""
+    """Return the request that used a key in the last 24 hours, or None. One read. Raises aws.Unavailable."""
     record = dynamodb.get(_scope(account, key), _ID)
     if record is None or record["expires"] <= items.now():
         return None
@@ -40,7 +40,7 @@ def find(account: str, key: str) -> Done | None:
 
 
 def keeping(account: str, key: str, done: Done) -> tuple[Write, Meaning]:
-    """Return the write that has a key stand for a request, and what it means when it does already."""
+    """Return the write that records a key's request, and Repeated, which its failure means: the key was used."""
     made: Mapping[str, Any] = done.item.to_record()
     record = {
         "scope": _scope(account, key),

@@ -24,26 +24,26 @@ class Kind:
     variable: str = "id"  # of its id in paths: the gateway knows one name for each place in a path
 
     def has(self, id: str) -> bool:
-        """Whether a text has the form of an id of this kind."""
+        """Tell whether a text has the form of an id of this kind."""
         return re.fullmatch(ids.pattern(self.prefix), id, flags=re.ASCII) is not None
 
     def is_covered_by(self, other: "Kind") -> bool:
-        """Whether each id of this kind has the form of an id of another."""
+        """Tell whether each id of this kind has the form of an id of another."""
         return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
 
     @cached_property
     def noun(self) -> str:
-        """The name as identifiers carry it, for example ssh_certificate_authority."""
+        """Return the name in snake case, for example ssh_certificate_authority."""
         return self.name.lower().replace(" ", "_")
 
     @cached_property
     def one(self) -> str:
-        """The path of one of them."""
+        """Return the path of a single one, for example /api_keys/{id}."""
         return f"{self.path}/{{{self.variable}}}"
 
     @cached_property
     def parent(self) -> "Kind | None":
-        """The kind that it lies beneath, as routes lie beneath HTTPS edges."""
+        """Return the kind beneath whose path this one lies, as routes lie beneath HTTPS edges, or None."""
         return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.one}/")), None)
 
 

@@ -16,7 +16,7 @@ UPSTREAM: Final = "upstream"
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """What every module holds. `from_record` and `to_record` are for the resource of an account that holds it."""
+    """The base of all modules. `account` and `holder` are the ids that its secrets are encrypted for."""
 
     enabled: bool = True
 
@@ -37,7 +37,7 @@ class Module:
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthProvider:
-    """An identity provider, and whom of its users to let pass; `teams` and `organizations` are GitHub's alone."""
+    """An identity provider, and which of its users may pass; `teams` and `organizations` are GitHub's alone."""
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
@@ -54,7 +54,7 @@ class OAuthProvider:
 
 @dataclass(frozen=True, kw_only=True)
 class OAuth(Module):
-    """Lets pass whom the one provider that is set knows; `provider` has all eight by name. Durations in seconds.
+    """The OAuth module of a route: `provider` has all eight providers by name, one of them set. Durations in seconds.
 
     The client secret of an OAuth app is sealed in the record, for the route that holds it alone.
     """
@@ -116,7 +116,7 @@ class TrafficPolicy(Module):
 
 @dataclass(frozen=True, kw_only=True)
 class MutualTls(Module):
-    """The ids of the authorities of which a client needs a certificate, in their order."""
+    """The ids of certificate authorities, in order: a client needs a certificate of one of them."""
 
     certificate_authority_ids: list[str]
 

@@ -69,7 +69,7 @@ def marked(before: Item, after: Item) -> Item:
 
 
 def shut(account: str, owner: str) -> None:
-    """Have the keys and SSH credentials of a user or bot who is about to go let in no more. Raises aws.Unavailable."""
+    """Make the keys and SSH credentials of a user or bot inactive, before it is deleted. Raises aws.Unavailable."""
     table.set_all([(key, {"active": False}) for key in _letting_in(account, owner)])
 
 
@@ -80,7 +80,7 @@ def owned(account: str, owner: str) -> list[Item]:
 
 
 def unless_switched(account: str, owner: str, *, active: bool) -> list[Write]:
-    """Return the writes that fail where a user or bot, or its account, was switched on or off meanwhile."""
+    """Return the writes that fail where an owner or its account was switched off meanwhile; none if not `active`."""
     kind = accounts.OWNERS[owner.partition("_")[0]]
     places = [(items.scope(account, kind.path), owner), (accounts.SCOPE, account)]
     on = "(attribute_not_exists(#body.#active) OR #body.#active = :on)"

@@ -1,4 +1,4 @@
-"""References between resources: with STRICT_REFERENCES nothing names nothing, without it an id's form will do."""
+"""References between resources: with STRICT_REFERENCES what an id names must exist, else only its form is checked."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ References = Mapping[str, Iterable[str]]  # the ids that each field of a body ho
 
 
 def are_strict() -> bool:
-    """Whether every edge, route, backend and authority that is named must be known."""
+    """Tell whether STRICT_REFERENCES is set: each edge, route, backend, authority and bot that is named must exist."""
     return os.environ.get("STRICT_REFERENCES", "false").strip().lower() == "true"
 
 
@@ -23,7 +23,7 @@ def to_owner(body: Mapping[str, Any]) -> References:
 
 
 def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
-    """Return what is to be recorded at the targets so that they stay: nothing unless references are strict."""
+    """Return the references to record at their targets, which then cannot be deleted; none unless they are strict."""
     if not are_strict():
         return ()
     return tuple(
@@ -35,6 +35,6 @@ def recorded(account: str, named: References, *, module: str = "") -> tuple[Refe
 
 
 def to_parent(kind: Kind, scope: str, *, max_referrers: int) -> Reference | None:
-    """Return the reference of what a scope holds to the item it lies beneath, recorded always; None beneath none."""
+    """Return the reference from the items of a scope to their parent, which is always recorded; None without one."""
     parent = items.parent(scope) if kind.parent else None
     return Reference("", *parent, kind.parent.variable, max_referrers) if parent and kind.parent else None

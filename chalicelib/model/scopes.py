@@ -1,4 +1,4 @@
-"""Scopes: the reach of an API key. `*` is everything, `<collection>:read` and `<collection>:write` one collection.
+"""Scopes: what an API key may do. `*` is everything, `<collection>:read` and `<collection>:write` one collection.
 
 A collection is the first segment of a path, with all that lies beneath; write does not include read.
 """
@@ -22,5 +22,5 @@ def wanted(method: str, path: str) -> str:
 
 
 def cover(scopes: Sequence[str], scope: str) -> bool:
-    """Whether a key with these scopes has the reach of another scope; without scopes it has every reach."""
+    """Tell whether a key with these scopes may do all that another scope allows; a key without scopes may."""
     return not scopes or ALL in scopes or scope in scopes or (scope.endswith(":read") and READ_ALL in scopes)

@@ -18,14 +18,14 @@ _KIND = "ssh_authority"
 
 
 def unique_key(account: str, id: str, body: Mapping[str, Any]) -> UniqueKey:
-    """Return the unique key of an authority's public key."""
+    """Return the unique key of an authority's public key, whose attributes are its account and id."""
     return UniqueKey(_KIND, crypto.public_keys.fingerprint(body["public_key"]), {"account": account, "id": id})
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return the user certificate of a key id that the authority with a fingerprint has signed, of any account.
+    """Return the user certificate of this key id that the authority of this fingerprint (SHA256:…) signed, or None.
 
-    None also where it was deleted or is past its end. Two reads. Raises aws.Unavailable.
+    It may be of any account. None also where it was deleted or is past its end. Two reads. Raises aws.Unavailable.
     """
     authority = table.look_up(_KIND, fingerprint)
     if authority is None:
@@ -54,7 +54,7 @@ def founding(authority: Item) -> list[tuple[Write, Meaning]]:
 
 
 def remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
-    """Remove an authority; its list of revocations stays until the last end. False when there is none.
+    """Remove an authority; its list of revocations stays until its last entry ends. False when there is none.
 
     Raises what `check` raises of the authority; aws.Unavailable.
     """

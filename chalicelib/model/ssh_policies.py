@@ -39,7 +39,7 @@ class Bounds:
 
     @property
     def names_the_caller(self) -> bool:
-        """Whether it takes the caller's name to check them."""
+        """Tell whether the check needs the caller's name, because a pattern holds `{user}`."""
         return any(CALLER in pattern for pattern in self.allowed_principals or [])
 
 
@@ -79,7 +79,7 @@ def of(authority: Item, holders: Holders) -> Bounds:
 
 
 def lifetime(bounds: Bounds, default: timedelta) -> timedelta:
-    """Return how long a certificate lives that does not say: never longer than it may."""
+    """Return the lifetime of a certificate whose request names no end: the default, at most the policy's maximum."""
     own = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
     return own if bounds.max_lifetime is None else min(own, timedelta(seconds=bounds.max_lifetime))
 

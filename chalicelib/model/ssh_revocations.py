@@ -30,7 +30,7 @@ class AlreadyRevoked(Exception):
 
 @dataclass(frozen=True)
 class Authority:
-    """Whose list it is: the authority may be deleted by now, but not its account."""
+    """The SSH authority of a list; it may be deleted by now. `public_key` is one authorized_keys line."""
 
     account: str
     id: str
@@ -38,7 +38,7 @@ class Authority:
 
     @property
     def scope(self) -> str:
-        """Where the records of its revocations are kept."""
+        """Return the storage scope of the records of its revocations."""
         return items.scope(self.account, kinds.SSH_REVOCATIONS.path.format(id=self.id))
 
 
@@ -60,19 +60,19 @@ def find(account: str, id: str) -> Authority | None:
 
 
 def of_serial(serial: str) -> Subject:
-    """Return the certificate of a serial, of which nobody knows the end."""
+    """Return the subject of a revocation by serial, a decimal number, whose end is not known."""
     return subject_of({"serial": serial})
 
 
 def of_key(public_key: str) -> Subject:
-    """Return a public key, with all certificates of it."""
+    """Return the subject of a revocation of a public key and all its certificates. Raises ValueError."""
     fingerprint = crypto.public_keys.fingerprint(public_key)
     entry = crypto.packed_revocations.RevokedKey(crypto.public_keys.digest(fingerprint))
     return Subject(entry, {"public_key": public_key, "key_fingerprint": fingerprint})
 
 
 def of_certificate(certificate: Item) -> Subject:
-    """Return a certificate of a user or host, which knows its end."""
+    """Return the subject of a revocation of a user or host certificate, which ends when the certificate does."""
     serial = crypto.ssh_certificates.read(certificate.body["certificate"]).serial
     named = {FIELDS[kinds.of(certificate.id)]: certificate.id}
     return subject_of({**named, "serial": str(serial), "valid_until": certificate.body["valid_until"]})
@@ -89,7 +89,7 @@ def subject_of(record: Mapping[str, Any]) -> Subject:
 
 
 def details(certificate: Item) -> dict[str, Any]:
-    """Return what an event tells of a certificate."""
+    """Return what the audit event of a certificate says of it, in `details`."""
     signed = crypto.ssh_certificates.read(certificate.body["certificate"])
     return {
         "ssh_certificate_authority_id": certificate.body["ssh_certificate_authority_id"],
@@ -107,7 +107,7 @@ def end_of(certificate: Item) -> int:
 
 
 def revoke(authority: Authority, subject: Subject, reason: str, by: Trail, first: Callable[[Item], Writes]) -> Item:
-    """Revoke and return the record; `first` makes of it what is written before.
+    """Revoke and return the record; `first` returns the writes that go before it in the transaction.
 
     Raises AlreadyRevoked, ListFull, what a write of `first` means, aws.Unavailable.
     """

@@ -23,7 +23,7 @@ Proto = Literal["http", "https", "tcp", "tls"]
 
 @dataclass(frozen=True, kw_only=True)
 class Tunnel:
-    """What both kinds carry; other resources are named by their ids.
+    """The fields of both kinds of tunnel; other resources are named by their ids.
 
     `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
     what carries it, and `credential` the SSH credential or user certificate that opened it: the API shows neither.
@@ -63,7 +63,7 @@ def of(item: Item) -> AgentTunnel | BackendTunnel:
 
 @dataclass(frozen=True)
 class Carried:
-    """A tunnel as its gateway keeps it, beside the account's own record; a backend tunnel has no name."""
+    """A tunnel in its gateway's list. `expires` is the Unix second of its end; the name of a backend tunnel is ""."""
 
     account: str
     id: str
@@ -128,12 +128,12 @@ def online(account: str) -> list[Item]:
 
 
 def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
-    """Whether a tunnel has all the labels, of which there must be one: tunnels of agents have none."""
+    """Tell whether a tunnel has all the labels; False if there are none. Tunnels of agents have no labels."""
     return bool(labels) and labels.items() <= tunnel.body.get("labels", {}).items()
 
 
 def ban_name(name: str) -> None:
-    """Let no tunnel have a host name; one that has it ends. Raises aws.Unavailable."""
+    """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
     key = UniqueKey(_NAME, name)
     while True:
         try:
@@ -144,12 +144,12 @@ def ban_name(name: str) -> None:
 
 
 def allow_name(name: str) -> bool:
-    """Let tunnels have a host name again; False when it was not banned. Raises aws.Unavailable."""
+    """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
     return table.delete(_BANNED, name)
 
 
 def is_banned(name: str) -> bool:
-    """Whether the operator keeps a host name from all tunnels. Raises aws.Unavailable."""
+    """Tell whether the operator has banned a host name. Raises aws.Unavailable."""
     return table.read(_BANNED, name) is not None
 
 

@@ -38,7 +38,7 @@ def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
 
 
 class OAuthProvider(Shape):
-    """An identity provider, and whom of its users to let pass."""
+    """An identity provider, and which of its users may pass."""
 
     model_config = {"validate_default": True}  # a secret that is left out is missing beside a client_id
 
@@ -62,7 +62,7 @@ class OAuthProvider(Shape):
 
 
 class GitHubOAuthProvider(OAuthProvider):
-    """GitHub as identity provider, and whom of its users to let pass."""
+    """GitHub as identity provider, and which of its users may pass."""
 
     teams: Annotated[list[Team], entries(0, 1000), if_null([])] = []
     """Access for members of any listed team; identifiers as `<org-slug>/<team-slug>`."""
@@ -106,7 +106,7 @@ def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
 
 
 class OAuth(Enabled):
-    """Lets pass whom an identity provider knows."""
+    """Lets only users pass who have logged in at an identity provider."""
 
     provider: Annotated[EndpointOAuthProvider, After(_exactly_one), max_encoded(_MAX_PROVIDER)]
     """Identity provider configuration: exactly one.

@@ -40,7 +40,7 @@ Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(max_enc
 
 
 class UserAgentFilter(Enabled):
-    """Lets requests pass or not by their User-Agent."""
+    """Lets requests pass, or refuses them, by their User-Agent header."""
 
     allow: Patterns = []
     """Regular expressions (RE2) matched against the User-Agent; at most 4,608 characters together,

@@ -40,7 +40,7 @@ class Create(Described):
     """When the key ends, RFC 3339; unspecified: when the key that creates it does. It cannot be changed."""
 
     scopes: Annotated[list[Scope], entries(1, 50)] | None = None
-    """The key's reach: `*`, `*:read`, `<collection>:read` or `<collection>:write`, where the collection is the first
+    """What it may do: `*`, `*:read`, `<collection>:read` or `<collection>:write`, where the collection is the first
     segment of a path. Unspecified: that of the key that creates it. It cannot be changed.
     """
 
@@ -60,14 +60,14 @@ class APIKey(Described, Shown):
     """When the key ends, RFC 3339; absent where it does not."""
 
     scopes: list[str] = []
-    """The key's reach; absent where it has every reach."""
+    """What the key may do; absent where it may do everything."""
 
 
 class Usage(Shape):
     """When an API key was last used."""
 
     last_used_at: Timestamp | None
-    """When it was last used, right within an hour; null for never."""
+    """When it was last used, RFC 3339, accurate to an hour; null for never."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:

@@ -27,10 +27,10 @@ class Actor(Shape):
     """Who acted: an API key and the user or bot that owns it, the operator or the edge."""
 
     type: Literal["api_key", "operator", "edge"]
-    """What acted."""
+    """What kind of actor it is."""
 
     key_id: str
-    """The API key that it came with, empty for the operator and the edge."""
+    """The API key of the request, empty for the operator and the edge."""
 
     owner_id: str
     """The user or bot that owns the key, empty for the operator and the edge."""
@@ -101,7 +101,7 @@ _PARAMETERS = {
 
 
 class AuditEvents(Resource):
-    """Lists events by parameters of their own."""
+    """Audit events, whose list has query parameters of its own."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         listing, *others = super().endpoints()

@@ -22,7 +22,7 @@ class Create(Described):
     """Unique in the account."""
 
     active: Annotated[bool, if_null(True)] = True
-    """Keys of an inactive bot are refused from the next request on."""
+    """API keys and SSH credentials of an inactive bot are refused from the next request on."""
 
 
 class Change(Create):
@@ -30,7 +30,7 @@ class Change(Create):
 
 
 class BotUser(Create, Shown):
-    """Someone without a face: owns credentials as users do. For admins only."""
+    """A program that owns API keys and SSH credentials, as users do. For admins only."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
@@ -54,7 +54,7 @@ def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def _tell(bot: Item, fields: Mapping[str, Any]) -> Item:
-    """Have the bot's keys know, where it was switched on or off."""
+    """Update the bot's keys and SSH credentials where `active` was sent."""
     return owners.tell(bot.account, bot.id) if "active" in fields else bot
 
 

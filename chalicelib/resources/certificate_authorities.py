@@ -25,10 +25,10 @@ class Create(Described):
 
 
 class CertificateAuthority(Create, Shown):
-    """Vouches for the clients of an edge with mutual TLS. All but its PEM is read from it."""
+    """An authority whose client certificates edges with mutual TLS accept. The other fields are read from its PEM."""
 
     subject_common_name: str
-    """Of the certificate; empty when absent."""
+    """Common name of the certificate's subject; empty when absent."""
 
     not_before: Timestamp
     """Start of validity."""
@@ -40,7 +40,7 @@ class CertificateAuthority(Create, Shown):
     """What the key may be used for, in the names of RFC 5280."""
 
     extended_key_usages: list[str]
-    """Extended set of the same; unknown ones as dotted identifiers."""
+    """Extended key usages, in the names of RFC 5280; others as dotted numbers."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:

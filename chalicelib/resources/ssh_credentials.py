@@ -49,7 +49,7 @@ class Create(Change):
 
 
 class SSHCredential(Create, Shown):
-    """Starts new tunnels through the SSH gateway."""
+    """A public key whose holder may start tunnels through the SSH gateway."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:

@@ -40,7 +40,7 @@ class Create(Described):
 
 
 class SSHHostCertificate(Described, Shown):
-    """Lets clients that trust the authority which signed it believe a host."""
+    """Proves a host to SSH clients that trust the authority which signed it."""
 
     public_key: str
     """Public key of the host, in OpenSSH Authorized Keys format, that the certificate signs."""

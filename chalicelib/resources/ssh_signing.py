@@ -24,7 +24,7 @@ class Signer:
 
 
 def signer(caller: Caller, request: Any) -> Signer:
-    """Return who signs what is requested. Raises UnknownReference, aws.Unavailable."""
+    """Return the authority of a request, and whether it revoked the key. Raises UnknownReference, aws.Unavailable."""
     digest = crypto.public_keys.digest_of(request.public_key.key)
     found, has_revoked_key = ssh_revoked.signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
@@ -46,7 +46,7 @@ def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
 
 
 def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller) -> None:
-    """Refuse a certificate beyond the bounds of its authority's policy. Raises InvalidRequest, aws.Unavailable."""
+    """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = owner.body["name"] if owner else None
     if wrong := ssh_policies.violations(bounds, certificate, name):

@@ -39,7 +39,7 @@ class Create(Described):
     """Usernames the holder may sign in as on a machine that trusts the signing authority. Empty: any user."""
 
     critical_options: CriticalOptions | None = None
-    """What the holder is held to; only `force-command` and `source-address` are defined."""
+    """Restrictions of the holder; only `force-command` and `source-address` are defined."""
 
     extensions: Annotated[Extensions, if_null({})] = {}
     """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like).
@@ -74,7 +74,7 @@ class SSHUserCertificate(Described, Shown):
     """Usernames the holder may sign in as on a machine that trusts the signing authority. Empty: any user."""
 
     critical_options: dict[str, str]
-    """What the holder is held to: `force-command`, `source-address`."""
+    """Restrictions of the holder: `force-command`, `source-address`."""
 
     extensions: dict[str, str]
     """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like)."""

@@ -80,7 +80,7 @@ class TLSCertificate(Described, Shown):
     """Actions the private key may be used for, in the names of RFC 5280."""
 
     extended_key_usages: list[str]
-    """Extended set of the same."""
+    """Extended key usages, in the names of RFC 5280; others as dotted numbers."""
 
     private_key_type: crypto.keys.KeyType
     """Type of the private key."""

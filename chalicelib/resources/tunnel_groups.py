@@ -1,4 +1,4 @@
-"""Tunnel groups: backends made of the online tunnels that carry all their labels. Without labels, of none."""
+"""Tunnel groups: backends made of the online tunnels that have all their labels. A group without labels has none."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], entries(0, 50), 
 
 class Create(Described):
     labels: Labels = {}
-    """What a tunnel must carry, all of it, to belong to the group; without labels none does."""
+    """Labels that a tunnel must all have to belong to the group; a group without labels has no tunnels."""
 
 
 class Change(Create):

@@ -16,7 +16,7 @@ class Shape:
         raise NotImplementedError
 
     def fields_set(self) -> dict[str, Any]:
-        """Return the fields that were sent of a body that was read, by the names they were sent under."""
+        """Return the fields that the client sent, by the names that it used."""
         raise NotImplementedError
 
 

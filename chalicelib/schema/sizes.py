@@ -4,5 +4,5 @@ MAX_ANSWER = 5_500_000  # characters of entries: their list's address and what i
 
 
 def encoded(written: str) -> int:
-    """Return the characters that JSON takes in an answer: its quotes and backslashes are escaped once more."""
+    """Return the length of a JSON text inside a JSON string, where quotes and backslashes are escaped once more."""
     return len(written) + written.count('"') + written.count("\\")

@@ -25,7 +25,7 @@ _SENTENCES = {  # by pydantic's types of errors
 
 
 def dotted(path: Iterable[int | str]) -> str:
-    """Return a field's path as errors name it, cut to a length that they can repeat."""
+    """Return a field's path as errors name it, cut to 200 characters."""
     text = ".".join(str(step) for step in path if step != "[key]")[:_MAX_PATH]
     return text.encode(errors="backslashreplace").decode()  # a lone surrogate cannot leave in UTF-8
 

@@ -134,7 +134,7 @@ def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: A
 
 
 def _is_whole(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
-    """Whether an answer has its length, and is a JSON object where the operation answers anything, at least {}."""
+    """Tell whether an answer is as long as it says, and a JSON object where the operation has an output at all."""
     content = answer.content
     if len(content) != int(answer.headers.get("Content-Length") or len(content)):
         return False
@@ -158,7 +158,7 @@ def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: obj
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Call AWS in here only as long as the answer can still be in time for the gateway."""
+    """Let calls to AWS begin in this block for 13 seconds; later ones raise Unavailable, while the gateway waits."""
     before = _last_call.set(time.monotonic() + _PATIENCE)
     try:
         yield

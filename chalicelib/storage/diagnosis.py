@@ -32,7 +32,7 @@ def of(error: AwsError) -> dict[str, str]:
 
 
 def sentence(error: AwsError) -> str:
-    """Return the same as a sentence for operators."""
+    """Return what is missing in which store, as a sentence for operators."""
     said = of(error)
     store = ", ".join(f"{name} {said[name]}" for name in ("table", "key_id", "region", "endpoint"))
     return f"The store cannot be used ({error.code}): {said['missing']}. It is {store}."

@@ -53,7 +53,7 @@ class TransactionFailed(Exception):
 
 
 def putting(record: Mapping[str, Any], condition: Condition | None = None) -> Write:
-    """Write a whole record."""
+    """Return the write of a whole record, to be done alone or in a transaction."""
     expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
     return {"Put": {"TableName": table_name(), "Item": marshal.attributes(record), **expressed}}
 
@@ -67,8 +67,8 @@ def updating(
     adds: Mapping[str, int | Set[str]] = _NONE,
     removes: Mapping[str, Set[str]] = _NONE,
 ) -> Write:
-    """Change a record: set attributes ("body.name" for one in the map of its body; None takes one away), add to
-    numbers and sets of strings, remove members from sets of strings.
+    """Return the write that changes a record: `sets` attributes ("body.name" for one in the map of its body; None
+    removes one), `adds` to numbers and sets of strings, `removes` members of sets of strings.
     """
     present = {path: value for path, value in sets.items() if value is not None}
     clauses = {
@@ -88,13 +88,13 @@ def updating(
 
 
 def deleting(scope: str, id: str, condition: Condition | None = None) -> Write:
-    """Remove a record."""
+    """Return the write that removes a record."""
     expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
     return {"Delete": {**_at(scope, id), **expressed}}
 
 
 def checking(scope: str, id: str, condition: Condition) -> Write:
-    """Check a condition of a record, and change nothing."""
+    """Return the write that changes nothing, and lets its transaction fail unless a record meets a condition."""
     return {"ConditionCheck": {**_at(scope, id), **_expressed(condition.values, ConditionExpression=condition.text)}}
 
 

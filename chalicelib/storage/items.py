@@ -22,11 +22,11 @@ UNEXPIRED = "(attribute_not_exists(#expires) OR #expires > :now)"
 class Item:
     """A resource as it is stored, under a scope and an id.
 
-    `body` is what the API shows, `modules` what of it comes and goes by itself, by name, `sealed` what only the vault
-    can read, `unseen` what the service knows and nobody is shown, `unique_keys` the values it holds for itself,
-    `references` what it names, `referrers` the paths of what names it, `expires` the Unix second at which it is gone,
-    `revision` how often it was written (0: by the first edition, which did not count), `indexed` where it stands in the
-    table's index, if it does.
+    `body` is what the API shows, `modules` the records of its modules by name, `sealed` its secrets, encrypted by the
+    vault, `unseen` what is stored and never shown, `unique_keys` the values that no other item may have, `references`
+    the items that it names, `referrers` the paths of the items that name it, `expires` the Unix second at which it is
+    gone, `revision` how often it was written (0: by the first edition, which did not count), `indexed` its key in the
+    table's index, if it is in there.
     """
 
     scope: str
@@ -74,7 +74,7 @@ class Item:
         )
 
     def to_record(self) -> dict[str, Any]:
-        """The item as DynamoDB keeps it: nothing that is empty but the body."""
+        """Return the item as DynamoDB keeps it: without what is empty, except the body."""
         hidden = {"sealed": self.sealed, "unseen": self.unseen, "indexed": self.indexed}
         optional = {"parts": self.modules, **_relations(self), **hidden, "expires": self.expires}
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
@@ -88,12 +88,12 @@ def scope(account: str, path: str) -> str:
 
 
 def account(scope: str) -> str:
-    """The account that a scope lies in."""
+    """Return the account of a scope."""
     return scope.partition("#")[0]
 
 
 def parent(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the item that shows what a scope holds, as an edge shows its routes; else None."""
+    """Return the scope and id of the edge whose responses show the items of a scope, its routes; None for others."""
     return above(scope) if scope.partition("#")[2].startswith("/edges/") else None
 
 
@@ -104,7 +104,7 @@ def above(scope: str) -> tuple[str, str] | None:
 
 
 def replacing(before: Item, after: Item) -> Write:
-    """Write what differs between two states of an item, if nobody has changed it since the first.
+    """Return the write of what differs between two states of an item; it fails if another changed it meanwhile.
 
     An item without body and modules is removed.
     """
@@ -120,17 +120,17 @@ def replacing(before: Item, after: Item) -> Write:
 
 
 def changing(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition) -> Write:
-    """Set attributes of an item's record and raise its revision; None removes an attribute."""
+    """Return the write that sets attributes of an item's record and raises its revision; None removes an attribute."""
     return dynamodb.updating(scope, id, condition, sets=attributes, adds={"revision": 1})
 
 
 def live() -> Condition:
-    """Require that there is an item, and that it has not expired."""
+    """Return the condition that there is an item, and that it has not expired."""
     return Condition(f"attribute_exists(#body) AND {UNEXPIRED}", {"now": now()})
 
 
 def unchanged(item: Item) -> Condition:
-    """Require that the item has the revision that it had; that it is live, or that it was never made."""
+    """Return the condition that an item has the revision it was read with, and is still live, or still not made."""
     there = live() if item.body else Condition("attribute_not_exists(#body)")
     if item.revision == 0:
         return Condition(f"{there.text} AND attribute_not_exists(#revision)", there.values)

@@ -1,4 +1,4 @@
-"""References: that one item names another. The target knows who names it, so that it is not deleted meanwhile.
+"""References: one item names another, its target. Both record it, so that the target cannot be deleted meanwhile.
 
 Every record of one is part of the transaction that writes the item which refers.
 """
@@ -20,7 +20,7 @@ _BODY = "body"  # what stands in a record for the module ""
 class Reference:
     """The target that an item names, and the module of the item that does ("" for its body).
 
-    `field` names the target in what the caller sent; `max_referrers` is how many the target can bear.
+    `field` names the target in what the caller sent; `max_referrers` is how many items may name the target.
     """
 
     module: str
@@ -36,7 +36,7 @@ class Reference:
 
 
 class MissingTarget(Exception):
-    """There is nothing under the reference."""
+    """The target of a reference does not exist."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -44,7 +44,7 @@ class MissingTarget(Exception):
 
 
 class TooManyReferrers(Exception):
-    """The target has as many referrers as it can bear."""
+    """As many items as may name the target do so already."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -66,7 +66,7 @@ def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
 
 
 def recording(references: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
-    """Tell a target that the item names it, and add to its counters; fails when there is no target or no room."""
+    """Return the write that records references at their target; it fails without a target or at `max_referrers`."""
     first = references[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
     condition = Condition(f"attribute_exists(#body) AND ({free})", {"most": first.max_referrers})
@@ -74,7 +74,7 @@ def recording(references: list[Reference], scope: str, id: str, *, adds: Mapping
 
 
 def erasing(references: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
-    """Tell a target that the item names it no more, and add to its counters."""
+    """Return the write that removes references from the record of their target; `adds` as for `updating`."""
     there, paths = Condition("attribute_exists(#id)"), _paths(references, scope, id)
     return dynamodb.updating(*references[0].target, there, removes={"pointed_by": paths}, adds=adds)
 

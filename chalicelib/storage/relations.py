@@ -31,8 +31,7 @@ def replaced(before: Iterable[Reference], by_module: Mapping[str, tuple[Referenc
 def writes(before: Item, after: Item) -> list[tuple[Write, Meaning]]:
     """Return the writes that turn the relations of an item into those it is to have, each with its meaning.
 
-    A change of what lies beneath another item raises the revision of that one too, which shows it. Raises
-    TransactionTooLarge.
+    A change of a route also raises the revision of its edge, which shows it. Raises TransactionTooLarge.
     """
     changes = [*_unique_keys(before, after), *_references(before, after)]
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:

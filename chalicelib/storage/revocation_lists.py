@@ -25,7 +25,7 @@ class Overtaken(Exception):
 
 
 class ListFull(Exception):
-    """The list holds as many entries as one may."""
+    """The list holds MAX_ENTRIES already."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Chunk:
-    """The entries of a list that fall into one place."""
+    """One of the 64 records that hold the entries of a list; `place` is its id, `packed` its entries."""
 
     authority: str
     place: str
@@ -76,7 +76,7 @@ def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[st
 
 
 def chunks(authority: str) -> list[Chunk]:
-    """Return all that hold entries: of 100,000 serials in two reads. Raises aws.Unavailable."""
+    """Return the chunks of a list that hold entries: two reads for 100,000 serials. Raises aws.Unavailable."""
     pages = dynamodb.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -95,7 +95,7 @@ def every() -> Iterator[Head]:
 
 
 def founding(head: Head) -> Write:
-    """Write the head of a list that is not there, or has ended."""
+    """Return the write of a new list's head; it fails where there is a list that has not ended."""
     known = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count}
     own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, "schema": items.SCHEMA, **_marks()}
     absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": items.now()})
@@ -114,7 +114,7 @@ def changing(head: Head, chunk: Chunk, packed: bytes) -> list[tuple[Write, Meani
 
 
 def compact(head: Head) -> bool:
-    """Drop all that has ended, and count what is left; False when the list has changed meanwhile.
+    """Remove the entries that have ended, and set the count; False when the list has changed meanwhile.
 
     Raises aws.Unavailable.
     """
@@ -133,7 +133,7 @@ def compact(head: Head) -> bool:
 
 
 def ending(head: Head, found: Iterable[Chunk]) -> Write:
-    """Return the write that lets the list go with its last entry, since its authority is deleted."""
+    """Return the write that makes a list expire with its last entry, for when its authority is deleted."""
     now = items.now()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = None if None in ends else max((end for end in ends if end is not None), default=0)
@@ -143,7 +143,7 @@ def ending(head: Head, found: Iterable[Chunk]) -> Write:
 
 
 def _storing(chunk: Chunk, packed: bytes) -> Write:
-    """Write a chunk, if it is still as it was read."""
+    """Return the write of a chunk; it fails if the chunk has changed since it was read."""
     scope = _scope(chunk.authority)
     same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
     if chunk.stamp and not crypto.packed_revocations.count(packed):

@@ -1,8 +1,8 @@
 """The one table (DynamoDB): items under a scope and an id, and the unique keys and references between them.
 
 A scope is one account's items of one kind, so a list is one Query and a read one GetItem, whatever the size. Every
-change is one transaction, raises the item's revision, and takes with it what is to be told of it: what another wrote
-meanwhile is never overwritten unseen, and nothing is changed untold.
+change is one transaction, which raises the item's revision and also writes the audit events of the change. It fails and
+is tried again where another has changed the item since it was read.
 """
 
 import random
@@ -32,8 +32,8 @@ _PAUSE = 0.02  # seconds before the second try, at most; each further one may wa
 def create(*new: Item, first: Writes = (), beside: Writes = ()) -> None:
     """Write items with their unique keys and references, all or nothing, with other writes before and beside them.
 
-    Writing the same items again is harmless, so a retry after a lost answer finds its own work and is content. A unique
-    key whose holder has expired, or lets these succeed it, is taken over, and the holder removed.
+    Writing the same items again is harmless, so a retry after a lost answer succeeds. A unique key whose holder has
+    expired, or has the same `successor`, is taken over, and the holder removed.
     Raises Taken, MissingTarget, TooManyReferrers, TransactionTooLarge, aws.Unavailable.
     """
     writes: list[tuple[Write, Meaning]] = [*first, *((creating(item), None) for item in new), *beside]
@@ -146,7 +146,7 @@ def nothing(_before: Item, _after: Item) -> Sequence[Item]:
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` items that stand in an index under a value, as `page` does; it may lag by a second."""
+    """Return at most `count` items of an index under a value, as `page` does; an index may lag by a second."""
     found: list[Item] = []
     for records in dynamodb.pages(
         {"value": value, "now": items.now(), **({"before": before} if before else {})},
@@ -311,7 +311,7 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, expires: int) -> None:
 
 
 def tries() -> Iterator[None]:
-    """Yield once for each try, after a pause in which others who met each other drift apart."""
+    """Yield at most twelve times, each after a random and longer pause, so that competing writers spread out."""
     yield
     for number in range(1, _TRIES):
         time.sleep(random.uniform(0, number * _PAUSE))

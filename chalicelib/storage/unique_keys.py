@@ -44,7 +44,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The item that holds a key, and whom it lets succeed at once; of the first edition's keys its scope is unknown."""
+    """The item that holds a key, and its `successor`. `scope` is "" where a record of the first edition lacks it."""
 
     scope: str
     id: str
@@ -58,7 +58,7 @@ def holder(key: UniqueKey) -> Holder | None:
 
 
 def taking(key: UniqueKey, scope: str, id: str, schema: int, *, after: Holder | None = None) -> Write:
-    """Take the key for an item, unless another holds it than the one that it takes it over from."""
+    """Return the write that takes the key for an item; it fails if another item holds it, except `after`."""
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope}
     optional = {"successor": key.successor} if key.successor else {}
     ours = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
@@ -68,13 +68,13 @@ def taking(key: UniqueKey, scope: str, id: str, schema: int, *, after: Holder | 
 
 
 def changing(key: UniqueKey, holder: str) -> Write:
-    """Set the key's attributes, which the item that holds it repeats there."""
+    """Return the write that sets the key's attributes; it fails if another item holds the key."""
     sets = {f"body.{name}": value for name, value in key.attributes.items()}
     return dynamodb.updating(key.scope, ID, _held_by(holder), sets=sets, adds={"revision": 1})
 
 
 def releasing(key: UniqueKey, holder: str) -> Write:
-    """Give the key up."""
+    """Return the write that releases the key; it fails if another item holds it."""
     return dynamodb.deleting(key.scope, ID, _held_by(holder))
 
 

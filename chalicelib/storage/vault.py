@@ -21,7 +21,7 @@ _sweeping = False  # whether a sweep is to come; nothing remembered does not tel
 
 
 def context(account: str, id: str) -> dict[str, str]:
-    """Return what a secret of a resource is bound to: nothing else opens it."""
+    """Return the KMS encryption context of a resource's secrets: they can be decrypted with the same one only."""
     return {"account": account, "resource": id}
 
 

@@ -85,11 +85,11 @@ class Cloud:
         self._await_answer()
 
     def dropped(self) -> list[str]:
-        """What it could not go on with, in a sentence each: a change that power took before it was whole."""
+        """Return a sentence for each change that a power cut left incomplete, and that was dropped at the start."""
         return [line for line in self.log.read_text().splitlines() if line.startswith("The journal ")]
 
     def wait(self) -> int:
-        """Wait until the process ends; its exit status."""
+        """Wait until the process ends; return its exit status."""
         return self._process.wait() if self._process else 0
 
     def stop(self) -> None:
@@ -143,7 +143,7 @@ class Cloud:
         raise CommandError(self._last_words())
 
     def _last_words(self) -> str:
-        """Why it did not start, in one sentence."""
+        """Return why it did not start, in one sentence."""
         if self._process and self._process.returncode == UNUSABLE:
             return self.log.read_text().splitlines()[-1]
         return f"The embedded cloud did not start; its last words are in {self.log}."

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _why(error: AwsError, embedded: Cloud) -> str:
-    """Why the cloud cannot be used, in a sentence."""
+    """Return why the cloud cannot be used, in a sentence."""
     if embedded.is_started and shutil.disk_usage(LOCAL).free < _LITTLE:
         return f"No space is left in {LOCAL}: make some, or choose another place with LOCAL_DIR=…."
     return f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code})."

@@ -80,13 +80,13 @@ def entrance(request: pytest.FixtureRequest) -> Entrance:
 
 @pytest.fixture
 def client(entrance: Entrance) -> Iterator[Client]:
-    """The admin of an account, in which there may be more than what the test makes."""
+    """Yield a client for the admin of an account, which may hold more than what the test makes."""
     yield from _tidied(entrance.admin())
 
 
 @pytest.fixture
 def stranger(entrance: Entrance) -> Iterator[Client]:
-    """The admin of another account."""
+    """Yield a client for the admin of another account."""
     yield from _tidied(entrance.stranger())
 
 

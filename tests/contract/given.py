@@ -19,7 +19,7 @@ class Deployment:
 
 
 def ask(url: str, key: str) -> Deployment:
-    """What the document of the deployment says, once it is sure that it answers and lets the key in."""
+    """Return what the deployment's document says, or end the run where it does not answer or refuses the key."""
     if not url.startswith(("http://", "https://")):
         pytest.exit(f"{url} is no URL: it must begin with https:// or http://.", 1)
     answer = _get(f"{url}/openapi.json", {})
@@ -42,5 +42,5 @@ def _get(url: str, headers: dict[str, str]) -> httpx.Response:
 
 
 def _base_url(url: str, named: str) -> str:
-    """The address it names may be at another host, which need not be there yet; at this one it must be the URL."""
+    """Return the base URL that the document names if that is at another host, else the URL that is tried."""
     return url if urlsplit(named).netloc == urlsplit(url).netloc else named

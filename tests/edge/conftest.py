@@ -12,21 +12,21 @@ needs_envoy = pytest.mark.needs("the live edge")
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    """An edge with Envoy."""
+    """Run an edge, with Envoy where it is installed."""
     with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[int]:
-    """The port of a server to forward to."""
+    """Run a server to forward to; yield its port."""
     with upstream() as port:
         yield port
 
 
 @pytest.fixture(autouse=True)
 def clients_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test started ends with it."""
+    """End the clients that a test started."""
     yield
     if "edge" in request.fixturenames:
         edge: Edge = request.getfixturevalue("edge")

@@ -41,7 +41,7 @@ def register() -> None:
 
 
 def _keys() -> SearchStrategy[str]:
-    """Fresh public keys: a credential's is unique in the service. Any 32 bytes are one, whoever has its other half.
+    """Return a strategy for new public keys, since a credential's is unique. Any 32 bytes are an Ed25519 key.
 
     Those that everybody could sign for are refused: a byte in the middle keeps away from them.
     """

@@ -12,7 +12,7 @@ _SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
 
 def run(api: Served, *options: str, capture: bool) -> subprocess.CompletedProcess[str]:
-    """One run with these options of its command line; its exit status is 0 where nothing was found."""
+    """Run Schemathesis with these options; the exit status is 0 where it found nothing."""
     settings = {"BASE_URL": api.base_url, "API_KEY": api.token, "SCHEMATHESIS_HOOKS": "tests.fuzz.hooks"}
     config = Path(__file__).with_name("schemathesis.toml")
     need("openssl")

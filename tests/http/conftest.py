@@ -31,7 +31,7 @@ Serve = Callable[[Client, Routes], Client]
 
 @pytest.fixture
 def own_log() -> Iterator[None]:
-    """What the test does to the log is undone."""
+    """Undo what the test does to the log."""
     logger = logging.getLogger("tunnel_edge")
     handlers, level = logger.handlers, logger.level
     yield
@@ -41,7 +41,7 @@ def own_log() -> Iterator[None]:
 
 @pytest.fixture
 def serve(own_log: None) -> Serve:
-    """Gives a client a transport to an app that serves only these routes."""
+    """Return a function that gives a client a transport to an app with these routes only."""
 
     def start(client: Client, routes: Routes) -> Client:
         app = Chalice(app_name="throw-away", configure_logs=False)
@@ -54,5 +54,5 @@ def serve(own_log: None) -> Serve:
 
 @pytest.fixture
 def mine(resource: Resource) -> Collection:
-    """The resources of the kind that the test is about, in an account that has nothing else."""
+    """Return the collection of the kind under test, in a new account."""
     return Collection.of(gateway.admin(), resource)

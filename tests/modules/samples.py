@@ -38,7 +38,7 @@ class Sample:
 
 
 def ref(path: str, id: str) -> dict[str, str]:
-    """A Ref object, as the transport in this process answers it."""
+    """Return a Ref object, as the transport in this process answers it."""
     return {"id": id, "uri": f"{BASE_URL}{path}/{id}"}
 
 
@@ -104,12 +104,12 @@ each_module = pytest.mark.parametrize("module", OF_EDGES, ids=lambda module: mod
 
 
 def anywhere(module: Module) -> str:
-    """The module's path on an edge or route that no account has registered."""
+    """Return the module's path on an edge or route that no account has registered."""
     holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
     return module.path.format(**{"edge_id": ids.new("edghts"), holder.kind.variable: ids.new(holder.kind.prefix)})
 
 
 def on_a_holder(client: Client, module: Module) -> str:
-    """The module's path on a fresh edge or route of the client's account."""
+    """Return the module's path on a new edge or route of the client's account."""
     holder = next(resource for resource in edges.ALL if resource.kind.one == module.home)
     return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.transport.base_url)}/{module.name}"

@@ -60,7 +60,7 @@ class Proxy:
 
     @contextmanager
     def failing(self, *faults: Fault, marks: tuple[str, ...] = ()) -> Iterator[None]:
-        """Requests that hold all the marks meet these faults in turn."""
+        """Let requests that hold all the marks meet these faults in turn, in this block."""
         rule = Rule(tuple(mark.encode() for mark in marks), cycle(faults))
         self._rules.append(rule)
         try:
@@ -117,7 +117,7 @@ class Proxy:
             self._open -= {client, store}
 
     def _relay(self, request: bytes, client: socket.socket, store: socket.socket, answers: BinaryIO) -> bool:
-        """Pass on one request and its answer, or fail; whether the connection is still of use."""
+        """Pass on one request and its answer, or fail; return whether the connection can still be used."""
         fault = self._fault(request)
         if fault is Fault.SILENCE:
             client.recv(1)  # until it hangs up
@@ -130,7 +130,7 @@ class Proxy:
         return fault in (Fault.NONE, Fault.SLOW, Fault.EMPTY, Fault.GARBLED)
 
     def _distorted(self, answer: bytes, fault: Fault) -> bytes:
-        """The answer as it is sent: perhaps cut, or a lie in its place."""
+        """Return the answer as it is sent: whole, cut, or replaced."""
         match fault:
             case Fault.CUT:
                 return answer[: next(self._cuts) % len(answer)]
@@ -165,7 +165,7 @@ class Proxy:
 
 
 def _message(stream: BinaryIO) -> bytes:
-    """The next request or answer, whole; b"" when the connection has ended."""
+    """Return the next request or answer, whole; b"" when the connection has ended."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         line = stream.readline()

@@ -15,7 +15,7 @@ from tests.ssh.sshd import Sshd
 
 @contextmanager
 def running(folder: Path, *lines: str) -> Iterator[Sshd]:
-    """A server that trusts nobody yet; the files that the lines name are there before."""
+    """Run a server that trusts nobody yet; the files that the lines name must exist."""
     need("ssh", "sshd")
     program = shutil.which("sshd", path=os.pathsep.join((os.environ["PATH"], *sshd._SBIN)))
     assert program, "sshd is not installed"

@@ -74,7 +74,7 @@ class Certificate:
 
     @classmethod
     def promised(cls, response: dict[str, Any], authority: dict[str, Any], *, serial: int) -> Self:
-        """What it must say, going by the service's responses; they do not show the serial."""
+        """Return what a certificate must say by the service's responses, which do not show its serial."""
         algorithm, key = response["public_key"].split()[0], Fingerprint.of(response["public_key"])
         signed_by, ca = authority["public_key"].split()[0], Fingerprint.of(authority["public_key"])
         return cls(
@@ -91,7 +91,7 @@ class Certificate:
 
 
 def version() -> tuple[int, int]:
-    """Of the installed OpenSSH."""
+    """Return the version of the installed OpenSSH, for example (9, 2)."""
     need("ssh")
     said = subprocess.run(["ssh", "-V"], check=True, capture_output=True, text=True).stderr
     found = re.match(r"OpenSSH_(\d+)\.(\d+)", said)
@@ -100,7 +100,7 @@ def version() -> tuple[int, int]:
 
 
 def generate(private: Path, kind: str, bits: int) -> KeyPair:
-    """A fresh key pair without a passphrase, its comment the file's name."""
+    """Make a key pair without a passphrase, with the file's name as its comment."""
     _run("-q", "-t", kind, "-b", str(bits), "-N", "", "-C", private.name, "-f", str(private))
     return KeyPair(private)
 
@@ -114,7 +114,7 @@ def _run(*arguments: str, stdin: str = "") -> str:
 
 
 def _paragraphs(text: str) -> dict[str, list[str]]:
-    """The values of each heading, be they behind it or on the deeper lines below it."""
+    """Return the values of each heading, which stand after it or on the deeper lines below it."""
     said: dict[str, list[str]] = {}
     heading = ""
     for line in text.splitlines()[1:]:  # the first names the file
@@ -127,7 +127,7 @@ def _paragraphs(text: str) -> dict[str, list[str]]:
 
 
 def _options(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Names and values; `ssh-keygen` remarks on the options it does not know, and shows their packed values in hex."""
+    """Yield names and values; `ssh-keygen` shows the packed values of options that it does not know in hex."""
     for line in lines:
         name, _, value = line.partition(" ")
         unknown = _UNKNOWN_OPTION.fullmatch(value)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def is_revoked(folder: Path, krl: bytes, line: str) -> bool:
-    """Whether a list revokes a key or certificate. AssertionError for a list that ssh-keygen cannot read."""
+    """Tell whether a list revokes a key or certificate. Raises AssertionError if ssh-keygen cannot read it."""
     (folder / "krl").write_bytes(krl)
     (folder / "asked.pub").write_text(f"{line}\n")
     command = ["ssh-keygen", "-Q", "-f", str(folder / "krl"), str(folder / "asked.pub")]

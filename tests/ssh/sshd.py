@@ -107,7 +107,7 @@ class Sshd:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Sshd]:
-    """A server that trusts nobody yet."""
+    """Run a server that trusts nobody yet."""
     need("ssh", "sshd")
     program = shutil.which("sshd", path=os.pathsep.join((os.environ["PATH"], *_SBIN)))
     assert program, "sshd is not installed"

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _store() -> "Store":
-    """What is kept, taken up. Ends the process with one sentence when it cannot be."""
+    """Return the store of STATE_DIR. Where it cannot be read, print one sentence and end the process."""
     from infra.local.embedded.store import Store, Unreadable
 
     try:
@@ -57,7 +57,7 @@ def _store() -> "Store":
 
 
 def _guarded() -> App:
-    """The emulator behind its guard; with policies, also for the functions that run in it."""
+    """Return the emulator behind its guard; with policies, the functions that run in it can reach it too."""
     key_id = os.environ["AWS_ACCESS_KEY_ID"]
     if os.environ.get("AUTH") != "true":
         from ministack.app import app

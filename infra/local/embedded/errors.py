@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 
 
 def body(code: str, message: str, target: str) -> tuple[str, bytes]:
-    """The content type and the body of an error, for a request with this X-Amz-Target ("" for none)."""
+    """Return the content type and the body of an error, for a request with this X-Amz-Target ("" for none)."""
     if target:
         return "application/x-amz-json-1.0", json.dumps({"__type": code, "message": message}).encode()
     error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"

@@ -1,4 +1,4 @@
-"""Who may speak to the embedded cloud, which itself asks for nothing and answers any web page.
+"""Who may use the embedded cloud: the emulator itself asks for no credentials, and answers any web page.
 
 Only who sends the access key id of this cloud's folder, which no other user and no page of another origin can know.
 """
@@ -47,7 +47,7 @@ class Guard:
             await _refuse(scope, send)
 
     def _admitted(self, scope: Scope) -> Scope | None:
-        """The request as the emulator is to see it; None for one that is refused."""
+        """Return the request as the emulator is to see it; None for one that is refused."""
         path, headers = scope["path"], list(scope["headers"])
         if self.functions_path and _DEPLOYED_API.match(path):
             # The deployed API, which authenticates by itself. The emulator looks at the host before the path.
@@ -69,7 +69,7 @@ class Guard:
 
 
 def _only(headers: Headers, name: bytes) -> str:
-    """The value of a header that is there once, else nothing."""
+    """Return the value of a header that is there once, else ""."""
     values = [value for header, value in headers if header == name]
     return values[0].decode("latin-1") if len(values) == 1 else ""
 

@@ -55,7 +55,7 @@ class Journal:
         os.ftruncate(self._descriptor, self.end)
 
     def syncing(self) -> Callable[[], None]:
-        """What has all that was written outlive the machine's power, in any thread, also when this is closed."""
+        """Return a function that syncs all that was written to the disk: in any thread, also after `close`."""
         descriptor = os.dup(self._descriptor)
 
         def sync() -> None:
@@ -79,7 +79,7 @@ class Journal:
 
 
 def read(file: Path) -> Iterator[tuple[list[Line], int]]:
-    """Every change that is whole, and where it ends; what follows the last of them was broken off."""
+    """Yield each complete change and the byte where it ends; after the last one comes an incomplete one, if any."""
     position = 0
     change: list[Line] = []
     with open(file, "rb") as lines:

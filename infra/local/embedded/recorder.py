@@ -16,7 +16,7 @@ Table = dict[str, Any]
 
 
 class Recorder:
-    """Stands in the emulator's way to its memory."""
+    """Replaces the functions by which the emulator stores items, and writes each change to the journal first."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -31,7 +31,7 @@ class Recorder:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """All that is stored in here is one change. When it cannot be written down it is undone: raises OSError."""
+        """Make one change of all that is stored in this block. Undoes it and raises OSError if it cannot be written."""
         with self._lock:
             if self._undo is not None:
                 yield
@@ -50,7 +50,7 @@ class Recorder:
 
     @contextmanager
     def paused(self) -> Iterator[Journal]:
-        """Nothing is stored while this lasts; the journal until now, in the place of which another may be put."""
+        """Let nothing be stored in this block; yield the journal until now, which the caller may replace."""
         with self._lock:
             yield self.journal
 

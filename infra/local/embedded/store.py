@@ -59,7 +59,7 @@ class Store:
         self._tidy()
 
     def save(self) -> None:
-        """Write all of it down anew, unless a stack is on its way. Raises OSError: then all is kept as it was."""
+        """Write a new snapshot, unless a stack is being changed. Raises OSError: then the old one stays in force."""
         if _is_under_way():
             return
         with self._recorder.paused() as old:
@@ -82,7 +82,7 @@ class Store:
             print(f"No snapshot was made ({error.strerror}): the next start reads the journal.", file=sys.stderr)
 
     async def sync_each_second(self) -> None:
-        """Have what was written outlive the machine's power, with at most the last second missing."""
+        """Sync the journal to the disk each second: a power cut loses at most the last second."""
         while True:
             await asyncio.sleep(1)
             if (end := self._recorder.journal.end) != self._synced:
@@ -94,7 +94,7 @@ class Store:
         return self._snapshot.with_name(f"journal-{self._number if number is None else number}")
 
     def _load(self) -> int:
-        """Read the snapshot; the number of its journal."""
+        """Read the snapshot; return the number of its journal."""
         if self._snapshot.exists():
             kept = _parsed(self._snapshot)
             for name, module in emulator._state_map.items():
@@ -107,7 +107,7 @@ class Store:
         return 0
 
     def _replay(self) -> int:
-        """Do again what the journal tells; where it ends."""
+        """Repeat the changes in the journal; return the byte where the last complete one ends."""
         tables = {table["TableArn"]: table for _, table in dynamodb._tables.all_items()}
         file, end = self._journal(), 0
         if not file.exists():
@@ -129,7 +129,7 @@ class Store:
             self._first_form = []
 
     def _keeping(self, handle: Handler) -> Handler:
-        """The handler of a service, whose changes are kept before they are answered."""
+        """Return the handler of a service, made to keep its changes before it answers."""
 
         async def keeping(
             method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, list[str]]
@@ -160,12 +160,12 @@ class Store:
 
 
 def _is_under_way() -> bool:
-    """Whether a stack is: a snapshot of a half made one could not be gone on with."""
+    """Tell whether a stack is being changed: a snapshot of it could not be continued."""
     return any(stack["StackStatus"].endswith("_IN_PROGRESS") for _, stack in cloudformation._stacks.all_items())
 
 
 def _all(number: int) -> str:
-    """What all services of the emulator hold, and the number of the journal that goes on with it."""
+    """Return, as JSON, what all services of the emulator hold, and the number of the journal that follows."""
     states = {name: state() for name, state in emulator._build_persistence_save_dict().items()}
     kept = {"journal": number, "services": {name: state for name, state in states.items() if state is not None}}
     return json.dumps(kept, default=persistence._json_default, separators=(",", ":"))
@@ -190,14 +190,14 @@ def _parsed(file: Path) -> dict[str, Any]:
 
 
 def _action(headers: dict[str, str], body: bytes) -> str:
-    """What is asked for: "PutItem", "CreateStack"."""
+    """Return the action that a request names, for example "PutItem" or "CreateStack"."""
     if target := headers.get("x-amz-target"):
         return target.rpartition(".")[2]
     return parse_qs(body.decode("utf-8", "replace")).get("Action", [""])[0]
 
 
 def _unavailable(error: OSError, headers: dict[str, str]) -> Answer:
-    """What AWS says when it cannot do its work now: clients try again, then say that it is unavailable."""
+    """Return the answer of AWS when it cannot work now: clients try again, and then give up."""
     told = f"The change cannot be written down ({error.strerror})."
     content_type, body = errors.body("ServiceUnavailable", told, headers.get("x-amz-target", ""))
     return 503, {"Content-Type": content_type}, body

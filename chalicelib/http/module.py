@@ -53,7 +53,7 @@ class Module:
     Its holder is the edge, route or authority that it belongs to: `holder` names that in messages, and `write` changes
     it, for edges and routes also where they are not registered here. `to_response` makes the response from the stored
     form and the holder. `references` returns the ids that the record's fields hold. `conflicts` returns the validation
-    errors of a request together with its holder, of whose fields it needs `checked_with`; the request is None where the
+    errors of a request together with its holder; the request is None where the
     module stays as it is stored. `errors` are those of PUT and `headers` those of responses that show the module,
     beside the common ones. `permits` raises Forbidden for callers who may not use it.
     """
@@ -66,7 +66,6 @@ class Module:
     to_response: Callable[[Any, Item, Call], dict[str, Any]] = as_stored
     references: Callable[[Mapping[str, Any]], References] = no_references
     conflicts: Callable[[Any, Item], dict[str, str]] = always
-    checked_with: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     holder: str = "edge or route"
     permits: Callable[[Caller], None] = auth.anyone

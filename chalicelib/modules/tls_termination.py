@@ -62,6 +62,5 @@ MODULES = (
         shows=Shown,
         to_response=_response,
         conflicts=_conflicts,
-        checked_with=("terminate_at",),
     ),
 )

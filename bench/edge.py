@@ -284,7 +284,19 @@ def _processes(folder: Path, ports: Ports) -> Iterator[tuple[int, int]]:
         run(*command, "-p", ports.ssh, "-R", f"demo:80:127.0.0.1:{ports.upstream}", "127.0.0.1")
         theirs = f"{ports.sshd_tunnel}:127.0.0.1:{ports.upstream}"
         run(*command, "-p", ports.sshd, "-R", theirs, f"{_user()}@127.0.0.1")
-        run(_ENVOY, "-c", folder / "bootstrap.json", "--disable-hot-restart", "-l", "error", "--concurrency", "1")
+        run(
+            "env",
+            "-C",
+            folder,
+            _ENVOY,
+            "-c",
+            "bootstrap.json",
+            "--disable-hot-restart",
+            "-l",
+            "error",
+            "--concurrency",
+            "1",
+        )
         _await(ports.edge, ports.sshd_tunnel)
         _until(lambda: _answers(ports.plain, tls=False) and _answers(ports.edge, tls=True))
         yield gateway.pid, sshd.pid

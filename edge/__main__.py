@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from edge import secrets
 from edge import settings as environment
 from edge.children import Child, Program
 from edge.settings import SettingError, Settings
@@ -77,9 +78,9 @@ def _programs(settings: Settings) -> Iterator[tuple[Program, Place]]:
     ours = [sys.executable, "-m", "edge"]
     yield Program("control", [*ours, "control"]), directory / "secrets.sock"
     yield Program("gateway", [*ours, "gateway"]), (settings.host, settings.ssh_port)
-    arguments = ["--config-path", str(directory / "bootstrap.json"), "--disable-hot-restart", "--log-level", "warning"]
+    arguments = ["--config-path", "bootstrap.json", "--disable-hot-restart", "--log-level", "warning"]
     yield (
-        Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log"),
+        Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log", directory),
         (settings.host, settings.edge_port),
     )
 
@@ -105,7 +106,8 @@ async def _answers(child: Child, place: Place) -> None:
 async def _listens(place: Place) -> bool:
     try:
         if isinstance(place, Path):
-            _, writer = await asyncio.open_unix_connection(place)
+            with secrets.short(place) as path:
+                _, writer = await asyncio.open_unix_connection(path)
         else:
             _, writer = await asyncio.open_connection(*place)
     except OSError:

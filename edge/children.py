@@ -17,11 +17,12 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Program:
-    """What to start; its output goes to ours, or into a file."""
+    """What to start, and in which folder; its output goes to ours, or into a file."""
 
     name: str
     command: Sequence[str]
     log: Path | None = None
+    folder: Path | None = None
 
 
 class Child:
@@ -68,7 +69,12 @@ class Child:
     async def _spawn(self) -> asyncio.subprocess.Process:
         with self.program.log.open("ab") if self.program.log else nullcontext() as output:
             return await asyncio.create_subprocess_exec(
-                *self.program.command, stdin=DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_the_parent
+                *self.program.command,
+                stdin=DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.program.folder,
+                preexec_fn=_end_with_the_parent,
             )
 
 

@@ -28,12 +28,15 @@ class Control:
 
     async def serve(self) -> None:
         """Keep Envoy's files as the records want them, until cancelled."""
-        server = await secrets.serve(self._settings.directory / "secrets.sock", self._find)
-        async with server:
-            self._write({"bootstrap.json": envoy.bootstrap(self._settings)})
-            while True:
-                await self._update()
-                await asyncio.sleep(POLL)
+        with secrets.short(self._settings.directory / "secrets.sock") as place:
+            async with await secrets.serve(place, self._find):
+                await self._keep()
+
+    async def _keep(self) -> None:
+        self._write({"bootstrap.json": envoy.bootstrap(self._settings)})
+        while True:
+            await self._update()
+            await asyncio.sleep(POLL)
 
     async def _update(self) -> None:
         try:

@@ -21,11 +21,14 @@ _SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the
 
 
 def bootstrap(settings: Settings) -> Json:
-    """Return what Envoy is started with; nothing in it depends on a tunnel."""
+    """Return what Envoy is started with in the edge's folder; nothing in it depends on a tunnel.
+
+    Its sockets are named as from that folder: the system takes no more than 107 bytes for one.
+    """
     directory = settings.directory.resolve()
     return {
         "node": {"id": "edge", "cluster": "edge"},
-        "admin": {"address": {"pipe": {"path": str(directory / "admin.sock"), "mode": 0o600}}},
+        "admin": {"address": {"pipe": {"path": "admin.sock", "mode": 0o600}}},
         "bootstrap_extensions": [
             _typed(
                 "envoy.bootstrap.internal_listener",
@@ -37,7 +40,7 @@ def bootstrap(settings: Settings) -> Json:
             "lds_config": _watched(str(directory / "listeners.json")),
             "cds_config": _watched(str(directory / "clusters.json")),
         },
-        "static_resources": {"clusters": [_secrets_cluster(str(directory / "secrets.sock"))]},
+        "static_resources": {"clusters": [_secrets_cluster("secrets.sock")]},
     }
 
 

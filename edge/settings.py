@@ -35,7 +35,7 @@ class Limits:
 class Settings:
     """Where the edge listens, under which domain, and where it keeps its files.
 
-    `hop_address` is where other hosts' Envoy reaches this gateway; of port 0 the system chooses one.
+    `hop_host` is where other hosts' Envoy reaches this gateway; of `hop_port` 0 the system chooses one.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -74,6 +74,9 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         name = _VARIABLES.get(setting.name, setting.name.upper())
         if text := environment.get(name):
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
+    for name in ("envoy", "access_log"):
+        if "/" in (path := str(given.get(name, ""))):
+            given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
     beside = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # what make run keeps there
     given["directory"] = Path(str(given.get("directory", beside)))
     present = {name: value for name, value in limits.items() if value is not None}

@@ -55,7 +55,8 @@ class Started:
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """make run, a credential, and the edge."""
-    folder = tmp_path_factory.mktemp("local")
+    folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
+    folder.mkdir()
     ports = {name: str(free_port()) for name in ("PORT", "CLOUD_PORT", "SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
     environment = {**_plain(), **ports, "LOCAL_DIR": str(folder), "LEASE": "6"}
     run = subprocess.Popen(

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from edge import authority, envoy, hop, log, plan, secrets
 from edge.authority import Authority, KeyPair
-from edge.envoy import Json
+from edge.envoy_parts import Json
 from edge.records import Store, Unavailable
 from edge.settings import Settings
 
 POLL = 0.2  # seconds
+_KEYS_HOLD = 60.0  # seconds until a private key is read again
 
 
 class Control:

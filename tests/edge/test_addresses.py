@@ -39,7 +39,14 @@ def test_the_upstream_reads_who_asked_and_for_what_whatever_the_client_claims(ed
         "X-Forwarded-Port": "1",
         "Forwarded": "for=6.6.6.6",
         "X-Real-IP": "6.6.6.6",
+        "X-Forwarded-Prefix": "/evil",
+        "X-Forwarded-User": "root",
+        "X_Forwarded_For": "6.6.6.6",  # CGI and WSGI read the same name of it
+        "x_forwarded-proto": "http",
+        "X_Real_IP": "6.6.6.6",
         "X-Envoy-Original-Path": "/evil",
+        "X-Envoy-Internal": "true",
+        "X-Envoy-Upstream-Rq-Timeout-Ms": "1",
     }
     arguments = [part for name, value in claims.items() for part in ("-H", f"{name}: {value}")]
 

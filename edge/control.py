@@ -26,6 +26,7 @@ class Control:
         self._operator_pair = _operator_pair(settings)
         self._written: dict[str, str] = {}
         self._owners: dict[str, str] = {}  # of uploaded certificates
+        self._pairs: dict[str, tuple[float, KeyPair | None]] = {}  # of uploaded certificates, and until when they hold
 
     async def serve(self) -> None:
         """Keep Envoy's files as the records want them, until cancelled."""
@@ -45,6 +46,7 @@ class Control:
         except Unavailable:
             return  # what is configured stays as it is
         self._owners = {found.id: found.account for found in served.certificates}
+        self._pairs = {name: pair for name, pair in self._pairs.items() if name in self._owners}
         wanted = plan.make(served, now=int(time.time()))
         files = envoy.files(wanted, self._settings, self._hop.pem)
         self._write(files)
@@ -69,6 +71,13 @@ class Control:
                 return self._hop_pair
             case plan.OPERATOR:
                 return self._operator_pair
+        until, pair = self._pairs.get(name, (0, None))
+        if until < time.monotonic():
+            pair = await self._read(name)
+            self._pairs[name] = time.monotonic() + _KEYS_HOLD, pair
+        return pair
+
+    async def _read(self, name: str) -> KeyPair | None:
         account = self._owners.get(name, "")
         pair = await asyncio.to_thread(self._store.key_pair, account, name) if account else None
         if pair is None:

@@ -49,7 +49,7 @@ SECRETS: Json = {
         "api_type": "REST",
         "transport_api_version": "V3",
         "cluster_names": ["secrets"],
-        "refresh_delay": "60s",
+        "refresh_delay": "5s",  # also until the next try, when control does not answer
         "request_timeout": "5s",
     },
 }

@@ -1,6 +1,6 @@
 """Private keys for Envoy, over a Unix socket that only its user may open (SDS). They are in no file.
 
-Envoy asks as JSON over HTTP/1.1 (its REST form of SDS), once for each secret and then once a minute.
+Envoy asks as JSON over HTTP/1.1 (its REST form of SDS), once for each secret and then every few seconds.
 """
 
 import asyncio
@@ -71,6 +71,8 @@ async def _answer(find: Find, request: bytes) -> tuple[str, bytes]:
         return "503 Service Unavailable", b""  # Envoy keeps what it has, and asks again
     resources = [_secret(name, pair) for name, pair in found.items() if pair]
     version = hashlib.sha256("".join(pair.chain for pair in found.values() if pair).encode()).hexdigest()[:16]
+    if asked.get("version_info") == version:
+        return "304 Not Modified", b""
     return "200 OK", json.dumps({"version_info": version, "type_url": _TYPE, "resources": resources}).encode()
 
 

@@ -128,7 +128,7 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [["gateway"], ["control"], ["bootstrap"], ["gateway", "bootstrap"], ["gateway", "control"]]
+    "names", [["gateway"], ["control", "bootstrap"], ["gateway", "bootstrap"], ["gateway", "control"]]
 )
 def test_whatever_is_killed_comes_back_with_its_names(started: Started, names: list[str]) -> None:
     with upstream() as port:

@@ -62,6 +62,7 @@ class Session(Client):
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._settings, self._limits = gateway.settings, gateway.settings.limits
+        self.most_unread = self._limits.max_unread_kib << 10
         self._id = ids.new(kinds.TUNNEL_SESSIONS.prefix)
         self._address = "?"
         self._certificate = self._host = ""
@@ -72,6 +73,8 @@ class Session(Client):
         self._tunnels: list[Tunnel] = []
         self._relays: set[Relay] = set()
         self._terminals: list[Terminal] = []
+        self._sessions = 0
+        self._without_tunnels: asyncio.TimerHandle | None = None
         self._said: list[str] = []
         self._ended = False
 
@@ -124,6 +127,7 @@ class Session(Client):
 
     def auth_completed(self) -> None:
         self._gateway.sign_ins.end(self)
+        self._wait_for_tunnels()
         log.event("signed_in", address=self._address, account=self.grant.account, credential=self.grant.credential)
 
     @property
@@ -135,6 +139,8 @@ class Session(Client):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended = True
+        if self._without_tunnels:
+            self._without_tunnels.cancel()
         self._gateway.sign_ins.end(self)
         self._gateway.gone(self)
         for tunnel in list(self._tunnels):
@@ -214,6 +220,19 @@ class Session(Client):
             self._tunnels.remove(tunnel)
             self._say(f"{tunnel.url or 'The backend tunnel'} has ended: {reason}.")
             self._end_if_idle()
+            self._wait_for_tunnels()
+
+    def _wait_for_tunnels(self) -> None:
+        """End the connection if it has no tunnel for a while: its client would believe that it has, and stay."""
+        if self._without_tunnels:
+            self._without_tunnels.cancel()
+        if not self._ended:
+            wait = asyncio.get_running_loop().call_later
+            self._without_tunnels = wait(self._limits.tunnel_timeout, self._end_without_tunnels)
+
+    def _end_without_tunnels(self) -> None:
+        if not self._tunnels and not self._wishing:
+            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")
 
     # Connections
 
@@ -252,8 +271,9 @@ class Session(Client):
     # Terminals
 
     def session_requested(self) -> Terminal | bool:
-        if len(self._terminals) >= self._limits.max_sessions_per_connection:
+        if self._sessions >= self._limits.max_sessions_per_connection:
             return False
+        self._sessions += 1
         return Terminal(self._terminal_ready, self._terminal_ended)
 
     def _terminal_ready(self, terminal: Terminal) -> None:
@@ -262,6 +282,7 @@ class Session(Client):
         self._end_if_idle()
 
     def _terminal_ended(self, terminal: Terminal) -> None:
+        self._sessions -= 1
         if terminal in self._terminals:
             self._terminals.remove(terminal)
 

@@ -19,10 +19,12 @@ class Limits:
     max_tunnels_per_gateway: int = 1000
     max_channels_per_tunnel: int = 256
     max_sessions_per_connection: int = 4
+    max_unread_kib: int = 4096
     max_sign_ins: int = 30
     max_sign_ins_per_address: int = 10
     max_sign_in_tries: int = 6
     sign_in_timeout: int = 20
+    tunnel_timeout: int = 10
     upstream_timeout: int = 10
     idle_timeout: int = 300
     header_timeout: int = 15

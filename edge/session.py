@@ -19,7 +19,7 @@ from edge.relay import Channel, Relay
 from edge.settings import Settings
 from edge.sign_ins import SignIns
 from edge.terminal import Terminal, request_in
-from edge.tunnels import Tunnel, Tunnels
+from edge.tunnels import ClientGone, Tunnel, Tunnels
 from edge.wishes import Labelled, Named, Refused
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -76,7 +76,7 @@ class Session(Client):
         self._sessions = 0
         self._without_tunnels: asyncio.TimerHandle | None = None
         self._said: list[str] = []
-        self._ended = False
+        self.is_gone = False
 
     # Signing in
 
@@ -138,7 +138,7 @@ class Session(Client):
         return self._grant
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ended = True
+        self.is_gone = True
         if self._without_tunnels:
             self._without_tunnels.cancel()
         self._gateway.sign_ins.end(self)
@@ -161,10 +161,12 @@ class Session(Client):
         except Refused as refused:
             self._say(str(refused))
             return False
+        except ClientGone:
+            return False
         finally:
             self._wishing -= 1
             self._end_if_idle()
-        if self._ended:  # while the store was asked
+        if self.is_gone:  # while the store was asked
             self._gateway.close(tunnel, "its client has gone")
             return False
         return Listener(lambda: self._gateway.close(tunnel, "its client has ended it"))
@@ -226,7 +228,7 @@ class Session(Client):
         """End the connection if it has no tunnel for a while: its client would believe that it has, and stay."""
         if self._without_tunnels:
             self._without_tunnels.cancel()
-        if not self._ended:
+        if not self.is_gone:
             wait = asyncio.get_running_loop().call_later
             self._without_tunnels = wait(self._limits.tunnel_timeout, self._end_without_tunnels)
 

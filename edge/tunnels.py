@@ -7,16 +7,26 @@ import asyncio
 import functools
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from edge import log
 from edge.records import Grant, Leased, Opening, Store, TooManyTunnels, Unavailable
 from edge.settings import Limits
 
+_OPENINGS = 4  # of one account at once: more would keep the store from others
+
+
+class ClientGone(Exception):
+    """The client has gone while its tunnel waited to be opened."""
+
 
 class Carrier(Protocol):
     """The SSH connection that carries a tunnel."""
+
+    is_gone: bool
 
     def connected(self, tunnel: "Tunnel", transport: asyncio.Transport) -> asyncio.Protocol:
         """Return what reads from and writes to a new connection for the tunnel."""
@@ -55,6 +65,8 @@ class Tunnels:
         self._store, self._limits = store, limits
         self._online: dict[str, Tunnel] = {}
         self._opening = 0
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._thread = ThreadPoolExecutor(1)  # of renewals alone, which wait for nobody
 
     def __len__(self) -> int:
         return len(self._online)
@@ -64,13 +76,16 @@ class Tunnels:
         return self._online.get(id.lower())
 
     async def open(self, opening: Opening, asked: tuple[str, int], carrier: Carrier) -> Tunnel:
-        """Bring a tunnel online; raise what Store.open raises."""
+        """Bring a tunnel online; raise what Store.open raises, and ClientGone."""
         if len(self._online) + self._opening >= self._limits.max_tunnels_per_gateway:
             raise TooManyTunnels
         self._opening += 1
         try:
-            began = time.monotonic()
-            leased = await asyncio.to_thread(self._open, opening)
+            async with self._turn(opening.grant.account):
+                if carrier.is_gone:
+                    raise ClientGone
+                began = time.monotonic()
+                leased = await asyncio.to_thread(self._open, opening)
         finally:
             self._opening -= 1
         tunnel = Tunnel(leased, opening, asked, carrier, began + self._limits.lease)
@@ -100,7 +115,7 @@ class Tunnels:
         online = list(self._online.values())
         began = time.monotonic()
         try:
-            lost = await asyncio.to_thread(self._renew, online)
+            lost = await asyncio.get_running_loop().run_in_executor(self._thread, self._renew, online)
         except Unavailable:
             lost = frozenset()
         else:
@@ -117,6 +132,9 @@ class Tunnels:
             now = time.monotonic()
             for tunnel in [tunnel for tunnel in self._online.values() if tunnel.until <= now]:
                 self._drop(tunnel, "its lease has ended")
+
+    def _turn(self, account: str) -> asyncio.Semaphore:
+        return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))
 
     def _open(self, opening: Opening) -> Leased:
         most = self._limits.max_tunnels_per_account

@@ -35,6 +35,7 @@ class Memory:
     online: dict[str, tuple[Leased, Opening, float]] = field(default_factory=dict)
     authority: Authority = field(default_factory=lambda: authority.make("hop"))
     is_away: bool = False
+    slow: dict[str, float] = field(default_factory=dict)  # seconds that it takes to open a tunnel of an account
     lock: threading.Lock = field(default_factory=threading.Lock)
     count: int = 0
 
@@ -56,6 +57,7 @@ class Memory:
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
         self._reach()
+        time.sleep(self.slow.get(opening.grant.account, 0))
         with self.lock:
             if opening.name in self.banned:
                 raise NameBanned

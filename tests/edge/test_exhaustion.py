@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import asyncssh
 from asyncssh.packet import String, UInt32
 
+from edge.records import Certificate, Site
+from edge.uploaded import Uploaded
 from tests.edge.running import Edge, Key, running
 
 _CHANNEL_OPEN = 90
@@ -69,3 +72,43 @@ def test_a_connection_whose_last_tunnel_was_lost_is_ended_so_that_its_client_com
 def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, tunnel_timeout=1) as edge:
         assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").ends(within=5) == 255
+
+
+def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> float:
+        many = edge.key("acct_B")
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(signed_in(edge, many)) for _ in range(80)]
+            opening = [asyncio.create_task(_forwarded(client, number)) for number, client in enumerate(clients)]
+            await asyncio.sleep(0.2)
+            began = time.monotonic()
+            async with signed_in(edge, edge.key("acct_A")) as client:
+                await _forwarded(client, 100)
+            for task in opening:
+                task.cancel()
+            return time.monotonic() - began
+
+    with running(tmp_path, with_envoy=False, max_sign_ins=100, max_sign_ins_per_address=100) as edge:
+        edge.store.slow["acct_B"] = 1
+        assert asyncio.run(ask(edge)) < 0.9
+        time.sleep(1)  # until those that had begun are over
+
+
+async def _forwarded(client: asyncssh.SSHClientConnection, number: int) -> None:
+    await client.create_server(lambda *_: asyncssh.SSHTCPSession(), f"many{number}", 80)
+
+
+def test_an_account_whose_certificates_take_long_to_read_delays_nobody_else() -> None:
+    may_go_on = threading.Event()
+    sites = [Site(f"{name}.example.com", f"tn_{name}", f"acct_{name}", "gw") for name in "ab"]
+    certificates = {site.account: Certificate("cert", site.account, (site.name,), 0, 1) for site in sites}
+
+    def read(account: str) -> tuple[Certificate, ...]:
+        assert account == "acct_a" or may_go_on.wait(10)
+        return (certificates[account],)
+
+    uploaded = Uploaded(read)
+    assert uploaded.of(sites[:1]) == ((sites[0],), (certificates["acct_a"],))
+    assert uploaded.of(sites) == ((sites[0],), (certificates["acct_a"],))
+    may_go_on.set()
+    assert uploaded.of(sites) == (tuple(sites), tuple(certificates.values()))

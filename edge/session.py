@@ -240,15 +240,17 @@ class Session(Client):
 
     def connected(self, tunnel: Tunnel, transport: asyncio.Transport) -> asyncio.Protocol:
         tunnel.connections.add(transport)
+        self._gateway.tunnels.take_channel(tunnel.leased.account)
         peer = transport.get_extra_info("peername", ("127.0.0.1", 0))
 
         async def opened(channel: Channel) -> None:
-            if len(tunnel.connections) > self._limits.max_channels_per_tunnel:
+            if not self._gateway.tunnels.has_room(tunnel):
                 raise OSError("too many channels")
             await self._connection.create_connection(lambda: channel, *tunnel.asked, peer[0], peer[1])
 
         def closed() -> None:
             tunnel.connections.discard(transport)
+            self._gateway.tunnels.give_channel_back(tunnel.leased.account)
             self._relays.discard(relay)
 
         relay = Relay(opened, closed, self._seen, timeout=self._limits.upstream_timeout)

@@ -18,6 +18,7 @@ class Limits:
     max_tunnels_per_account: int = 100
     max_tunnels_per_gateway: int = 1000
     max_channels_per_tunnel: int = 256
+    max_channels_per_account: int = 1024
     max_sessions_per_connection: int = 4
     max_unread_kib: int = 4096
     max_sign_ins: int = 30

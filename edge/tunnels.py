@@ -6,6 +6,7 @@ Fail closed: a tunnel whose lease could not be renewed until its end is dropped,
 import asyncio
 import functools
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ class Tunnels:
         self._store, self._limits = store, limits
         self._online: dict[str, Tunnel] = {}
         self._opening = 0
+        self._channels: Counter[str] = Counter()  # by account
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._thread = ThreadPoolExecutor(1)  # of renewals alone, which wait for nobody
 
@@ -74,6 +76,23 @@ class Tunnels:
     def find(self, id: str) -> Tunnel | None:
         """Return the tunnel of an id, in whatever case the id was written: server names have none."""
         return self._online.get(id.lower())
+
+    def take_channel(self, account: str) -> None:
+        """Count a connection to an upstream of an account."""
+        self._channels[account] += 1
+
+    def give_channel_back(self, account: str) -> None:
+        """Count one less."""
+        self._channels[account] -= 1
+        if not self._channels[account]:
+            del self._channels[account]
+
+    def has_room(self, tunnel: "Tunnel") -> bool:
+        """Tell whether what was counted of a tunnel and of its account is not too much."""
+        of_account, limits = self._channels[tunnel.leased.account], self._limits
+        if of_account > limits.max_channels_per_account:
+            return False
+        return len(tunnel.connections) <= limits.max_channels_per_tunnel
 
     async def open(self, opening: Opening, asked: tuple[str, int], carrier: Carrier) -> Tunnel:
         """Bring a tunnel online; raise what Store.open raises, and ClientGone."""

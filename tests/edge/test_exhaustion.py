@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncssh
@@ -12,7 +13,8 @@ from asyncssh.packet import String, UInt32
 
 from edge.records import Certificate, Site
 from edge.uploaded import Uploaded
-from tests.edge.running import Edge, Key, running
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, Key, running, until
 
 _CHANNEL_OPEN = 90
 
@@ -112,3 +114,24 @@ def test_an_account_whose_certificates_take_long_to_read_delays_nobody_else() ->
     assert uploaded.of(sites) == ((sites[0],), (certificates["acct_a"],))
     may_go_on.set()
     assert uploaded.of(sites) == (tuple(sites), tuple(certificates.values()))
+
+
+@needs_envoy
+def test_an_account_and_a_tunnel_have_as_many_channels_as_they_may(tmp_path: Path, origin: int) -> None:
+    with running(tmp_path, with_envoy=True, max_channels_per_tunnel=2, max_channels_per_account=3) as edge:
+        forward = [part for name in "ab" for part in ("-R", f"{name}:80:127.0.0.1:{origin}")]
+        edge.ssh(edge.key("acct_A"), *forward)
+        edge.ssh(edge.key("acct_B"), "-R", f"c:80:127.0.0.1:{origin}")
+        until(lambda: [edge.status(name) for name in "abc"] == ["200"] * 3)
+
+        def asked(names: str) -> list[str]:
+            with ThreadPoolExecutor(8) as clients:
+                return sorted(clients.map(lambda name: _status_of_events(edge, name), names))
+
+        assert asked("aaa") == ["200", "200", "502"]
+        assert asked("aabb") == ["200", "200", "200", "502"]
+        assert asked("aac") == ["200", "200", "200"]
+
+
+def _status_of_events(edge: Edge, name: str) -> str:
+    return edge.curl(name, "-o", "/dev/null", "-w", "%{http_code}", path="/events")

@@ -88,11 +88,11 @@ class Tunnels:
             del self._channels[account]
 
     def has_room(self, tunnel: "Tunnel") -> bool:
-        """Tell whether what was counted of a tunnel and of its account is not too much."""
+        """Tell whether a tunnel and its account may have one more."""
         of_account, limits = self._channels[tunnel.leased.account], self._limits
-        if of_account > limits.max_channels_per_account:
+        if of_account >= limits.max_channels_per_account:
             return False
-        return len(tunnel.connections) <= limits.max_channels_per_tunnel
+        return len(tunnel.connections) < limits.max_channels_per_tunnel
 
     async def open(self, opening: Opening, asked: tuple[str, int], carrier: Carrier) -> Tunnel:
         """Bring a tunnel online; raise what Store.open raises, and ClientGone."""

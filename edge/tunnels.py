@@ -17,6 +17,7 @@ from edge import log
 from edge.records import Grant, Leased, Opening, Store, TooManyTunnels, Unavailable
 from edge.settings import Limits
 
+_RENEWALS = 50  # at once: what the store answers for is renewed, whatever becomes of the others
 _OPENINGS = 4  # of one account at once: more would keep the store from others
 
 
@@ -124,25 +125,34 @@ class Tunnels:
                 log.event("tunnel_left_to_its_lease", **_said(tunnel))
 
     async def renew_for_ever(self) -> None:
-        """Renew all leases, three times within each."""
+        """Renew all leases, three times within each; where the store did not answer, again in a moment."""
+        pause = self._limits.lease / 3
         while True:
-            await asyncio.sleep(self._limits.lease / 3)
-            await self.renew()
+            await asyncio.sleep(pause)
+            pause = self._limits.lease / 3 if await self.renew() else min(1, pause)
 
-    async def renew(self) -> None:
-        """Renew all leases; drop the tunnels whose lease is lost or whose credential may no longer."""
-        online = list(self._online.values())
+    async def renew(self) -> bool:
+        """Renew the leases, some at once; False when the store did not answer for all.
+
+        Drops the tunnels whose lease is lost or whose credential may no longer.
+        """
+        answered, online = True, list(self._online.values())
+        for start in range(0, len(online), _RENEWALS):
+            try:
+                await self._renew_some(online[start : start + _RENEWALS])
+            except Unavailable:
+                log.event("store_away")
+                answered = False
+        return answered
+
+    async def _renew_some(self, online: Sequence[Tunnel]) -> None:
         began = time.monotonic()
-        try:
-            lost = await asyncio.get_running_loop().run_in_executor(self._thread, self._renew, online)
-        except Unavailable:
-            lost = frozenset()
-        else:
-            for tunnel in online:
-                tunnel.until = began + self._limits.lease
+        lost = await asyncio.get_running_loop().run_in_executor(self._thread, self._renew, online)
         for tunnel in online:
             if tunnel.id in lost:
                 await self.close(tunnel, "its credential or its lease is gone")
+            else:
+                tunnel.until = began + self._limits.lease
 
     async def watch_leases_for_ever(self) -> None:
         """Drop what has lost its lease, each second: also while the store does not answer."""

@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import sys
@@ -27,6 +28,7 @@ Place = Path | tuple[str, int]  # where something listens
 def main() -> None:
     """Do what the command line says; one sentence and exit status 1 when something stands in the way."""
     os.umask(0o077)
+    _allow_many_files()
     try:
         settings = environment.from_environment()
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -35,6 +37,12 @@ def main() -> None:
         sys.exit(str(error))
     except OSError as error:
         sys.exit(f"The edge cannot run ({error.filename or error}: {error.strerror}).")
+
+
+def _allow_many_files() -> None:
+    """Let this process and its children have as many connections as the system permits; shells often give 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _until_ended(work: Coroutine[Any, Any, None]) -> None:

@@ -1,6 +1,7 @@
 """`python -m edge` beside `make run`: real processes on the records of the API, killed one by one and together."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -91,6 +92,12 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
         until(lambda: started.status("demo") == "404" and started.tunnels() == [], within=5)
 
 
+def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for name in ("gateway", "bootstrap"):
+        assert resource.prlimit(started.child(name), resource.RLIMIT_NOFILE) == (most, most)
+
+
 def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
     stranger = _stranger(started)
     key = _credential(stranger, started.folder, "stranger")
@@ -173,7 +180,11 @@ def _cloud(folder: Path, environment: dict[str, str]) -> dict[str, str]:
 
 def _edge(folder: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
     edge = subprocess.Popen(
-        [PYTHON, "-m", "edge"], cwd=ROOT, env=_cloud(folder, environment), stdout=subprocess.PIPE, text=True
+        ["sh", "-c", f"ulimit -S -n 256; exec {PYTHON} -m edge"],
+        cwd=ROOT,
+        env=_cloud(folder, environment),
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert edge.stdout
     while "curl " not in (line := edge.stdout.readline()):

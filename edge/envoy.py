@@ -7,6 +7,7 @@ own, reached within the process: one that Envoy cannot use closes nobody else's 
 from collections.abc import Mapping
 
 from edge import envoy_http as http
+from edge import envoy_overload as overload
 from edge import envoy_parts as parts
 from edge.envoy_parts import Json
 from edge.plan import Group, Plan
@@ -31,7 +32,7 @@ def bootstrap(settings: Settings) -> Json:
                 f"{parts.TYPE}.extensions.bootstrap.internal_listener.v3.InternalListener",
             )
         ],
-        "overload_manager": _overload(settings),
+        "overload_manager": overload.manager(settings.limits),
         "dynamic_resources": {
             "lds_config": parts.watched(str(directory / "listeners.json")),
             "cds_config": parts.watched(str(directory / "clusters.json")),
@@ -182,15 +183,6 @@ def _passed_on(group: Group) -> Json:
 
 def _internal(group: Group) -> str:
     return f"internal-{group.certificate}"
-
-
-def _overload(settings: Settings) -> Json:
-    monitor = parts.typed(
-        "envoy.resource_monitors.global_downstream_max_connections",
-        f"{parts.TYPE}.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-        max_active_downstream_connections=settings.limits.max_connections,
-    )
-    return {"resource_monitors": [monitor]}
 
 
 _MANY = 1_000_000

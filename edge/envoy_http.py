@@ -9,6 +9,8 @@ from edge.settings import Settings
 
 _SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
 
+_NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
+
 
 def _manager(settings: Settings, **more: Json) -> Json:
     limits = settings.limits
@@ -16,7 +18,7 @@ def _manager(settings: Settings, **more: Json) -> Json:
         "envoy.filters.network.http_connection_manager",
         f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
         use_remote_address=True,
-        internal_address_config={"unix_sockets": False},  # nobody is: a neighbour's x-envoy-… are a stranger's, too
+        internal_address_config={"cidr_ranges": [_NOBODY]},  # else the x-envoy-… of a private address are obeyed
         skip_xff_append=True,
         generate_request_id=False,
         server_header_transformation="PASS_THROUGH",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | int | bool"
+Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
 
 TYPE = "type.googleapis.com/envoy"
 NETWORK = f"{TYPE}.extensions.filters.network"

@@ -4,7 +4,6 @@ There is no shell, no command, no sftp, no agent, no X11, no -L, -D or -W: async
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol, cast
 
 import asyncssh
@@ -12,10 +11,10 @@ import asyncssh
 from chalicelib import ids
 from chalicelib.model import kinds
 from edge import log, openings
+from edge.channels import Channels, Listener
 from edge.connection import Client, Connection
 from edge.identity import Identity
 from edge.records import Grant, NameBanned, NameTaken, Store, TooManyTunnels, Unavailable
-from edge.relay import Channel, Relay
 from edge.settings import Settings
 from edge.sign_ins import SignIns
 from edge.terminal import Terminal
@@ -40,26 +39,12 @@ class Gateway(Protocol):
         """Hear that a session has ended."""
 
 
-class Listener(asyncssh.SSHListener):
-    """What asyncssh keeps of a granted `-R`, to end it when the client takes it back or goes."""
-
-    def __init__(self, end: Callable[[], None]) -> None:
-        super().__init__()
-        self._end = end
-
-    def close(self) -> None:
-        self._end()
-
-    async def wait_closed(self) -> None:
-        pass
-
-
 class Session(Client):
     """One client. Its grant is that of the key that it has signed with."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._settings, self._limits = gateway.settings, gateway.settings.limits
+        self._limits = gateway.settings.limits
         self.most_unread = self._limits.max_unread_kib << 10
         self._id = ids.new(kinds.TUNNEL_SESSIONS.prefix)
         self._address = "?"
@@ -67,7 +52,6 @@ class Session(Client):
         self._wishing = 0
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
         self._tunnels: list[Tunnel] = []
-        self._relays: set[Relay] = set()
         self._terminals = Terminals(self._limits.max_sessions_per_connection, self._end_if_idle)
         self._without_tunnels: asyncio.TimerHandle | None = None
         self.is_gone = False
@@ -77,6 +61,7 @@ class Session(Client):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = cast(Connection, conn)
         self._address = str(conn.get_extra_info("peername", ("?",))[0])
+        self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.show)
         self._gateway.sign_ins.begin(self, self._address)
 
     def drop(self) -> None:
@@ -136,14 +121,14 @@ class Session(Client):
         self._host = host
 
     def not_permitted(self) -> None:
-        self._say("The certificate does not permit tunnels: it needs the extension permit-port-forwarding.")
+        self._terminals.say("The certificate does not permit tunnels: it needs the extension permit-port-forwarding.")
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
         self._wishing += 1
         try:
             tunnel = await self._open((self._host, listen_port))
         except Refused as refused:
-            self._say(str(refused))
+            self._terminals.say(str(refused))
             return False
         except ClientGone:
             return False
@@ -158,18 +143,17 @@ class Session(Client):
     async def _open(self, asked: tuple[str, int]) -> Tunnel:
         self._check(asked)
         asking = openings.Asking(self.grant, self._gateway.id, self._id, self._address)
-        opening = openings.read(*asked, asking, self._settings)
+        opening = openings.read(*asked, asking, self._gateway.settings)
         try:
             tunnel = await self._gateway.tunnels.open(opening, asked, self)
         except (NameTaken, NameBanned, TooManyTunnels, Unavailable) as error:
             raise Refused(openings.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
-        self._say(openings.shown(tunnel.id, opening))
+        self._terminals.say(openings.shown(tunnel.id, opening))
         return tunnel
 
     def _check(self, asked: tuple[str, int]) -> None:
-        if len(self._tunnels) + self._wishing > self._limits.max_tunnels_per_connection:
-            most = self._limits.max_tunnels_per_connection
+        if len(self._tunnels) + self._wishing > (most := self._limits.max_tunnels_per_connection):
             raise Refused(f"One connection has at most {most} tunnels: open another connection.")
         if asked in [tunnel.asked for tunnel in self._tunnels]:
             raise Refused("This connection has that tunnel already.")
@@ -177,7 +161,7 @@ class Session(Client):
     def ended(self, tunnel: Tunnel, reason: str) -> None:
         if tunnel in self._tunnels:
             self._tunnels.remove(tunnel)
-            self._say(f"{tunnel.url or 'The backend tunnel'} has ended: {reason}.")
+            self._terminals.say(f"{tunnel.url or 'The backend tunnel'} has ended: {reason}.")
             self._end_if_idle()
             self._wait_for_tunnels()
 
@@ -196,40 +180,18 @@ class Session(Client):
     # Connections
 
     def connected(self, tunnel: Tunnel, transport: asyncio.Transport) -> asyncio.Protocol:
-        has_room = self._gateway.tunnels.has_room(tunnel)
-        tunnel.connections.add(transport)
-        self._gateway.tunnels.take_channel(tunnel.leased.account)
-        peer = transport.get_extra_info("peername", ("127.0.0.1", 0))
-
-        async def opened(channel: Channel) -> None:
-            if not has_room:
-                raise OSError("too many channels")
-            await self._connection.create_connection(lambda: channel, *tunnel.asked, peer[0], peer[1])
-
-        def closed() -> None:
-            tunnel.connections.discard(transport)
-            self._gateway.tunnels.give_channel_back(tunnel.leased.account)
-            self._relays.discard(relay)
-
-        relay = Relay(opened, closed, self._terminals.show, timeout=self._limits.upstream_timeout)
-        self._relays.add(relay)
-        return relay
+        return self._channels.connected(tunnel, transport)
 
     def pause_writing(self) -> None:
-        for relay in self._relays:
-            relay.hold(self)
+        self._channels.hold()
 
     def resume_writing(self) -> None:
-        for relay in self._relays:
-            relay.go_on(self)
+        self._channels.go_on()
 
     # Terminals
 
     def session_requested(self) -> Terminal | bool:
         return self._terminals.request()
-
-    def _say(self, line: str) -> None:
-        self._terminals.say(line)
 
     def _end_if_idle(self) -> None:
         """End the terminals of a client that has no tunnel and is about to get none; it has been told why."""

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -11,11 +10,10 @@ from chalicelib import ids
 from chalicelib.model import gateways, kinds, ssh_credentials, ssh_revoked, tunnels
 from chalicelib.model.gateways import Gateway as Announced
 from chalicelib.model.tls_certificates import TlsCertificate
-from chalicelib.model.tunnels import EDGE, AgentTunnel, BackendTunnel, Carried
-from chalicelib.storage import aws, items, table, vault
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken, UniqueKey
-from edge import authority
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried
+from chalicelib.storage import aws, items, table
+from chalicelib.storage.unique_keys import Taken
+from edge import hop_authority
 from edge.authority import Authority, KeyPair
 from edge.records import (
     Certificate,
@@ -35,7 +33,6 @@ from edge.uploaded import Uploaded
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_AUTHORITIES, _HOP = items.scope(EDGE, "/authorities"), "hop"
 
 
 def connect(settings: Settings) -> "Records":
@@ -85,14 +82,7 @@ class Records:
 
     @_translated
     def hop_authority(self) -> Authority:
-        found = table.read(_AUTHORITIES, _HOP)
-        if found is None:
-            with suppress(Taken):  # another makes it just now
-                table.create(_new_authority())
-            found = table.read(_AUTHORITIES, _HOP)
-        if found is None:
-            raise Unavailable("the hop's authority is gone")
-        return vault.unseal(found.sealed["authority"], vault.context(EDGE, _HOP), _authority)
+        return hop_authority.read_or_make()
 
     # For the gateway
 
@@ -199,14 +189,3 @@ def _certificate(found: TlsCertificate) -> Certificate:
     return Certificate(
         found.id, found.account, found.names, int(found.not_before.timestamp()), int(found.not_after.timestamp())
     )
-
-
-def _new_authority() -> Item:
-    """Return the record of a fresh authority; its unique key lets one edge alone make it."""
-    made = authority.make("Hop of the live edge").to_pem().encode()
-    sealed = {"authority": vault.seal(made, vault.context(EDGE, _HOP))}
-    return Item(_AUTHORITIES, _HOP, {"name": _HOP}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _HOP),))
-
-
-def _authority(pem: bytes) -> Authority:
-    return authority.from_pem(pem.decode())

@@ -83,12 +83,12 @@ async def _all(settings: Settings) -> None:
 def _programs(settings: Settings) -> Iterator[tuple[Program, Place]]:
     """Return what to start in this order, and where each listens when it is ready."""
     directory = settings.directory
-    ours = [sys.executable, "-m", "edge"]
-    yield Program("control", [*ours, "control"]), directory / "secrets.sock"
+    ours, keys = [sys.executable, "-m", "edge"], directory / "secrets.sock"
+    yield Program("control", [*ours, "control"]), keys
     yield Program("gateway", [*ours, "gateway"]), (settings.host, settings.ssh_port)
     arguments = ["--config-path", "bootstrap.json", "--disable-hot-restart", "--log-level", "warning"]
     yield (
-        Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log", directory),
+        Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log", directory, lambda: _listens(keys)),
         (settings.host, settings.edge_port),
     )
 

@@ -225,13 +225,13 @@ def test_what_the_store_has_renewed_stays_when_it_fails_for_others(tmp_path: Pat
 
 
 def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
-    with running(tmp_path, with_envoy=False, lease=3) as edge:
+    with running(tmp_path, with_envoy=False, lease=2) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
         client.says("is online")
         edge.store.is_away = True
-        time.sleep(1.5)
+        time.sleep(0.9)
         edge.store.is_away = False
-        time.sleep(2.5)
+        time.sleep(1.5)
 
         assert client.said == [f"{edge.url('kept', '')} is online."]
         assert len(edge.store.online) == 1

@@ -26,13 +26,14 @@ import psutil
 
 from bench import results
 from bench.engines import Setting
-from bench.results import Result
+from bench.results import Point, Result
 from infra import ROOT, CommandError
 
 ROUNDS, SECONDS, CLIENTS = 3, 3.0, 16
 TUNNELS, SIGN_INS = 1000, 50
 LARGE = 16_000_000  # bytes
-_HOST = "demo.tunnels.localhost"
+_DOMAIN = "tunnels.localhost"
+_HOST = f"demo.{_DOMAIN}"
 _ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 _OPTIONS = ["-F", "none", "-N", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no"]
 
@@ -69,9 +70,11 @@ def measure(_setting: Setting) -> Result:
                 *_against(gateway, sshd, ports),
                 _sign_ins(folder, gateway, sshd, ports),
                 _chain(ports),
+                _first_answer(folder, ports),
                 _memory(folder, gateway, sshd, ports),
             ]
-    return Result([row for found in rows for row in (found if isinstance(found, list) else [found])])
+            points = _points(ports)
+    return Result([row for found in rows for row in (found if isinstance(found, list) else [found])], points)
 
 
 def _against(gateway: int, sshd: int, ports: Ports) -> list[results.Row]:
@@ -111,6 +114,44 @@ def _chain(ports: Ports) -> results.Row:
     return results.at_least(
         0.15, "requests through the whole edge: Envoy alone", ours.rate, alone.rate, results.per_second
     )
+
+
+def _first_answer(folder: Path, ports: Ports) -> results.Row:
+    """Return how long it takes from the start of an `ssh -R` until its address answers."""
+    command = ["ssh", *_OPTIONS, "-i", folder / "key", "-p", ports.ssh, "-R", f"{{}}:80:127.0.0.1:{ports.upstream}"]
+    times = []
+    for number in range(5):
+        began, host = time.perf_counter(), f"first{number}.{_DOMAIN}"
+        with _running(*(str(part).format(f"first{number}") for part in command), "127.0.0.1"):
+            _until(lambda host=host: _status(ports.edge, host) == 200, pause=0.01)  # type: ignore[misc]
+            times.append(time.perf_counter() - began)
+    return results.at_most(1, "from ssh's start to the first 200: a second", median(times), 1, results.ms)
+
+
+def _status(port: int, host: str) -> int:
+    """Return the status of a GET over a connection of its own."""
+    context = ssl._create_unverified_context()
+    with (
+        socket.create_connection(("127.0.0.1", port), 5) as raw,
+        context.wrap_socket(raw, server_hostname=host) as secure,
+    ):
+        secure.sendall(f"GET / HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+        return int(secure.recv(1 << 16).split(b" ")[1])
+
+
+def _points(ports: Ports) -> list[Point]:
+    """Return the requests in a second by the number of clients, over connections that are kept."""
+    lines = (
+        ("the edge", ports.edge, True),
+        ("raw: Envoy alone", ports.alone, True),
+        ("the gateway", ports.plain, False),
+        ("raw: sshd -R", ports.sshd_tunnel, False),
+    )
+    return [
+        Point("edge", line, clients, _kept(port, 1.5, tls=tls, clients=clients))
+        for clients in (1, 4, 16, 64)
+        for line, port, tls in lines
+    ]
 
 
 def _memory(folder: Path, gateway: int, sshd: int, ports: Ports) -> results.Row:
@@ -189,7 +230,7 @@ def _resident(pid: int) -> int:
     return sum(process.memory_full_info().uss for process in _family(pid))
 
 
-def _kept(port: int, seconds: float, *, tls: bool = False) -> float:
+def _kept(port: int, seconds: float, *, tls: bool = False, clients: int = CLIENTS) -> float:
     """Return the requests in a second over connections that are kept."""
     context = ssl._create_unverified_context() if tls else None
 
@@ -203,7 +244,7 @@ def _kept(port: int, seconds: float, *, tls: bool = False) -> float:
                 count += 1
         return count
 
-    return _together(one, seconds)
+    return _together(one, seconds, clients)
 
 
 def _fresh(port: int, seconds: float) -> float:
@@ -284,7 +325,19 @@ def _processes(folder: Path, ports: Ports) -> Iterator[tuple[int, int]]:
         run(*command, "-p", ports.ssh, "-R", f"demo:80:127.0.0.1:{ports.upstream}", "127.0.0.1")
         theirs = f"{ports.sshd_tunnel}:127.0.0.1:{ports.upstream}"
         run(*command, "-p", ports.sshd, "-R", theirs, f"{_user()}@127.0.0.1")
-        run(_ENVOY, "-c", folder / "bootstrap.json", "--disable-hot-restart", "-l", "error", "--concurrency", "1")
+        run(
+            "env",
+            "-C",
+            folder,
+            _ENVOY,
+            "-c",
+            "bootstrap.json",
+            "--disable-hot-restart",
+            "-l",
+            "error",
+            "--concurrency",
+            "1",
+        )
         _await(ports.edge, ports.sshd_tunnel)
         _until(lambda: _answers(ports.plain, tls=False) and _answers(ports.edge, tls=True))
         yield gateway.pid, sshd.pid
@@ -387,12 +440,12 @@ def _await(*ports: int) -> None:
         _until(lambda port=port: _listens(port))  # type: ignore[misc]
 
 
-def _until(true: Callable[[], bool]) -> None:
+def _until(true: Callable[[], bool], *, pause: float = 0.1) -> None:
     end = time.monotonic() + 60
     while not true():
         if time.monotonic() > end:
             raise RuntimeError("The edge or what it is compared with does not answer.")
-        time.sleep(0.1)
+        time.sleep(pause)
 
 
 def _listens(port: int) -> bool:

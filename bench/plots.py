@@ -11,6 +11,7 @@ from bench.results import Point
 matplotlib.rcParams.update({"svg.hashsalt": "bench", "svg.fonttype": "none", "font.family": "sans-serif"})
 _TITLES = {
     "latency": ("Latency against the number of items", "items in the store", "milliseconds", "linear"),
+    "edge": ("Requests through the live edge against clients", "clients", "requests per second", "log"),
     "throughput": ("Throughput against clients", "clients", "requests per second", "log"),
     "revocations": ("CPU of a list of revocations", "revocations", "milliseconds of CPU", "log"),
     "revocation_sizes": ("Size of a list of revocations", "revocations", "KiB", "log"),

@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from edge import secrets
 from edge import settings as environment
 from edge.children import Child, Program
 from edge.settings import SettingError, Settings
@@ -26,6 +28,7 @@ Place = Path | tuple[str, int]  # where something listens
 def main() -> None:
     """Do what the command line says; one sentence and exit status 1 when something stands in the way."""
     os.umask(0o077)
+    _allow_many_files()
     try:
         settings = environment.from_environment()
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -34,6 +37,12 @@ def main() -> None:
         sys.exit(str(error))
     except OSError as error:
         sys.exit(f"The edge cannot run ({error.filename or error}: {error.strerror}).")
+
+
+def _allow_many_files() -> None:
+    """Let this process and its children have as many connections as the system permits; shells often give 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
@@ -74,12 +83,12 @@ async def _all(settings: Settings) -> None:
 def _programs(settings: Settings) -> Iterator[tuple[Program, Place]]:
     """Return what to start in this order, and where each listens when it is ready."""
     directory = settings.directory
-    ours = [sys.executable, "-m", "edge"]
-    yield Program("control", [*ours, "control"]), directory / "secrets.sock"
+    ours, keys = [sys.executable, "-m", "edge"], directory / "secrets.sock"
+    yield Program("control", [*ours, "control"]), keys
     yield Program("gateway", [*ours, "gateway"]), (settings.host, settings.ssh_port)
-    arguments = ["--config-path", str(directory / "bootstrap.json"), "--disable-hot-restart", "--log-level", "warning"]
+    arguments = ["--config-path", "bootstrap.json", "--disable-hot-restart", "--log-level", "warning"]
     yield (
-        Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log"),
+        Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log", directory, lambda: _listens(keys)),
         (settings.host, settings.edge_port),
     )
 
@@ -105,7 +114,8 @@ async def _answers(child: Child, place: Place) -> None:
 async def _listens(place: Place) -> bool:
     try:
         if isinstance(place, Path):
-            _, writer = await asyncio.open_unix_connection(place)
+            with secrets.short(place) as path:
+                _, writer = await asyncio.open_unix_connection(path)
         else:
             _, writer = await asyncio.open_connection(*place)
     except OSError:

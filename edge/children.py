@@ -5,23 +5,28 @@ import ctypes
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL
 
-_FIRST, _LAST, _STEADY = 0.2, 15.0, 30.0  # seconds
+_FIRST, _LAST, _STEADY, _PATIENCE = 0.2, 15.0, 30.0, 5.0  # seconds
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to start; its output goes to ours, or into a file."""
+    """What to start, and in which folder; its output goes to ours, or into a file.
+
+    `may_start` tells whether what it needs is there; what has died is started again without it after some seconds.
+    """
 
     name: str
     command: Sequence[str]
     log: Path | None = None
+    folder: Path | None = None
+    may_start: Callable[[], Awaitable[bool]] | None = None
 
 
 class Child:
@@ -62,13 +67,24 @@ class Child:
             pause = _FIRST if time.monotonic() - started > _STEADY else pause
             print(f"{self.program.name} ended ({_said(status)}): it starts again in {pause:g} s.", file=sys.stderr)
             await asyncio.sleep(pause)
+            await self._may_start()
             pause = min(pause * 2, _LAST)
             self._process = await self._spawn()
+
+    async def _may_start(self) -> None:
+        until = time.monotonic() + _PATIENCE
+        while self.program.may_start and not await self.program.may_start() and time.monotonic() < until:
+            await asyncio.sleep(0.1)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         with self.program.log.open("ab") if self.program.log else nullcontext() as output:
             return await asyncio.create_subprocess_exec(
-                *self.program.command, stdin=DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_the_parent
+                *self.program.command,
+                stdin=DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.program.folder,
+                preexec_fn=_end_with_the_parent,
             )
 
 

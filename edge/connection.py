@@ -5,17 +5,25 @@ to read again with every connection: it would write it in lower case. It leaves 
 """
 
 import asyncio
+import logging
 from typing import Any, cast
 
 import asyncssh
 from asyncssh.constants import MSG_IGNORE
+from asyncssh.logging import SSHLogger
 from asyncssh.public_key import decode_ssh_certificate
 
-_HIGH_WATER = 1 << 20
+_MOST_REQUESTS = 100  # that wait for the one before them
 
 
 class Client(asyncssh.SSHServer):
-    """What a connection tells."""
+    """What a connection tells.
+
+    `most_unread` are the bytes that a client may leave unread, until nothing more of it is read; with a quarter of them
+    it hears `pause_writing`.
+    """
+
+    most_unread: int
 
     def presents(self, certificate: str) -> None:
         """Hear the key id of the certificate that comes next, empty for a plain key."""
@@ -39,23 +47,54 @@ class Client(asyncssh.SSHServer):
         """Hear that the certificate permits no forwarding."""
 
 
+class _Log(SSHLogger):
+    """The log of warnings alone: asyncssh makes the text of each line first, a tenth of what a channel costs."""
+
+    def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
+        if level >= logging.WARNING:
+            super().log(level, msg, *args, **kwargs)
+
+    def get_child(self, child: str = "", context: str = "") -> SSHLogger:
+        return self
+
+
+_LOG = _Log()
+
+
 class Connection(asyncssh.SSHServerConnection):
     """The same for every client; what it tells goes to its Client."""
 
     _owner: Client
     _wire: asyncio.Transport
 
+    @property
+    def logger(self) -> SSHLogger:
+        return _LOG
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._wire = cast(asyncio.Transport, transport)
-        self._wire.set_write_buffer_limits(high=_HIGH_WATER)
         self._gathered: list[bytes] = []
         super().connection_made(transport)
+        self._wire.set_write_buffer_limits(high=self._owner.most_unread // 4)
 
     def pause_writing(self) -> None:
         self._owner.pause_writing()
 
     def resume_writing(self) -> None:
         self._owner.resume_writing()
+        self._wire.resume_reading()
+
+    def data_received(self, data: bytes, datatype: Any = None) -> None:
+        super().data_received(data, datatype)
+        if self._wire.get_write_buffer_size() > self._owner.most_unread:
+            self._wire.pause_reading()
+        if len(self._global_request_queue) > _MOST_REQUESTS:
+            self.disconnect(asyncssh.DISC_BY_APPLICATION, "Too many requests at once.")
+
+    def create_server_channel(self, *arguments: Any, **named: Any) -> "asyncssh.SSHServerChannel[Any]":
+        channel = super().create_server_channel(*arguments, **named)
+        channel._env = _Nothing()
+        return channel
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
         """Send a packet, without the empty one before each that guards CBC ciphers: none is offered here."""
@@ -87,6 +126,13 @@ class Connection(asyncssh.SSHServerConnection):
         if not self.check_certificate_permission("port-forwarding"):
             self._owner.not_permitted()
         super()._process_tcpip_forward_global_request(packet)
+
+
+class _Nothing(dict[Any, Any]):
+    """The environment of a session, of which asyncssh would keep as much as a client sends."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pass
 
 
 def _key_id(key_data: bytes) -> str:

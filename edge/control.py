@@ -9,11 +9,12 @@ from pathlib import Path
 
 from edge import authority, envoy, hop, log, plan, secrets
 from edge.authority import Authority, KeyPair
-from edge.envoy import Json
+from edge.envoy_parts import Json
 from edge.records import Store, Unavailable
 from edge.settings import Settings
 
 POLL = 0.2  # seconds
+_KEYS_HOLD = 60.0  # seconds until a private key is read again
 
 
 class Control:
@@ -25,15 +26,19 @@ class Control:
         self._operator_pair = _operator_pair(settings)
         self._written: dict[str, str] = {}
         self._owners: dict[str, str] = {}  # of uploaded certificates
+        self._pairs: dict[str, tuple[float, KeyPair | None]] = {}  # of uploaded certificates, and until when they hold
 
     async def serve(self) -> None:
         """Keep Envoy's files as the records want them, until cancelled."""
-        server = await secrets.serve(self._settings.directory / "secrets.sock", self._find)
-        async with server:
-            self._write({"bootstrap.json": envoy.bootstrap(self._settings)})
-            while True:
-                await self._update()
-                await asyncio.sleep(POLL)
+        with secrets.short(self._settings.directory / "secrets.sock") as place:
+            async with await secrets.serve(place, self._find):
+                await self._keep()
+
+    async def _keep(self) -> None:
+        self._write({"bootstrap.json": envoy.bootstrap(self._settings)})
+        while True:
+            await self._update()
+            await asyncio.sleep(POLL)
 
     async def _update(self) -> None:
         try:
@@ -41,6 +46,7 @@ class Control:
         except Unavailable:
             return  # what is configured stays as it is
         self._owners = {found.id: found.account for found in served.certificates}
+        self._pairs = {name: pair for name, pair in self._pairs.items() if name in self._owners}
         wanted = plan.make(served, now=int(time.time()))
         files = envoy.files(wanted, self._settings, self._hop.pem)
         self._write(files)
@@ -65,6 +71,13 @@ class Control:
                 return self._hop_pair
             case plan.OPERATOR:
                 return self._operator_pair
+        until, pair = self._pairs.get(name, (0, None))
+        if until < time.monotonic():
+            pair = await self._read(name)
+            self._pairs[name] = time.monotonic() + _KEYS_HOLD, pair
+        return pair
+
+    async def _read(self, name: str) -> KeyPair | None:
         account = self._owners.get(name, "")
         pair = await asyncio.to_thread(self._store.key_pair, account, name) if account else None
         if pair is None:

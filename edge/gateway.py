@@ -4,6 +4,7 @@ import asyncio
 import functools
 import os
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from edge.sign_ins import SignIns
 from edge.tunnels import Tunnel, Tunnels
 
 _BACKLOG = 1024
+_THREADS = 64  # that may wait for the store
 # Without ChaCha20, which ssh would choose: it costs twice the time here. Every ssh of ten years has the others.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
@@ -48,6 +50,7 @@ class Server:
 
     async def serve(self) -> None:
         """Serve until cancelled; the tunnels are taken offline then."""
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         async with await self._listen_for_envoy() as inner, await self._listen_for_clients():
             here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])
             await asyncio.to_thread(self._announce, here)

@@ -18,16 +18,20 @@ class Limits:
     max_tunnels_per_account: int = 100
     max_tunnels_per_gateway: int = 1000
     max_channels_per_tunnel: int = 256
+    max_channels_per_account: int = 1024
     max_sessions_per_connection: int = 4
+    max_unread_kib: int = 4096
     max_sign_ins: int = 30
     max_sign_ins_per_address: int = 10
     max_sign_in_tries: int = 6
     sign_in_timeout: int = 20
+    tunnel_timeout: int = 10
     upstream_timeout: int = 10
     idle_timeout: int = 300
     header_timeout: int = 15
     max_header_kib: int = 60
     max_connections: int = 20_000
+    max_heap_mib: int = 2048
     lease: int = 60
 
 
@@ -35,7 +39,7 @@ class Limits:
 class Settings:
     """Where the edge listens, under which domain, and where it keeps its files.
 
-    `hop_address` is where other hosts' Envoy reaches this gateway; of port 0 the system chooses one.
+    `hop_host` is where other hosts' Envoy reaches this gateway; of `hop_port` 0 the system chooses one.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -74,6 +78,9 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         name = _VARIABLES.get(setting.name, setting.name.upper())
         if text := environment.get(name):
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
+    for name in ("envoy", "access_log"):
+        if "/" in (path := str(given.get(name, ""))):
+            given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
     beside = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # what make run keeps there
     given["directory"] = Path(str(given.get("directory", beside)))
     present = {name: value for name, value in limits.items() if value is not None}

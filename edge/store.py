@@ -1,9 +1,7 @@
 """The records of the API as the edge uses them: the table and the vault that the environment names."""
 
 import base64
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -12,11 +10,10 @@ from chalicelib import ids
 from chalicelib.model import gateways, kinds, ssh_credentials, ssh_revoked, tunnels
 from chalicelib.model.gateways import Gateway as Announced
 from chalicelib.model.tls_certificates import TlsCertificate
-from chalicelib.model.tunnels import EDGE, AgentTunnel, BackendTunnel, Carried
-from chalicelib.storage import aws, items, table, vault
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken, UniqueKey
-from edge import authority
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried
+from chalicelib.storage import aws, items, table
+from chalicelib.storage.unique_keys import Taken
+from edge import hop_authority
 from edge.authority import Authority, KeyPair
 from edge.records import (
     Certificate,
@@ -32,11 +29,10 @@ from edge.records import (
     Unavailable,
 )
 from edge.settings import SettingError, Settings
+from edge.uploaded import Uploaded
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_AUTHORITIES, _HOP = items.scope(EDGE, "/authorities"), "hop"
-_CERTIFICATES_HOLD = 60.0  # seconds until those of an account are read again
 
 
 def connect(settings: Settings) -> "Records":
@@ -72,15 +68,6 @@ class _Carried:
     sites: tuple[Site, ...]
 
 
-@dataclass(frozen=True)
-class _Uploaded:
-    """The certificates of an account, and for which names they were read, when."""
-
-    names: frozenset[str]
-    at: float
-    certificates: tuple[Certificate, ...]
-
-
 class Records:
     """Implements edge.records.Store; what control reads again and again is kept until it may have changed."""
 
@@ -89,20 +76,13 @@ class Records:
         self._lease = settings.limits.lease
         self._here: Announced | None = None
         self._carried: dict[str, _Carried] = {}
-        self._uploaded: dict[str, _Uploaded] = {}
+        self._uploaded = Uploaded(self._certificates)
 
     # For both
 
     @_translated
     def hop_authority(self) -> Authority:
-        found = table.read(_AUTHORITIES, _HOP)
-        if found is None:
-            with suppress(Taken):  # another makes it just now
-                table.create(_new_authority())
-            found = table.read(_AUTHORITIES, _HOP)
-        if found is None:
-            raise Unavailable("the hop's authority is gone")
-        return vault.unseal(found.sealed["authority"], vault.context(EDGE, _HOP), _authority)
+        return hop_authority.read_or_make()
 
     # For the gateway
 
@@ -180,11 +160,7 @@ class Records:
         self._carried = {it.id: self._carried_by(it.id, revision) for it, revision in up}
         found = sorted((site for it in self._carried.values() for site in it.sites), key=lambda site: site.tunnel)
         sites = tuple({site.name: site for site in found}.values())  # the newest, where a name was taken over
-        return Served(
-            tuple(Gateway(it.id, it.host, it.port) for it, _ in up),
-            sites,
-            self._certificates(sites),
-        )
+        return Served(tuple(Gateway(it.id, it.host, it.port) for it, _ in up), *self._uploaded.of(sites))
 
     def _carried_by(self, gateway: str, revision: int) -> _Carried:
         known = self._carried.get(gateway)
@@ -194,20 +170,10 @@ class Records:
         sites = tuple(Site(it.name, it.id, it.account, gateway) for it in found if it.name)
         return _Carried(revision, min((it.expires for it in found), default=items.now() + 3600), sites)
 
-    def _certificates(self, sites: Sequence[Site]) -> tuple[Certificate, ...]:
-        names: dict[str, set[str]] = {}
-        for site in sites:
-            names.setdefault(site.account, set()).add(site.name)
-        self._uploaded = {account: self._uploaded_by(account, frozenset(wanted)) for account, wanted in names.items()}
-        return tuple(found for it in self._uploaded.values() for found in it.certificates)
-
-    def _uploaded_by(self, account: str, names: frozenset[str]) -> _Uploaded:
-        """Return the certificates of an account, read again for new names and from time to time."""
-        known = self._uploaded.get(account)
-        if known and names <= known.names and time.monotonic() - known.at < _CERTIFICATES_HOLD:
-            return known
-        found = [TlsCertificate.of(item) for item in table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path))]
-        return _Uploaded(names, time.monotonic(), tuple(map(_certificate, found)))
+    @_translated
+    def _certificates(self, account: str) -> tuple[Certificate, ...]:
+        found = table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path))
+        return tuple(_certificate(TlsCertificate.of(item)) for item in found)
 
     @_translated
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
@@ -223,14 +189,3 @@ def _certificate(found: TlsCertificate) -> Certificate:
     return Certificate(
         found.id, found.account, found.names, int(found.not_before.timestamp()), int(found.not_after.timestamp())
     )
-
-
-def _new_authority() -> Item:
-    """Return the record of a fresh authority; its unique key lets one edge alone make it."""
-    made = authority.make("Hop of the live edge").to_pem().encode()
-    sealed = {"authority": vault.seal(made, vault.context(EDGE, _HOP))}
-    return Item(_AUTHORITIES, _HOP, {"name": _HOP}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _HOP),))
-
-
-def _authority(pem: bytes) -> Authority:
-    return authority.from_pem(pem.decode())

@@ -6,17 +6,29 @@ Fail closed: a tunnel whose lease could not be renewed until its end is dropped,
 import asyncio
 import functools
 import time
+from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from edge import log
 from edge.records import Grant, Leased, Opening, Store, TooManyTunnels, Unavailable
 from edge.settings import Limits
 
+_RENEWALS = 50  # at once: what the store answers for is renewed, whatever becomes of the others
+_OPENINGS = 4  # of one account at once: more would keep the store from others
+
+
+class ClientGone(Exception):
+    """The client has gone while its tunnel waited to be opened."""
+
 
 class Carrier(Protocol):
     """The SSH connection that carries a tunnel."""
+
+    is_gone: bool
 
     def connected(self, tunnel: "Tunnel", transport: asyncio.Transport) -> asyncio.Protocol:
         """Return what reads from and writes to a new connection for the tunnel."""
@@ -55,6 +67,9 @@ class Tunnels:
         self._store, self._limits = store, limits
         self._online: dict[str, Tunnel] = {}
         self._opening = 0
+        self._channels: Counter[str] = Counter()  # by account
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._thread = ThreadPoolExecutor(1)  # of renewals alone, which wait for nobody
 
     def __len__(self) -> int:
         return len(self._online)
@@ -63,14 +78,34 @@ class Tunnels:
         """Return the tunnel of an id, in whatever case the id was written: server names have none."""
         return self._online.get(id.lower())
 
+    def take_channel(self, account: str) -> None:
+        """Count a connection to an upstream of an account."""
+        self._channels[account] += 1
+
+    def give_channel_back(self, account: str) -> None:
+        """Count one less."""
+        self._channels[account] -= 1
+        if not self._channels[account]:
+            del self._channels[account]
+
+    def has_room(self, tunnel: "Tunnel") -> bool:
+        """Tell whether a tunnel and its account may have one more."""
+        of_account, limits = self._channels[tunnel.leased.account], self._limits
+        if of_account >= limits.max_channels_per_account:
+            return False
+        return len(tunnel.connections) < limits.max_channels_per_tunnel
+
     async def open(self, opening: Opening, asked: tuple[str, int], carrier: Carrier) -> Tunnel:
-        """Bring a tunnel online; raise what Store.open raises."""
+        """Bring a tunnel online; raise what Store.open raises, and ClientGone."""
         if len(self._online) + self._opening >= self._limits.max_tunnels_per_gateway:
             raise TooManyTunnels
         self._opening += 1
         try:
-            began = time.monotonic()
-            leased = await asyncio.to_thread(self._open, opening)
+            async with self._turn(opening.grant.account):
+                if carrier.is_gone:
+                    raise ClientGone
+                began = time.monotonic()
+                leased = await asyncio.to_thread(self._open, opening)
         finally:
             self._opening -= 1
         tunnel = Tunnel(leased, opening, asked, carrier, began + self._limits.lease)
@@ -90,25 +125,34 @@ class Tunnels:
                 log.event("tunnel_left_to_its_lease", **_said(tunnel))
 
     async def renew_for_ever(self) -> None:
-        """Renew all leases, three times within each."""
+        """Renew all leases, three times within each; where the store did not answer, again in a moment."""
+        pause = self._limits.lease / 3
         while True:
-            await asyncio.sleep(self._limits.lease / 3)
-            await self.renew()
+            await asyncio.sleep(pause)
+            pause = self._limits.lease / 3 if await self.renew() else min(1, pause)
 
-    async def renew(self) -> None:
-        """Renew all leases; drop the tunnels whose lease is lost or whose credential may no longer."""
-        online = list(self._online.values())
+    async def renew(self) -> bool:
+        """Renew the leases, some at once; False when the store did not answer for all.
+
+        Drops the tunnels whose lease is lost or whose credential may no longer.
+        """
+        answered, online = True, list(self._online.values())
+        for start in range(0, len(online), _RENEWALS):
+            try:
+                await self._renew_some(online[start : start + _RENEWALS])
+            except Unavailable:
+                log.event("store_away")
+                answered = False
+        return answered
+
+    async def _renew_some(self, online: Sequence[Tunnel]) -> None:
         began = time.monotonic()
-        try:
-            lost = await asyncio.to_thread(self._renew, online)
-        except Unavailable:
-            lost = frozenset()
-        else:
-            for tunnel in online:
-                tunnel.until = began + self._limits.lease
+        lost = await asyncio.get_running_loop().run_in_executor(self._thread, self._renew, online)
         for tunnel in online:
             if tunnel.id in lost:
                 await self.close(tunnel, "its credential or its lease is gone")
+            else:
+                tunnel.until = began + self._limits.lease
 
     async def watch_leases_for_ever(self) -> None:
         """Drop what has lost its lease, each second: also while the store does not answer."""
@@ -117,6 +161,9 @@ class Tunnels:
             now = time.monotonic()
             for tunnel in [tunnel for tunnel in self._online.values() if tunnel.until <= now]:
                 self._drop(tunnel, "its lease has ended")
+
+    def _turn(self, account: str) -> asyncio.Semaphore:
+        return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))
 
     def _open(self, opening: Opening) -> Leased:
         most = self._limits.max_tunnels_per_account

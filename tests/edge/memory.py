@@ -35,6 +35,8 @@ class Memory:
     online: dict[str, tuple[Leased, Opening, float]] = field(default_factory=dict)
     authority: Authority = field(default_factory=lambda: authority.make("hop"))
     is_away: bool = False
+    silent: set[str] = field(default_factory=set)  # names that it does not renew in time
+    slow: dict[str, float] = field(default_factory=dict)  # seconds that it takes to open a tunnel of an account
     lock: threading.Lock = field(default_factory=threading.Lock)
     count: int = 0
 
@@ -56,6 +58,7 @@ class Memory:
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
         self._reach()
+        time.sleep(self.slow.get(opening.grant.account, 0))
         with self.lock:
             if opening.name in self.banned:
                 raise NameBanned
@@ -77,6 +80,8 @@ class Memory:
 
     def renew(self, tunnels: Sequence[Leased], *, lease: int) -> frozenset[str]:
         self._reach()
+        if self.silent.intersection(tunnel.name for tunnel in tunnels):
+            raise Unavailable
         with self.lock:
             lost = frozenset(tunnel.id for tunnel in tunnels if tunnel.id not in self.online)
             for tunnel in tunnels:

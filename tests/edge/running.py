@@ -200,8 +200,9 @@ async def _start(settings: Settings, store: Memory, gateway: Server, with_envoy:
         return None, work
     while not (settings.directory / "listeners.json").exists():
         await asyncio.sleep(0.01)
-    command = [str(ENVOY), "-c", str(settings.directory / "bootstrap.json"), "--disable-hot-restart"]
-    child = Child(Program("Envoy", [*command, "-l", "warning", "--concurrency", "1"], settings.directory / "envoy.log"))
+    folder = settings.directory
+    command = [str(ENVOY), "-c", "bootstrap.json", "--disable-hot-restart", "-l", "warning", "--concurrency", "1"]
+    child = Child(Program("Envoy", command, folder / "envoy.log", folder))
     await child.start()
     return child, work
 

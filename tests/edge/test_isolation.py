@@ -61,7 +61,7 @@ def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge:
 
     until(lambda: served(edge, "own") == "cert_own")
 
-    assert edge.status("own", "--insecure") == "200"
+    assert "x-forwarded-for: 127.0.0.1\n" in edge.curl("own", "--insecure")
     assert served(edge, "other") == "*.tunnels.localhost"
 
 

@@ -1,6 +1,7 @@
 """`python -m edge` beside `make run`: real processes on the records of the API, killed one by one and together."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -55,7 +56,8 @@ class Started:
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """make run, a credential, and the edge."""
-    folder = tmp_path_factory.mktemp("local")
+    folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
+    folder.mkdir()
     ports = {name: str(free_port()) for name in ("PORT", "CLOUD_PORT", "SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
     environment = {**_plain(), **ports, "LOCAL_DIR": str(folder), "LEASE": "6"}
     run = subprocess.Popen(
@@ -88,6 +90,12 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
         assert (tunnel["public_url"], tunnel["proto"]) == (f"https://demo.tunnels.localhost:{_port(started)}", "https")
         client.kill()
         until(lambda: started.status("demo") == "404" and started.tunnels() == [], within=5)
+
+
+def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for name in ("gateway", "bootstrap"):
+        assert resource.prlimit(started.child(name), resource.RLIMIT_NOFILE) == (most, most)
 
 
 def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
@@ -127,7 +135,7 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [["gateway"], ["control"], ["bootstrap"], ["gateway", "bootstrap"], ["gateway", "control"]]
+    "names", [["gateway"], ["control", "bootstrap"], ["gateway", "bootstrap"], ["gateway", "control"]]
 )
 def test_whatever_is_killed_comes_back_with_its_names(started: Started, names: list[str]) -> None:
     with upstream() as port:
@@ -172,7 +180,11 @@ def _cloud(folder: Path, environment: dict[str, str]) -> dict[str, str]:
 
 def _edge(folder: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
     edge = subprocess.Popen(
-        [PYTHON, "-m", "edge"], cwd=ROOT, env=_cloud(folder, environment), stdout=subprocess.PIPE, text=True
+        ["sh", "-c", f"ulimit -S -n 256; exec {PYTHON} -m edge"],
+        cwd=ROOT,
+        env=_cloud(folder, environment),
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert edge.stdout
     while "curl " not in (line := edge.stdout.readline()):

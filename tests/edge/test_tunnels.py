@@ -209,14 +209,29 @@ def test_a_tunnel_whose_lease_cannot_be_renewed_ends_with_it(tmp_path: Path) -> 
         assert 0.5 < time.monotonic() - began < 4
 
 
+def test_what_the_store_has_renewed_stays_when_it_fails_for_others(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, lease=2, max_tunnels_per_connection=60) as edge:
+        key = edge.key("acct_A")
+        first = edge.ssh(key, *(part for number in range(50) for part in ("-R", f"n{number}:80:localhost:1")))
+        until(lambda: len(edge.store.online) == 50)
+        edge.store.silent.add("last.tunnels.localhost")
+        last = edge.ssh(key, "-R", "last:80:localhost:1")
+        last.says("is online")
+
+        assert last.ends(within=5) == 1
+
+        assert not first.is_over
+        assert len(edge.gateway.tunnels) == 50
+
+
 def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
-    with running(tmp_path, with_envoy=False, lease=3) as edge:
+    with running(tmp_path, with_envoy=False, lease=2) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
         client.says("is online")
         edge.store.is_away = True
-        time.sleep(1.5)
+        time.sleep(0.9)
         edge.store.is_away = False
-        time.sleep(2.5)
+        time.sleep(1.5)
 
         assert client.said == [f"{edge.url('kept', '')} is online."]
         assert len(edge.store.online) == 1

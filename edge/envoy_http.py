@@ -1,0 +1,192 @@
+"""What Envoy does with a request: which tunnel it is for, what the upstream reads, what is logged. Pure."""
+
+from edge import envoy_parts as parts
+from edge import pages
+from edge.envoy_parts import Json
+from edge.plan import Group, Plan
+from edge.records import Site
+from edge.settings import Settings
+
+_SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
+
+_NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
+
+
+def _manager(settings: Settings, **more: Json) -> Json:
+    limits = settings.limits
+    return parts.typed(
+        "envoy.filters.network.http_connection_manager",
+        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+        use_remote_address=True,
+        internal_address_config={"cidr_ranges": [_NOBODY]},  # else the x-envoy-… of a private address are obeyed
+        skip_xff_append=True,
+        generate_request_id=False,
+        server_header_transformation="PASS_THROUGH",
+        max_request_headers_kb=limits.max_header_kib,
+        request_headers_timeout=f"{limits.header_timeout}s",
+        stream_idle_timeout=f"{limits.idle_timeout}s",
+        common_http_protocol_options={"idle_timeout": f"{limits.idle_timeout}s"},
+        http2_protocol_options={
+            "max_concurrent_streams": 100,
+            "initial_stream_window_size": 1 << 20,
+            "initial_connection_window_size": 4 << 20,
+            "allow_connect": True,
+        },
+        **more,
+    )
+
+
+def redirecting_manager(settings: Settings) -> Json:
+    """Return what sends every address of the domain to its https form."""
+    port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
+    redirect: Json = {"match": {"prefix": "/"}, "redirect": {"https_redirect": True, **port}}
+    route_config: Json = {
+        "name": "http",
+        "ignore_port_in_host_matching": True,
+        "virtual_hosts": [
+            {"name": "domain", "domains": [f"*.{settings.tunnel_domain}"], "routes": [redirect]},
+            _answer("unknown", "*", status=404, text=pages.NO_TUNNEL),
+        ],
+    }
+    return _manager(settings, stat_prefix="http", route_config=route_config, http_filters=[_router()])
+
+
+def https_manager(group: Group, settings: Settings) -> Json:
+    directory = settings.directory.resolve()
+    return _manager(
+        settings,
+        stat_prefix="https",
+        rds={
+            "route_config_name": group.certificate,
+            "config_source": parts.watched(str(directory / f"routes-{group.certificate}.json")),
+        },
+        upgrade_configs=[{"upgrade_type": "websocket"}],
+        http_filters=[_without_claims(), _upstream_name(), _router()],
+        local_reply_config=_local_replies(),
+        access_log=[_access_log(settings)],
+    )
+
+
+def routes(group: Group, plan: Plan, settings: Settings) -> Json:
+    """Return the hosts of one group, and what is said to requests for others."""
+    hosts: list[Json] = [*map(_host, group.sites), *_others(group, plan)]
+    forwarded = {
+        "x-forwarded-for": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+        "x-forwarded-host": "%REQ(:AUTHORITY)%",
+        "x-forwarded-proto": "https",
+        "x-forwarded-port": str(settings.edge_port),
+    }
+    route: dict[str, Json] = {
+        "name": group.certificate,
+        "ignore_port_in_host_matching": True,
+        "virtual_hosts": hosts,
+        "request_headers_to_add": [_overwrite(name, value) for name, value in forwarded.items()],
+        "request_headers_to_remove": ["x-envoy-external-address"],
+    }
+    return parts.resources("config.route.v3.RouteConfiguration", route)
+
+
+def _others(group: Group, plan: Plan) -> list[Json]:
+    """Return the answers to names that this group does not serve, which the client may want to ask elsewhere for.
+
+    With an uploaded certificate any such name is misdirected (RFC 9110, 421); with the operator's those that have one.
+    """
+    if group is not plan.groups[0]:
+        return [_answer("misdirected", "*", status=421, text=pages.MISDIRECTED)]
+    names = [site.name for other in plan.uploaded for site in other.sites]
+    misdirected = [_answer("misdirected", *names, status=421, text=pages.MISDIRECTED)] if names else []
+    return [*misdirected, _answer("unknown", "*", status=404, text=pages.NO_TUNNEL)]
+
+
+def _host(site: Site) -> Json:
+    return {
+        "name": site.tunnel,
+        "domains": [site.name],
+        "metadata": {"filter_metadata": {"edge": {"tunnel": site.tunnel, "account": site.account}}},
+        "routes": [{"match": {"prefix": "/"}, "route": {"cluster": site.gateway, "timeout": "0s"}}],
+        "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
+    }
+
+
+def _answer(name: str, *domains: str, status: int, text: str) -> Json:
+    response: Json = {"status": status, "body": {"inline_string": text}}
+    return {"name": name, "domains": list(domains), "routes": [{"match": {"prefix": "/"}, "direct_response": response}]}
+
+
+def _without_claims() -> Json:
+    """Return the filter that removes what a client says of itself in the place of a proxy.
+
+    With `_` for `-` too, which CGI and WSGI make the same name of.
+    """
+    claims: Json = {"safe_regex": {"regex": "forwarded|x[-_]forwarded[-_].*|x[-_]real[-_]ip"}}
+    return parts.typed(
+        "envoy.filters.http.header_mutation",
+        f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutation",
+        mutations={"request_mutations": [{"remove_on_match": {"key_matcher": claims}}]},
+    )
+
+
+def _upstream_name() -> Json:
+    """Return the filter that makes the tunnel's id the server name on the hop, and keeps connections apart by it."""
+    value: Json = {
+        "object_key": _SNI_KEY,
+        "format_string": {
+            "text_format_source": {"inline_string": "%METADATA(VIRTUAL_HOST:edge:tunnel)%"},
+            "omit_empty_values": True,
+        },
+        "skip_if_empty": True,
+    }
+    return parts.typed(
+        "envoy.filters.http.set_filter_state",
+        f"{parts.TYPE}.extensions.filters.http.set_filter_state.v3.Config",
+        on_request_headers=[value],
+    )
+
+
+def _router() -> Json:
+    return parts.typed(
+        "envoy.filters.http.router",
+        f"{parts.TYPE}.extensions.filters.http.router.v3.Router",
+        suppress_envoy_headers=True,
+    )
+
+
+def _local_replies() -> Json:
+    """Return what is said where the gateway or the upstream behind it did not answer."""
+    silent: Json = {"response_flag_filter": {"flags": ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]}}
+    late: Json = {"response_flag_filter": {"flags": ["UT"]}}
+    return {
+        "mappers": [
+            {"filter": silent, "status_code": 502, "body": {"inline_string": pages.NO_ANSWER}},
+            {"filter": late, "status_code": 504, "body": {"inline_string": pages.NO_ANSWER}},
+        ]
+    }
+
+
+def _access_log(settings: Settings) -> Json:
+    """Return the log of requests: no body, no cookie, no query."""
+    words: dict[str, Json] = {
+        "time": "%START_TIME%",
+        "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
+        "tunnel": "%METADATA(VIRTUAL_HOST:edge:tunnel)%",
+        "host": "%REQ(:AUTHORITY)%",
+        "method": "%REQ(:METHOD)%",
+        "path": "%PATH(NQ)%",
+        "protocol": "%PROTOCOL%",
+        "status": "%RESPONSE_CODE%",
+        "flags": "%RESPONSE_FLAGS%",
+        "bytes_in": "%BYTES_RECEIVED%",
+        "bytes_out": "%BYTES_SENT%",
+        "milliseconds": "%DURATION%",
+        "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+    }
+    return parts.typed(
+        "envoy.access_loggers.file",
+        f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
+        path=settings.access_log or str(settings.directory.resolve() / "access.log"),
+        log_format={"json_format": words},
+    )
+
+
+def _overwrite(name: str, value: str) -> Json:
+    return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}

@@ -1,0 +1,137 @@
+"""A client that has signed in and means harm: what it can make the gateway keep, and for how long it may stay."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import asyncssh
+from asyncssh.packet import String, UInt32
+
+from edge.records import Certificate, Site
+from edge.uploaded import Uploaded
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, Key, running, until
+
+_CHANNEL_OPEN = 90
+
+
+@contextlib.asynccontextmanager
+async def signed_in(edge: Edge, key: Key) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """Yield the connection of a client that says what no `ssh` says."""
+    port = edge.settings.ssh_port
+    client = await asyncssh.connect("127.0.0.1", port, client_keys=[str(key.file)], known_hosts=None, config=None)
+    try:
+        yield client
+    finally:
+        client.abort()
+
+
+class Session:
+    """A channel that is opened and asks for nothing."""
+
+    def __init__(self) -> None:
+        self.is_open: bool | None = None
+
+    def process_open_confirmation(self, *_: object) -> None:
+        self.is_open = True
+
+    def process_open_failure(self, *_: object) -> None:
+        self.is_open = False
+
+    def process_connection_close(self, _: object) -> None:
+        pass
+
+
+def test_a_connection_has_four_sessions_at_most_also_while_they_ask_for_nothing(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> list[bool | None]:
+        sessions = [Session() for _ in range(8)]
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            for session in sessions:
+                number, window = client.add_channel(session), UInt32(1 << 15)  # type: ignore[arg-type]
+                client.send_packet(_CHANNEL_OPEN, String("session"), UInt32(number), window, window)
+            while sessions[-1].is_open is None:
+                await asyncio.sleep(0.01)
+        return [session.is_open for session in sessions]
+
+    with running(tmp_path, with_envoy=False) as edge:
+        assert asyncio.run(ask(edge)) == [True] * 4 + [False] * 4
+
+
+def test_a_connection_whose_last_tunnel_was_lost_is_ended_so_that_its_client_comes_back(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, lease=3, tunnel_timeout=1) as edge:
+        client = edge.ssh(edge.key("acct_A"), "-N", "-R", "lost:80:localhost:1", terminal="-T")
+        while not edge.store.online:
+            time.sleep(0.01)
+        edge.store.online.clear()
+
+        assert client.ends(within=5) == 255
+
+
+def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, tunnel_timeout=1) as edge:
+        assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").ends(within=5) == 255
+
+
+def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> float:
+        many = edge.key("acct_B")
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(signed_in(edge, many)) for _ in range(80)]
+            opening = [asyncio.create_task(_forwarded(client, number)) for number, client in enumerate(clients)]
+            await asyncio.sleep(0.2)
+            began = time.monotonic()
+            async with signed_in(edge, edge.key("acct_A")) as client:
+                await _forwarded(client, 100)
+            for task in opening:
+                task.cancel()
+            return time.monotonic() - began
+
+    with running(tmp_path, with_envoy=False, max_sign_ins=100, max_sign_ins_per_address=100) as edge:
+        edge.store.slow["acct_B"] = 1
+        assert asyncio.run(ask(edge)) < 0.9
+        time.sleep(1)  # until those that had begun are over
+
+
+async def _forwarded(client: asyncssh.SSHClientConnection, number: int) -> None:
+    await client.create_server(lambda *_: asyncssh.SSHTCPSession(), f"many{number}", 80)
+
+
+def test_an_account_whose_certificates_take_long_to_read_delays_nobody_else() -> None:
+    may_go_on = threading.Event()
+    sites = [Site(f"{name}.example.com", f"tn_{name}", f"acct_{name}", "gw") for name in "ab"]
+    certificates = {site.account: Certificate("cert", site.account, (site.name,), 0, 1) for site in sites}
+
+    def read(account: str) -> tuple[Certificate, ...]:
+        assert account == "acct_a" or may_go_on.wait(10)
+        return (certificates[account],)
+
+    uploaded = Uploaded(read)
+    assert uploaded.of(sites[:1]) == ((sites[0],), (certificates["acct_a"],))
+    assert uploaded.of(sites) == ((sites[0],), (certificates["acct_a"],))
+    may_go_on.set()
+    assert uploaded.of(sites) == (tuple(sites), tuple(certificates.values()))
+
+
+@needs_envoy
+def test_an_account_and_a_tunnel_have_as_many_channels_as_they_may(tmp_path: Path, origin: int) -> None:
+    with running(tmp_path, with_envoy=True, max_channels_per_tunnel=2, max_channels_per_account=3) as edge:
+        forward = [part for name in "ab" for part in ("-R", f"{name}:80:127.0.0.1:{origin}")]
+        edge.ssh(edge.key("acct_A"), *forward)
+        edge.ssh(edge.key("acct_B"), "-R", f"c:80:127.0.0.1:{origin}")
+        until(lambda: [edge.status(name) for name in "abc"] == ["200"] * 3)
+
+        def asked(names: str) -> list[str]:
+            with ThreadPoolExecutor(8) as clients:
+                return sorted(clients.map(lambda name: _status_of_events(edge, name), names))
+
+        assert asked("aaa") == ["200", "200", "502"]
+        assert asked("aabb") == ["200", "200", "200", "502"]
+        assert asked("aac") == ["200", "200", "200"]
+
+
+def _status_of_events(edge: Edge, name: str) -> str:
+    return edge.curl(name, "-o", "/dev/null", "-w", "%{http_code}", path="/events")

@@ -26,7 +26,7 @@ Place = Path | tuple[str, int]  # where something listens
 
 
 def main() -> None:
-    """Do what the command line says; one sentence and exit status 1 when something stands in the way."""
+    """Run what the command line names. Where it fails, print one sentence and exit with status 1."""
     os.umask(0o077)
     _allow_many_files()
     try:

@@ -42,12 +42,12 @@ class Child:
         return self._process.pid if self._process and self._process.returncode is None else None
 
     async def start(self) -> None:
-        """Start it for the first time, and watch it from then on. OSError when it cannot be started."""
+        """Start it for the first time, and watch it from then on. Raises OSError."""
         self._process = await self._spawn()
         self._task = asyncio.create_task(self._watch())
 
     async def end(self, *, within: float = 10) -> None:
-        """End it with SIGTERM, and with SIGKILL if it takes too long."""
+        """End it with SIGTERM, and with SIGKILL if that takes more than `within` seconds."""
         if self._task:
             self._task.cancel()
         if self.pid is None or self._process is None:

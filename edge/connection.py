@@ -62,7 +62,7 @@ _LOG = _Log()
 
 
 class Connection(asyncssh.SSHServerConnection):
-    """The same for every client; what it tells goes to its Client."""
+    """An SSH connection that reports more events to its Client."""
 
     _owner: Client
     _wire: asyncio.Transport

@@ -18,7 +18,7 @@ _KEYS_HOLD = 60.0  # seconds until a private key is read again
 
 
 class Control:
-    """The control of one edge host."""
+    """Keeps Envoy's files of one edge host in step with the records, and serves Envoy the private keys."""
 
     def __init__(self, settings: Settings, store: Store, hop_authority: Authority) -> None:
         self._settings, self._store, self._hop = settings, store, hop_authority

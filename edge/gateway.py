@@ -39,7 +39,7 @@ class Server:
         self._closing: set[asyncio.Task[None]] = set()
 
     def close(self, tunnel: Tunnel, reason: str) -> None:
-        """Take a tunnel offline, beside what else goes on."""
+        """Take a tunnel offline in a task of its own; its client is told the reason."""
         task = asyncio.create_task(self.tunnels.close(tunnel, reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

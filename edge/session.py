@@ -33,14 +33,14 @@ class Gateway(Protocol):
     tunnels: Tunnels
 
     def close(self, tunnel: Tunnel, reason: str) -> None:
-        """Take a tunnel offline, beside what else goes on."""
+        """Take a tunnel offline in a task of its own; its client is told the reason."""
 
     def gone(self, session: "Session") -> None:
         """Hear that a session has ended."""
 
 
 class Session(Client):
-    """One client. Its grant is that of the key that it has signed with."""
+    """One client's connection. It may do what the key or certificate that it signed in with may."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 class SettingError(Exception):
-    """What stands in the way, in one sentence for the person at the terminal."""
+    """The edge cannot run as it is set up; the message is one sentence for the person at the terminal."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of everything; times in seconds."""
+    """The most of everything that the edge allows; times in seconds."""
 
     max_tunnels_per_connection: int = 10
     max_tunnels_per_account: int = 100

@@ -39,7 +39,7 @@ class Carrier(Protocol):
 
 @dataclass(eq=False)
 class Tunnel:
-    """A tunnel that is online through this gateway."""
+    """A tunnel that is online through this gateway; `until` is the end of its lease in time.monotonic() seconds."""
 
     leased: Leased
     opening: Opening
@@ -61,7 +61,7 @@ class Tunnel:
 
 
 class Tunnels:
-    """All of them, by id."""
+    """All tunnels of this process, by id."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store, self._limits = store, limits
@@ -75,7 +75,7 @@ class Tunnels:
         return len(self._online)
 
     def find(self, id: str) -> Tunnel | None:
-        """Return the tunnel of an id, in whatever case the id was written: server names have none."""
+        """Return the tunnel of an id, in any case: a TLS server name does not keep it. None if there is none."""
         return self._online.get(id.lower())
 
     def take_channel(self, account: str) -> None:

@@ -78,7 +78,7 @@ class Ssh:
             raise AssertionError(f"{text!r} is not in {self._lines}") from None
 
     def ends(self, *, within: float = 10) -> int:
-        """Wait for its end; its exit status."""
+        """Wait at most `within` seconds for its end; return its exit status."""
         status = self._process.wait(within)
         self._reader.join(5)
         return status

@@ -1,4 +1,4 @@
-"""The operator's work that no endpoint offers: accounts, their users and bots, first keys, tunnels, the store."""
+"""What the operator does and no endpoint offers: accounts, users, first keys, tunnels, the store."""
 
 import re
 from collections.abc import Mapping

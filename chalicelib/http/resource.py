@@ -184,10 +184,11 @@ def remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> 
 class EditableResource(Resource):
     """A kind that can also be created, changed and deleted.
 
-    `make` says how one comes into being: from the caller, the new id and the create shape. `references` are the ids
-    that fields of a body hold, `unique` the unique keys that follow from it, `repeated` its fields that a unique key
-    repeats, `beside` what is written with a new one, `remove` how one is deleted, `follow` what is done after a change
-    of some fields, with the resource as it is then, and `mark` what its record says until that is done.
+    `make` makes a new one from the caller, its id and the request in the shape `create`. `references` returns the ids
+    that fields of a body hold, `unique` the unique keys that follow from a body. `repeated` names the fields that are
+    copied into the attributes of a unique key. `beside` returns further writes of a creation, `remove` deletes one.
+    `follow` is called after a change with the fields that were sent and the resource as it is then, and `mark` returns
+    its record as it stands until that is done.
     """
 
     create: type[Shape]

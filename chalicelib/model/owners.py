@@ -1,8 +1,8 @@
-"""Switching users, bots and accounts on and off: what lets in for them says so itself, so that one read will do.
+"""Switching users, bots and accounts on and off: the state is copied to their keys, so that authentication reads once.
 
-Whoever is switched off is first so in their own record: a key that is made meanwhile looks there, in its transaction.
-Until the last of their keys knows, the record is marked, and they are told to be active still: after a crash that is
-seen, and all of it can be repeated.
+The record of the owner or account changes first; a key that is made meanwhile checks it in its own transaction. Until
+the last key and SSH credential is updated, the record is marked and shown as active: a crash in the middle can be
+seen, and each function can be repeated.
 """
 
 from dataclasses import replace
@@ -39,10 +39,10 @@ def switch_account(account: str, *, active: bool, by: Trail) -> bool:
 
 
 def tell(account: str, id: str) -> Item:
-    """Have the keys and SSH credentials of a user or bot know whether they let in, and return the record.
+    """Copy to the keys and SSH credentials of a user or bot whether it may act now, and return its record.
 
-    It begins anew where the record or the account's changes meanwhile: what another one has told since is not undone.
-    A record without a body is none. Raises aws.Unavailable.
+    It begins anew where that record or the account's changes meanwhile, so that it never undoes a later switch. The
+    record has an empty body where there is none. Raises aws.Unavailable.
     """
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     for _ in table.tries():
@@ -56,7 +56,7 @@ def tell(account: str, id: str) -> Item:
 
 
 def may_let_in(item: Item) -> bool:
-    """Whether a user, bot or account is active, or was switched off and not all of its keys know."""
+    """Tell whether a user, bot or account is active, or was switched off and some of its keys are not updated yet."""
     return _is_on(item) or _MARK in item.unseen
 
 

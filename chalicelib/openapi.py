@@ -1,12 +1,13 @@
 """GET /openapi.json: the OpenAPI document, for everyone. `make openapi` makes it of the routes."""
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from chalicelib.http import auth
+from chalicelib.http import auth, body
 from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.static import Static
 from chalicelib.schema.shapes import Shape
 
 FILE = Path(__file__).with_name("openapi.json")
@@ -21,6 +22,9 @@ class OpenAPI(Shape):
     """The version of OpenAPI."""
 
 
+_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-cache"}  # ask each time whether it has changed
+
+
 @cache
 def _document() -> dict[str, Any]:
     text = FILE.read_text(encoding="utf-8")
@@ -28,9 +32,14 @@ def _document() -> dict[str, Any]:
     return document
 
 
-def show(call: Call) -> dict[str, Any]:
+def show(call: Call) -> Static:
     """Return the document, with the address at which it was requested and the version header of this deployment."""
-    return {**_document(), "servers": [{"url": call.base_url}]}
+    return _served(call.base_url)
+
+
+@lru_cache(maxsize=8)  # a deployment has few addresses, and a Host header may name any
+def _served(base_url: str) -> Static:
+    return Static(body.text({**_document(), "servers": [{"url": base_url}]}), _HEADERS)
 
 
 class _Document:

@@ -4,6 +4,7 @@ In process: the app behind the local server's gateway. Over HTTP: any base URL.
 """
 
 import base64
+import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -53,8 +54,16 @@ class InProcess:
         answer = self._gateway.handle_request(method, path, dict(headers), body or None)
         flat = {**answer["headers"], **answer["multiValueHeaders"]}
         headers, text = {k.lower(): v for k, v in flat.items()}, answer["body"] or ""
-        content = base64.b64decode(text) if answer.get("isBase64Encoded") else text.encode()
+        if not answer.get("isBase64Encoded"):
+            return Answer(answer["statusCode"], headers, text, text.encode())
+        content = base64.b64decode(text)
+        text = plain(headers, content).decode() if "content-encoding" in headers else text
         return Answer(answer["statusCode"], headers, text, content)
+
+
+def plain(headers: Mapping[str, str], content: bytes) -> bytes:
+    """What an answer holds, as HTTP clients give it: not compressed."""
+    return gzip.decompress(content) if headers.get("content-encoding") == "gzip" else content
 
 
 class Http:

@@ -1,10 +1,15 @@
-"""Answers that are not JSON, sent again only when they have changed: texts as they are, and bytes made when needed."""
+"""Answers that are not made for each request: texts, compressed for whoever takes that, and bytes made when needed.
+
+They are sent again only when they have changed.
+"""
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from chalice.app import Request, Response
 
@@ -14,9 +19,20 @@ BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 
 
+_MIN_SIZE = 1024  # characters, below which compressing gains nothing
+_IS_REFUSED = re.compile(r"q=0(\.0*)?")
+
+
+class _Encoded(Response):
+    """Bytes in base64 already, of any media type; Chalice's own knows bytes by their media type alone."""
+
+    def to_dict(self, binary_types: list[str] | None = None) -> dict[str, Any]:
+        return {**super().to_dict(), "isBase64Encoded": True}
+
+
 @dataclass(frozen=True)
 class Static:
-    """A text, and the headers that go with it."""
+    """A text, and the headers that go with it. It is compressed once, when it is first asked for so."""
 
     content: str
     headers: Mapping[str, str]
@@ -27,10 +43,32 @@ class Static:
 
     def answer(self, request: Request) -> Response:
         """Return the text, or a 304 to whoever has it already."""
-        headers: dict[str, str | list[str]] = {**self.headers, "ETag": self.etag}
-        if etags.is_known(request.headers.get("if-none-match", ""), self.etag):
+        takes_gzip = len(self.content) > _MIN_SIZE and _takes_gzip(request)
+        etag = f'{self.etag[:-1]}-gzip"' if takes_gzip else self.etag
+        headers: dict[str, str | list[str]] = {**self.headers, "ETag": etag, "Vary": "Accept-Encoding"}
+        if etags.is_known(request.headers.get("if-none-match", ""), etag):
             return Response(None, headers, status_code=304)
+        if takes_gzip:
+            return _Encoded(self._compressed, {**headers, "Content-Encoding": "gzip"})
         return Response(self.content, headers)
+
+    @cached_property
+    def _compressed(self) -> str:
+        import gzip  # which no other answer needs
+
+        return base64.b64encode(gzip.compress(self.content.encode(), mtime=0)).decode()
+
+
+def _takes_gzip(request: Request) -> bool:
+    """Whether the client takes gzip: it says so, and has an Accept header, without which API Gateway sends no bytes."""
+    taken = dict(_coding(part) for part in request.headers.get("accept-encoding", "").split(","))
+    return "accept" in request.headers and taken.get("gzip", taken.get("*", False))
+
+
+def _coding(part: str) -> tuple[str, bool]:
+    """Return the name of one coding of an Accept-Encoding header, and whether it is accepted."""
+    name, _, weight = part.partition(";")
+    return name.strip().lower(), not _IS_REFUSED.fullmatch(weight.replace(" ", "").lower())
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class TrafficPolicy(Enabled):
     value: Annotated[
         str,
         max_bytes(128 * 1024),
-        After(_policy, {"contentMediaType": "application/json", "format": "traffic-policy"}),
+        After(_policy, {"format": "traffic-policy"}),
     ]
     """A serialized JSON document, kept as it was sent: an object with arrays of rules, `inbound` and `outbound`.
 

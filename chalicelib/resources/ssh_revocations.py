@@ -47,11 +47,7 @@ _SUBJECT = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "pub
 
 
 class Create(Shape):
-    model_config = {
-        "json_schema_extra": {
-            "oneOf": [{"required": [name], "properties": {name: {"not": {"enum": ["", None]}}}} for name in _SUBJECT]
-        }
-    }
+    """Takes exactly one of what an authority has signed, or may sign, back."""
 
     ssh_user_certificate_id: Annotated[str, _id_of(kinds.SSH_USER_CERTIFICATES), if_empty("")] = ""
     """A user certificate that this authority signed and that has not ended."""

@@ -49,7 +49,7 @@ Line = Annotated[str, After(_one_line, {"pattern": _ONE_LINE})]
 Name = Annotated[str, After(_printable, {"minLength": 1, "pattern": _ONE_LINE}), max_bytes(255)]
 Description = Annotated[Text, max_bytes(255)]
 Metadata = Annotated[Text, max_bytes(4096)]
-Time = Annotated[datetime | None, Before(_time, also=("", None))]
+Time = Annotated[datetime | None, Before(_time)]
 OwnerId = Annotated[str, After(_owner, _OWNER.json_schema), if_empty("")]
 
 Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", most=MAX_DOMAIN)]

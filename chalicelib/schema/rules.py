@@ -43,15 +43,8 @@ class After:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
-@dataclass(frozen=True, eq=False)
 class Before(After):
-    """A check of what was sent, before its type is looked at; the document allows the values of `also` besides."""
-
-    also: tuple[Any, ...] = ()
-
-    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> JsonSchema:
-        said = super().__get_pydantic_json_schema__(core, handler)
-        return schemas.either(said, self.also) if handler.mode == "validation" else said
+    """A check of what was sent, before its type is looked at. The document is silent of what it tolerates besides."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -105,7 +98,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values that leave the field as it is in a change, as some clients mean them."""
+    """Values that leave the field as it is in a change, as some clients mean them; the document does not tell."""
 
     values: tuple[Any, ...]
 
@@ -118,10 +111,6 @@ class Unchanged:
             return value
 
         return core_schema.no_info_before_validator_function(omit, handler(source))
-
-    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> JsonSchema:
-        said = schemas.either(handler(core), self.values)
-        return {**said, "description": f"In a change, {schemas.named(self.values)} leaves it as it is."}
 
 
 not_empty = Bounds({"min_length": 1})
@@ -195,14 +184,14 @@ def id_of(field: str, sentence: str = "") -> After:
 
 def if_null(value: Any) -> Before:
     """Read null as the value: some clients send null for what is unspecified."""
-    return Before(lambda given: value if given is None else given, also=(None,))
+    return Before(lambda given: value if given is None else given)
 
 
 def if_empty(value: Any) -> Before:
     """Read null and "" as the value: some clients send them for what is unspecified."""
-    return Before(lambda given: value if given is None or given == "" else given, also=("", None))
+    return Before(lambda given: value if given is None or given == "" else given)
 
 
 def if_zero(value: Any) -> Before:
     """Read null, "" and 0 as the value: some clients send every field they know."""
-    return Before(lambda given: value if given in (None, "", 0) and given is not False else given, also=("", 0, None))
+    return Before(lambda given: value if given in (None, "", 0) and given is not False else given)

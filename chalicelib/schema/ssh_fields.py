@@ -77,7 +77,7 @@ def _extensions(values: dict[str, str]) -> dict[str, str]:
 AuthorityId = Annotated[str, id_of("ssh_certificate_authority_id")]
 Principals = Annotated[list[Name], entries(0, 256), if_null([])]
 ValidAfter = Annotated[Time, After(_not_before_1970)]
-ExtensionName = Annotated[Name, After(_not_critical, {"not": {"enum": [*_CRITICAL]}})]
+ExtensionName = Annotated[Name, After(_not_critical)]
 Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
 
 # Of the type crypto.keys.AuthorizedKey.

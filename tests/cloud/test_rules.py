@@ -190,7 +190,8 @@ def test_all_is_throttled_and_what_is_open_to_everyone_by_itself(api: Resources)
 
 
 def test_what_is_binary_passes_the_gateway(api: Resources) -> None:
-    assert "application/octet-stream" in api["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-binary-media-types"]
+    assert api["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-binary-media-types"] == ["*/*"]
+    assert api["RestAPI"]["Properties"]["BinaryMediaTypes"] == ["*/*"]
 
 
 def test_every_request_is_logged_without_its_secrets_and_logs_are_kept_for_a_time(api: Resources) -> None:

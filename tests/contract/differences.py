@@ -34,7 +34,6 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
         "POST /api_keys/ak_1": Difference(NO_ROUTE, _NO_FALLBACK),
         "HEAD /api_keys/ak_1": Difference(Bodiless(404), _NO_FALLBACK),
         "POST /edges/tls/edgtls_1/backend": Difference(NO_ROUTE, _NO_FALLBACK),
-        "text that is not UTF-8": Difference(Accepted(201), "It hands on U+FFFD for every byte that is not UTF-8."),
         "two slashes first": Difference(Accepted(), "It reads slashes that follow one another as one."),
         "two slashes within": Difference(Accepted(), "It reads slashes that follow one another as one."),
         "a percent-encoded slash in an id": Difference(NO_ROUTE, "It decodes a path before it looks for its route."),

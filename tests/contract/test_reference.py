@@ -3,9 +3,11 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from chalicelib.http import auth
-from tests.conformity import DOCUMENT
 from tests.contract.answers import check_headers
+from tests.tolerance import DOCUMENT
 from tests.transports import Client
 
 
@@ -25,6 +27,21 @@ def test_the_reference_is_there_without_a_token_and_a_version(client: Client) ->
     assert answer.text.startswith("<!doctype html>")
     assert answer.text.endswith("</html>\n")
     check_headers(answer, {"content-type": "text/html; charset=utf-8", "x-content-type-options": "nosniff"})
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+@pytest.mark.parametrize("accepted", ["*/*", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"])
+def test_both_are_compressed_for_whoever_takes_that(client: Client, path: str, accepted: str) -> None:
+    plain = client.send("GET", path, Accept=accepted, Accept_Encoding="gzip;q=0, identity")
+    check_headers(plain, {"vary": "Accept-Encoding"})
+    assert "content-encoding" not in plain.headers
+    answer = client.send("GET", path, Accept=accepted, Accept_Encoding="br;q=1.0, gzip;q=0.8")
+    check_headers(answer, {"vary": "Accept-Encoding", "content-encoding": "gzip"})
+    assert answer.text == plain.text
+    assert int(answer.headers.get("content-length", 0)) < len(plain.text) / 2
+    again = client.send("GET", path, Accept_Encoding="gzip", Accept=accepted, If_None_Match=answer.headers["etag"])
+    assert (again.status, again.text) == (304, "")
+    assert answer.headers["etag"] != plain.headers["etag"]
 
 
 def test_the_reference_is_sent_again_only_when_it_has_changed(client: Client) -> None:

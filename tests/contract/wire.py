@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPSConnection
 from urllib.parse import urlsplit
 
-from tests.transports import Answer, Transport
+from tests.transports import Answer, Transport, plain
 
 
 class Wire:
@@ -28,7 +28,7 @@ class Wire:
         content = answer.read()
         assert self._connection.sock is kept, f"the connection was closed after {method} {path[:80]}"
         found = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, found, content.decode(errors="replace"), content)
+        return Answer(answer.status, found, plain(found, content).decode(errors="replace"), content)
 
 
 class Tidy:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import re2
-from openapi_spec_validator import OpenAPIV31SpecValidator
+from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from chalicelib import edges, modules, openapi, resources, routes
 from chalicelib.__main__ import main
@@ -14,9 +14,10 @@ from chalicelib.http import errors
 from chalicelib.schema import json_schema
 from infra.build.openapi import document, refusals
 from tests import conformity
-from tests.conformity import DOCUMENT, found
+from tests.conformity import found
 from tests.refusals import assert_invalid, assert_refused
 from tests.samples import OPEN
+from tests.tolerance import DOCUMENT
 from tests.transports import Client
 
 OPERATIONS = [
@@ -40,13 +41,23 @@ def test_it_is_what_the_code_says_now() -> None:
 
 
 def test_it_is_valid_openapi() -> None:
-    assert [error.message for error in OpenAPIV31SpecValidator(dict(DOCUMENT)).iter_errors()] == []
+    assert [error.message for error in OpenAPIV30SpecValidator(dict(DOCUMENT)).iter_errors()] == []
 
 
 def test_it_holds_every_route_but_the_page_that_shows_it_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     main(["routes"])
-    expected = {f"{method:6} {path}" for method, path, _ in OPERATIONS}
-    assert {*capsys.readouterr().out.splitlines()} == expected | {f"GET    {conformity.PAGE}"}
+    expected = {anonymous(f"{method:6} {path}") for method, path, _ in OPERATIONS}
+    assert {*map(anonymous, capsys.readouterr().out.splitlines())} == expected | {f"GET    {conformity.PAGE}"}
+
+
+def anonymous(path: str) -> str:
+    """A path whose variables have no names: the gateway knows one for each place, the document calls more `{id}`."""
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def test_what_a_module_is_of_is_the_id_in_its_path() -> None:
+    assert "/edges/https/{id}/tls_termination" in DOCUMENT["paths"]
+    assert "/edges/https/{edge_id}/routes/{id}/oauth" in DOCUMENT["paths"]
 
 
 def test_no_two_operations_have_one_name() -> None:
@@ -76,7 +87,9 @@ def test_every_request_and_response_has_an_example_that_is_right(method: str, pa
     for content in contents(operation):
         validator = conformity.schema(content["schema"]["$ref"])
         examples = (
-            [content["example"]] if "example" in content else [one["value"] for one in content["examples"].values()]
+            [content["example"]]
+            if "example" in content
+            else [found(one)["value"] for one in content["examples"].values()]
         )
         assert examples
         for example in examples:
@@ -94,7 +107,7 @@ def test_every_field_is_told_in_words() -> None:
 def test_every_refusal_of_the_contract_is_in_it() -> None:
     codes = {kind.code for kind in errors.ApiError.__subclasses__()}
     told = {code for response in DOCUMENT["components"]["responses"].values() for code in every_code(response)}
-    assert told == codes == {*DOCUMENT["components"]["schemas"]["Error"]["properties"]["error_code"]["enum"]}
+    assert told == codes == {*DOCUMENT["components"]["schemas"]["ApiError"]["properties"]["error_code"]["enum"]}
 
 
 def test_a_refusal_that_has_no_sample_is_not_left_out_in_silence() -> None:
@@ -108,7 +121,7 @@ def test_a_refusal_that_has_no_sample_is_not_left_out_in_silence() -> None:
 
 def every_code(response: Any) -> set[str]:
     examples = response["content"]["application/json"]["examples"]
-    return {example["value"]["error_code"] for example in examples.values()}
+    return {found(example)["value"]["error_code"] for example in examples.values()}
 
 
 def test_its_patterns_are_read_by_ecmascript_and_by_re2_alike() -> None:

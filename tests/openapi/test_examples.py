@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conformity import DOCUMENT, found
+from tests.conformity import found
 from tests.modules.samples import BASE_URL
+from tests.tolerance import DOCUMENT
 from tests.transports import Client
 
 EXAMPLES_URL = "https://api.example.com"
@@ -45,7 +46,7 @@ def known(admin: Client) -> dict[str, str]:
     """What the examples name and must exist here, by the ids of the examples."""
     return {
         example_id("/bot_users/{id}"): admin.create("/bot_users", {"name": "the owner"})["id"],
-        example_id("/edges/https/{edge_id}"): admin.create("/edges/https", {})["id"],
+        example_id("/edges/https/{id}"): admin.create("/edges/https", {})["id"],
         example_id("/ssh_certificate_authorities/{id}"): admin.create("/ssh_certificate_authorities", {})["id"],
     }
 
@@ -82,7 +83,7 @@ def test_the_api_answers_as_in_the_example(
 def creation(path: str, known: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
     """Where what has the path is created, and the request that does it."""
     pattern = path.rpartition("/")[0]
-    home = pattern.format(edge_id=known[example_id("/edges/https/{edge_id}")])
+    home = pattern.format(edge_id=known[example_id("/edges/https/{id}")])
     return home, DOCUMENT["paths"][pattern]["post"]["requestBody"]
 
 
@@ -108,7 +109,7 @@ def made(admin: Client, known: dict[str, str], path: str) -> str:
 @given(data=st.data())
 def test_whatever_is_null_in_a_change_stays_as_it_is(admin: Client, made: str, path: str, data: st.DataObject) -> None:
     update = found(media(DOCUMENT["paths"][path]["patch"]["requestBody"])["schema"])
-    fields = sorted(update["properties"].keys() - {"id", "description"})
+    fields = sorted(update["properties"].keys() - {"description"})
     nulls = dict.fromkeys(data.draw(st.sets(st.sampled_from(fields))))
     description = data.draw(st.fixed_dictionaries({}, optional={"description": st.none() | st.text(max_size=20)}))
     before = admin.get(made).json

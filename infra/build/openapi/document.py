@@ -19,14 +19,15 @@ their modules, as JSON over HTTPS. Everything belongs to the account of the auth
 
 Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every refusal has one body;
 a path that does not exist is a 404 `no_such_route`, a method that a path does not have a 405 `method_not_allowed` with
-the header `Allow`. `x-max-bytes` is the most bytes that a string may have in UTF-8; formats that JSON Schema does not
-know are what the texts of their fields say. Integers are written without a fraction: `2.0` is refused.
+the header `Allow`. `x-max-bytes` is the most bytes that a string may have in UTF-8, `x-property-names` what the names
+in a map must be; formats that JSON Schema does not know are what the texts of their fields say. Integers are written
+without a fraction: `2.0` is refused.
 """
 _INFO = {
     "title": "Tunnel and edge management API",
     "version": auth.VERSIONS[0],
     "description": _ABOUT,
-    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
 }
 _REFERENCE = {"name": "Reference", "description": "What the API says of itself."}
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an API key."}
@@ -42,7 +43,7 @@ def make(routes: list[Routes]) -> Words:
     kinds = [each for each in routes if isinstance(each, Resource)]
     every = [Operation.of(endpoint) for each in routes for endpoint in each.endpoints()]
     return {
-        "openapi": "3.1.0",
+        "openapi": "3.0.3",
         "info": _INFO,
         "servers": [{"url": "/"}],  # served, it names the address that it was asked for at
         "security": [{"token": []}],
@@ -60,14 +61,15 @@ def _paths(every: list[Operation]) -> Words:
     paths: dict[str, Words] = {}
     for operation in every:
         endpoint = operation.endpoint
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operations.described(operation)
+        paths.setdefault(operation.path, {})[endpoint.method.lower()] = operations.described(operation)
     return paths
 
 
 def _components(every: list[Operation]) -> Words:
     return {
-        "schemas": dict(sorted({**_schemas(every), "Error": refusals.SCHEMA}.items())),
+        "schemas": dict(sorted({**_schemas(every), "ApiError": refusals.SCHEMA}.items())),
         "responses": refusals.responses([operation.endpoint for operation in every]),
+        "examples": refusals.examples(),
         "headers": refusals.HEADERS,
         "parameters": {
             "Version": operations.VERSION,
@@ -88,16 +90,14 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
             uses.setdefault((operation.endpoint.response, "serialization"), operation.response_schema)
     made = schemas.of(uses)
     own = [_own(operation, uses, made) for operation in every if operation.id]
-    return {**made, **{name: words for found in own for name, words in found.items()}}
+    every_one = {**made, **{name: words for found in own for name, words in found.items()}}
+    return {name: schemas.with_told_defaults(words) for name, words in every_one.items()}
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
     """Return the schemas of an operation that say more than its shapes: the form of the id, what a change is."""
     if operation.endpoint.body:
-        words = made[uses[operation.endpoint.body, "validation"]]
-        return {
-            operation.request_schema: schemas.of_a_change(words, {**operation.id, "description": "The id in the path."})
-        }
+        return {operation.request_schema: schemas.of_a_change(made[uses[operation.endpoint.body, "validation"]])}
     return (
         {operation.response_schema: schemas.with_id(made[operation.response_schema], operation.id)}
         if operation.endpoint.response

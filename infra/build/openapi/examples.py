@@ -16,7 +16,10 @@ Body = dict[str, Any]
 
 @cache
 def read() -> dict[str, dict[str, Body]]:
-    """Return by noun the requests `create`, `update`, `replace`, the `response`, and what a creation adds `once`."""
+    """Return by noun the requests `create`, `update`, `replace`, the `response`, what a creation adds `once`.
+
+    And what operations refuse of their own, `refused`: by verb and error code, in words.
+    """
     found: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return found
 
@@ -43,6 +46,12 @@ def response(operation: Operation) -> Body:
             return {**of_noun["response"], **of_noun["update"]}
         case _:
             return of_noun["response"]
+
+
+def refused(operation: Operation) -> dict[str, str]:
+    """Return what of its own an operation refuses, by error codes, in words."""
+    found: dict[str, str] = read().get(operation.noun, {}).get("refused", {}).get(operation.verb, {})
+    return found
 
 
 def _page(entry: Body, endpoint: Endpoint) -> Body:

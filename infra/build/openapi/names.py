@@ -3,13 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
 
 from chalicelib import ids
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.model import kinds
 from chalicelib.model.kinds import Kind
-from chalicelib.schema.shapes import Shape
 
 _SPELT = {
     "api": "API",
@@ -31,11 +29,15 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 class Operation:
     """An endpoint by the names in its path: `tls_edge_backend` of the kind of TLS edges.
 
-    `kinds` are those of the ids in its path, `prefixes` theirs by the names of the variables, `kind` the nearest one.
+    `kinds` are those of the ids in its path, `prefixes` theirs by the names of the variables, `kind` the nearest one,
+    `own` what of that kind it is about, "" for all of it. In its `path` what it is about is `{id}` where the gateway,
+    which knows one name for each place in a path, has another name there.
     """
 
     endpoint: Endpoint
+    path: str
     noun: str
+    own: str
     kinds: tuple[Kind, ...]
     kind: Kind | None
     verb: str
@@ -46,19 +48,14 @@ class Operation:
         """Return the operation of an endpoint."""
         lists = [endpoint.path[: variable.start()] for variable in _VARIABLE.finditer(endpoint.path)]
         found = [kind for path in lists if (kind := kinds.at(path))]
-        variables = {name: kind.prefix for name, kind in zip(_VARIABLE.findall(endpoint.path), found, strict=True)}
         listed = kinds.at(endpoint.path)
+        path = endpoint.path if listed else _with_id(endpoint.path)
+        variables = {name: kind.prefix for name, kind in zip(_VARIABLE.findall(path), found, strict=True)}
         nearest = listed or (found[-1] if found else None)
-        own = "" if listed else endpoint.path.rpartition("}")[2].strip("/")
-        noun = "_".join(filter(None, (nearest.noun if nearest else "", re.sub(r"\W", "_", own))))
+        own = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
+        noun = "_".join(filter(None, (nearest.noun if nearest else "", own)))
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
-        return Operation(endpoint, noun, tuple(found), nearest, verb, variables)
-
-    @property
-    def entry(self) -> type[Shape] | None:
-        """Return the shape of one of those that it lists, or None if it lists none."""
-        response = self.endpoint.response
-        return get_args(next(iter(response.__annotations__.values())))[0] if response and self.verb == "list" else None
+        return Operation(endpoint, path, noun, own, tuple(found), nearest, verb, variables)
 
     @property
     def id(self) -> dict[str, str]:
@@ -78,12 +75,12 @@ class Operation:
 
     @property
     def response_schema(self) -> str:
-        """Return the name of the response's schema, for example APIKey, APIKeyList."""
+        """Return the name of the response's schema, for example ApiKey, ApiKeyList."""
         return pascal(self.noun) + ("List" if self.verb == "list" else "")
 
     @property
     def request_schema(self) -> str:
-        """Return the name of the request's schema, for example APIKeyCreate."""
+        """Return the name of the request's schema, for example ApiKeyCreate."""
         return pascal(self.noun) + self.verb.capitalize()
 
     @property
@@ -91,6 +88,12 @@ class Operation:
         """Return the name of its group, for example API keys."""
         words = plural(self.kind.name) if self.kind else "reference"
         return words[0].upper() + words[1:]
+
+
+def _with_id(path: str) -> str:
+    """Return a path whose last variable is `{id}`, if none is yet."""
+    names = _VARIABLE.findall(path)
+    return path.replace(f"{{{names[-1]}}}", "{id}") if names and "id" not in names else path
 
 
 def form(prefix: str) -> dict[str, str]:
@@ -104,8 +107,13 @@ def spelt(noun: str) -> str:
 
 
 def pascal(noun: str) -> str:
-    """Return a noun as classes are named: `ssh_credential` is SSHCredential."""
-    return "".join(_SPELT.get(word, word.capitalize()) for word in noun.split("_"))
+    """Return a noun as classes are named: `ssh_credential` is SSHCredential.
+
+    `api_key` is ApiKey: every client that is generated in Go has a type APIKey of its own.
+    """
+    return "".join(
+        word.capitalize() if word == "api" else _SPELT.get(word, word.capitalize()) for word in noun.split("_")
+    )
 
 
 def plural(noun: str) -> str:

@@ -1,13 +1,13 @@
 """Operations of the document: what an endpoint takes and answers, in words of OpenAPI."""
 
-import inspect
 from collections.abc import Iterable
 from typing import Any
 
 from chalicelib.http import auth
+from chalicelib.http.static import BINARY
 from chalicelib.schema import models
 from chalicelib.schema.shapes import Shape
-from infra.build.openapi import examples, names, refusals, schemas
+from infra.build.openapi import examples, names, refusals, schemas, sentences
 from infra.build.openapi.names import Operation
 
 Words = dict[str, Any]
@@ -46,15 +46,8 @@ _UNCHANGED = {
     "description": "The caller has this answer already; there is no body.",
     "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in ("Operation-Id", "ETag")},
 }
-_SENTENCES = {
-    "list": "Newest first, in pages: `next_page_uri` leads to the next one.",
-    "update": (
-        "Partial update: the body carries only the changed fields; what is absent or null stays as it is. An empty "
-        "string clears a text, an empty array a list."
-    ),
-    "replace": "Replaces the whole: what is absent from the body gets its default. Creates it where there is none.",
-    "delete": "Deletes it with everything beneath its path; answers without a body.",
-}
+_TEXT = {"type": "string"}
+_RAW = {BINARY: {"type": "string", "format": "binary"}}
 _SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there is no body."}
 
 
@@ -65,22 +58,16 @@ def described(operation: Operation) -> Words:
         "operationId": operation.name,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": _about(operation),
+        "description": sentences.about(operation),
         **({} if endpoint.authorizer else {"security": []}),
         "parameters": [*_parameters(operation)],
         **({"requestBody": _request(operation, endpoint.body)} if endpoint.body else {}),
         "responses": {
             str(endpoint.status): _answer(operation),
-            **({"304": _UNCHANGED} if _is_conditional(operation) else {}),
+            **({"304": _UNCHANGED} if operation.verb == "get" else {}),
             **{status: _ref("responses", name) for status, name in refusals.by(endpoint).items()},
         },
     }
-
-
-def _about(operation: Operation) -> str:
-    response = operation.entry or operation.endpoint.response or (operation.endpoint.media and operation.endpoint.view)
-    said = (inspect.getdoc(response) if response else None, _SENTENCES.get(operation.verb))
-    return " ".join(sentence for sentence in said if sentence)
 
 
 def _parameters(operation: Operation) -> Iterable[Words]:
@@ -92,7 +79,7 @@ def _parameters(operation: Operation) -> Iterable[Words]:
         yield {"name": name, "in": "query", "description": rule.json_schema["description"], "schema": schema}
     if operation.endpoint.authorizer:
         yield _ref("parameters", "Version")
-        yield from (_ref("parameters", name) for name, verbs in _CONDITIONS.items() if operation.verb in verbs)
+    yield from (_ref("parameters", name) for name, verbs in _CONDITIONS.items() if operation.verb in verbs)
 
 
 def _request(operation: Operation, body: type[Shape]) -> Words:
@@ -101,18 +88,12 @@ def _request(operation: Operation, body: type[Shape]) -> Words:
     return {**required, **_json(operation.request_schema, examples.request(operation))}
 
 
-def _is_conditional(operation: Operation) -> bool:
-    """Whether an operation answers 304 to who has its answer already."""
-    return operation.verb == "get" and bool(operation.endpoint.authorizer or operation.endpoint.media)
-
-
 def _answer(operation: Operation) -> Words:
     words = {"description": _SAID[operation.endpoint.status]}
-    shows_one = operation.endpoint.authorizer and operation.verb in ("get", "create", "update", "replace")
-    names = ["Operation-Id", *(["ETag"] if shows_one or operation.endpoint.media else [])]
+    names = ["Operation-Id", *(["ETag"] if operation.verb in ("get", "create", "update", "replace") else [])]
     headers = {"headers": {name: _ref("headers", name) for name in names}}
     body = _json(operation.response_schema, examples.response(operation)) if operation.endpoint.response else {}
-    media = {"content": {media: {"schema": {"type": "string"}} for media in operation.endpoint.media}}
+    media = {"content": {media: {"schema": _RAW.get(media, _TEXT)} for media in operation.endpoint.media}}
     return {**words, **headers, **body, **(media if operation.endpoint.media else {})}
 
 

@@ -1,7 +1,6 @@
 """What endpoints may refuse, as responses: the contract's table of errors, of which each endpoint has its rows."""
 
 import inspect
-from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -59,7 +58,7 @@ SCHEMA: Words = {
 }
 HEADERS: dict[str, Words] = {
     "Operation-Id": {"description": "The id to report the request by.", "schema": {"type": "string"}},
-    "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "const": "Bearer"}},
+    "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "enum": ["Bearer"]}},
     "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer", "minimum": 0}},
     "ETag": {"description": "What this answer shows: its revision, and a digest.", "schema": {"type": "string"}},
     "Allow": {"description": "The methods that the path has.", "schema": {"type": "string"}},
@@ -75,13 +74,22 @@ def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
     """Return all error responses by their names, also those of what is no endpoint."""
     groups = [kinds for endpoint in endpoints for _, kinds in _by_status(endpoint)]
     groups += [[errors.NoSuchRoute], [errors.MethodNotAllowed]]
-    return {_name(kinds): _response(kinds) for kinds in groups}
+    return {name: _response(kinds) for name, kinds in sorted((_name(kinds), kinds) for kinds in groups)}
+
+
+def examples() -> dict[str, Words]:
+    """Return the samples of all errors by their names."""
+    return {name: {"value": _body(sample)} for kind in EVERY for name, sample in _named(kind).items()}
 
 
 def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
-    order = [*EVERY].index  # ValueError for one that has no sample
-    kinds = sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
-    return [(status, [*group]) for status, group in groupby(kinds, key=lambda kind: kind.status)]
+    return [(status, [*group]) for status, group in groupby(of(endpoint), key=lambda kind: kind.status)]
+
+
+def of(endpoint: Endpoint) -> list[Kind]:
+    """Return the errors of an endpoint in the contract's order. Raises ValueError for one that has no sample."""
+    order = [*EVERY].index
+    return sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
 
 
 def _of(endpoint: Endpoint) -> set[Kind]:
@@ -112,17 +120,19 @@ def _response(kinds: list[Kind]) -> Words:
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
         "content": {
             "application/json": {
-                "schema": {"$ref": "#/components/schemas/Error"},
-                "examples": {name: {"value": _body(sample)} for kind in kinds for name, sample in _named(kind)},
+                "schema": {"$ref": "#/components/schemas/ApiError"},
+                "examples": {
+                    name: {"$ref": f"#/components/examples/{name}"} for kind in kinds for name in _named(kind)
+                },
             }
         },
     }
 
 
-def _named(kind: Kind) -> Iterator[tuple[str, ApiError]]:
-    """Yield the samples of an error with their names: conflict, conflict_2."""
-    for number, sample in enumerate(EVERY[kind], start=1):
-        yield (kind.code if number == 1 else f"{kind.code}_{number}"), sample
+def _named(kind: Kind) -> dict[str, ApiError]:
+    """Return the samples of an error by their names: conflict, conflict_2."""
+    names = [kind.code, *(f"{kind.code}_{number}" for number in range(2, len(EVERY[kind]) + 1))]
+    return dict(zip(names, EVERY[kind], strict=True))
 
 
 def _body(refusal: ApiError) -> Words:

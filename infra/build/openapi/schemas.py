@@ -1,35 +1,43 @@
-"""The schemas of the document: what pydantic says of the shapes' models, under the names of their endpoints."""
+"""The schemas of the document: what pydantic says of the shapes' models, under the names of their endpoints.
+
+They are those of OpenAPI 3.0, which every generator of clients reads, and say what is meant: in a request what may be
+left out is never null too, and has no default that a client would send by itself. Its description tells the default.
+"""
 
 import ast
 import inspect
+import json
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
-import jsonschema_rs
 from pydantic.json_schema import GenerateJsonSchema, NoDefault, models_json_schema
 from pydantic_core import core_schema
 
 from chalicelib.schema import models
-from chalicelib.schema.json_schema import either
 from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
+PROPERTY_NAMES = "x-property-names"  # the propertyNames of JSON Schema, which OpenAPI 3.0 does not have
 Words = dict[str, Any]  # of JSON Schema
 Mode = str  # "validation" for requests, "serialization" for responses
 Use = tuple[type[Shape], Any]  # a shape and its mode
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's own: no titles, no defaults in responses, maps and integers as clients understand them."""
+    """Pydantic's own: no titles, no defaults in responses, null in responses alone, 64 bits in every integer."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
     def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
         return super().get_default_value(schema) if self.mode == "validation" else NoDefault
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> Words:
+        words: Words = self.generate_inner(schema["schema"])
+        return words if self.mode == "validation" else _or_null(words)
 
     def int_schema(self, schema: core_schema.IntSchema) -> Words:
         return _long(super().int_schema(schema))
@@ -43,7 +51,7 @@ class _Generator(GenerateJsonSchema):
             keys = self.generate_inner(schema["keys_schema"])
             words["propertyNames"] = {name: word for name, word in keys.items() if name != "type"}
             words["additionalProperties"] = next(iter(values.values()))
-        return words
+        return {PROPERTY_NAMES if name == "propertyNames" else name: word for name, word in words.items()}
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Words:
         words: Words = super().model_schema(schema)
@@ -52,8 +60,6 @@ class _Generator(GenerateJsonSchema):
         for name, field in words.get("properties", {}).items():
             if told := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
                 field["description"] = " ".join(told)
-            if "default" in field and not _may_be(field["default"], field):
-                del field["default"]
         words.pop("description", None)
         doc = schema["cls"].__bases__[1].__doc__  # the shape's: the model has none of its own
         return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
@@ -69,14 +75,21 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     for words in renamed.values():
         for field in words.get("properties", {}).values():
             field["description"] = field.get("description") or _about(field, renamed)
+            if "$ref" in field:  # beside which OpenAPI 3.0 knows nothing
+                field["allOf"] = [{"$ref": field.pop("$ref")}]
     return renamed
 
 
-def of_a_change(words: Words, id: Words) -> Words:
-    """Return a schema as that of a change: without defaults, since what is absent or null stays, and with the id."""
-    properties = {name: _or_null(field) for name, field in words["properties"].items()}
+def of_a_change(words: Words) -> Words:
+    """Return a schema as that of a change: without defaults, since what is absent stays."""
     told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
-    return {**told, "properties": {"id": id, **properties}}
+    return {**told, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
+
+
+def with_told_defaults(words: Words) -> Words:
+    """Return a schema whose fields tell their defaults in words: generated clients would require or send them."""
+    properties = {name: _told_default(field) for name, field in words.get("properties", {}).items()}
+    return {**words, **({"properties": properties} if properties else {})}
 
 
 def with_id(words: Words, id: Words) -> Words:
@@ -85,13 +98,22 @@ def with_id(words: Words, id: Words) -> Words:
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 
 
-def _or_null(field: Words) -> Words:
-    """Return the schema of a field that null leaves as it is."""
-    told = {word: value for word, value in field.items() if word == "description"}
-    return {
-        **either({word: value for word, value in field.items() if word not in ("default", *told)}, (None,)),
-        **told,
-    }
+def _told_default(field: Words) -> Words:
+    default = field.get("default")
+    tells = "efault" in field["description"] or default in (None, "", [], {})
+    said = "" if tells else f" Default: `{default if isinstance(default, str) else json.dumps(default)}`."
+    return {**_without_default(field), "description": field["description"] + said}
+
+
+def _without_default(field: Words) -> Words:
+    return {word: value for word, value in field.items() if word != "default"}
+
+
+def _or_null(words: Words) -> Words:
+    """Return a schema that null fits too."""
+    if "$ref" in words:
+        return {"allOf": [words], "nullable": True}  # as generators read it; beside a type some would not see the null
+    return {**words, **({"enum": [*words["enum"], None]} if "enum" in words else {}), "nullable": True}
 
 
 def _long(words: Words) -> Words:
@@ -101,9 +123,9 @@ def _long(words: Words) -> Words:
 
 def _about(field: Words, made: Mapping[str, Words]) -> str:
     """Return the text of a field that code added to a shape: that of the shape that it holds."""
-    choices = [*field.get("anyOf", []), field.get("items", {}), field]
+    choices = [*field.get("allOf", []), field.get("items", {}), field]
     held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
-    return f"{held['description']} Null where it is unset." if "anyOf" in field else str(held["description"])
+    return f"{held['description']} Null where it is unset." if "nullable" in field else str(held["description"])
 
 
 def _own(name: str) -> str:
@@ -116,11 +138,6 @@ def _renamed(words: Any, names: Mapping[str, str]) -> Any:
     if not isinstance(words, dict):
         return words
     return {key: REF + names[word] if key == "$ref" else _renamed(word, names) for key, word in words.items()}
-
-
-def _may_be(value: Any, words: Words) -> bool:
-    """Tell whether a client could send a default: some only say what absence means, and generators drop objects."""
-    return not isinstance(value, dict) and ("$ref" in str(words) or jsonschema_rs.is_valid(words, value))
 
 
 def _texts(shape: type) -> dict[str, str]:

@@ -1,0 +1,85 @@
+"""What the document tells of each operation in words: what it does, and what it refuses beside what all refuse."""
+
+import inspect
+from collections.abc import Iterator
+
+from chalicelib.http import errors
+from chalicelib.http.errors import ApiError
+from infra.build.openapi import examples, refusals
+from infra.build.openapi.names import Operation, plural, spelt
+
+_IS_REFUSED = {  # by every operation that may answer it, where nothing of its own is said in examples.json
+    errors.InvalidRequest: "a parameter that is unknown, repeated or out of its bounds",
+    errors.UnknownReference: "an id in the body that names nothing of this account",
+    errors.NotFound: "an id that names nothing of this account",
+    errors.Conflict: "an `Idempotency-Key` that stands for another request",
+    errors.PreconditionFailed: "an `If-Match` that names another state than the present one",
+}
+_OF_A_BODY = "a field that is unknown or breaks its rule, each named in `details`"
+
+
+def about(operation: Operation) -> str:
+    """Return the description of an operation."""
+    refused = "; ".join(_refused(operation))
+    return f"{_does(operation)}\n\nRefused: {refused}." if refused else _does(operation)
+
+
+def _does(operation: Operation) -> str:
+    response, of_one = operation.endpoint.response, _subject(operation)
+    match operation.verb:
+        case "list":
+            return f"Lists {_all(operation)}, newest first, in pages: `next_page_uri` leads to the next one."
+        case "create":
+            return f"Creates {of_one}. {_doc(response)}"
+        case "update":
+            return (
+                f"Changes {of_one}: the body carries the changed fields alone, what is absent stays as it is. An empty "
+                "string clears a text, an empty array a list."
+            )
+        case "replace":
+            return f"Sets {of_one}, as a whole: what is absent from the body gets its default. {_doc(response)}"
+        case "delete" if operation.own:
+            return f"Removes {of_one}, and answers without a body."
+        case "delete":
+            beneath = " with all that lies beneath its path" if operation.path.startswith("/edges/") else ""
+            return f"Deletes {of_one}{beneath}, and answers without a body."
+        case _:
+            return f"Returns {of_one}. {_doc(response or operation.endpoint.view)}"
+
+
+def _refused(operation: Operation) -> Iterator[str]:
+    own = examples.refused(operation)
+    for kind in refusals.of(operation.endpoint):
+        if told := own.get(kind.code) or _told(kind, operation):
+            yield f"{told} ({kind.status} `{kind.code}`)"
+
+
+def _told(kind: type[ApiError], operation: Operation) -> str:
+    """Return what of an operation an error answers, "" where every operation answers it alike."""
+    if kind is errors.InvalidRequest and operation.endpoint.body:
+        return _OF_A_BODY
+    if kind is errors.InvalidRequest and not operation.endpoint.query:
+        return ""
+    return _IS_REFUSED.get(kind, "")
+
+
+def _subject(operation: Operation) -> str:
+    """Return what an operation is about: an SSH credential, the policy of an SSH certificate authority."""
+    if operation.kind is None:
+        return f"the {spelt(operation.noun)}"
+    one = _one(operation.kind.name)
+    return f"the {spelt(operation.own)} of {one}" if operation.own else one
+
+
+def _all(operation: Operation) -> str:
+    parent = operation.kind and operation.kind.parent
+    return f"the {plural(spelt(operation.noun))} of {_one(parent.name) if parent else 'the account'}"
+
+
+def _one(name: str) -> str:
+    """Return a name with its article: an API key, a tunnel."""
+    return f"{'an' if name.startswith(('A', 'E', 'H', 'S', 'a', 'e', 'i', 'o')) else 'a'} {name}"
+
+
+def _doc(of: object) -> str:
+    return inspect.cleandoc(getattr(of, "__doc__", None) or "")

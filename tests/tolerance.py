@@ -1,0 +1,82 @@
+"""The document as JSON Schema, and widened by the values that docs/conventions.md says are tolerated beyond it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from chalicelib import openapi
+from infra import ROOT
+
+DOCUMENT: Mapping[str, Any] = json.loads(openapi.FILE.read_text())
+
+Words = dict[str, Any]
+_HEADING = "## What is tolerated beyond the OpenAPI document"
+_OF_A_REVOCATION = "of a revocation"
+
+
+def tolerated(schema: str, field: str, is_required: bool) -> list[Any]:
+    """The values that the list has for a field of a request's schema beside those of the document."""
+    values = [] if is_required or schema == "CriticalOptions" else [None]
+    return values + [value for bullet, value in (('`""`', ""), ("`0`", 0)) if _names(bullet, schema, field)]
+
+
+@cache
+def _bullets() -> dict[str, str]:
+    """The list's bullets by their first words."""
+    told = (ROOT / "docs" / "conventions.md").read_text().partition(_HEADING)[2]
+    return dict(re.findall(r"^- \*\*(.+?)\*\* (.+?)(?=^- |^$)", told, re.MULTILINE | re.DOTALL))
+
+
+def _names(bullet: str, schema: str, field: str) -> bool:
+    """Whether a bullet of the list names a field: everywhere, of a PATCH alone, or of a revocation alone."""
+    named, _, of_a_revocation = _bullets()[bullet].replace("\n  ", " ").partition(_OF_A_REVOCATION)
+    if f"`{field}` of a PATCH" in named:
+        return schema.endswith("Update")
+    return f"`{field}`" in (named + of_a_revocation if schema == "SSHRevocationCreate" else named)
+
+
+def requested(document: Mapping[str, Any] = DOCUMENT) -> set[str]:
+    """The names of the schemas that bodies of requests hold, at any depth."""
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    found: set[str] = set()
+    todo = [name for operation in operations for name in _named(operation.get("requestBody"))]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += _named(document["components"]["schemas"][name])
+    return found
+
+
+def widened(document: Mapping[str, Any] = DOCUMENT) -> Words:
+    """The document with the tolerated values of each field, as OpenAPI 3.1, whose schemas are JSON Schema."""
+    made, requests = as_json_schema(document), requested(document)
+    for name in requests:
+        words = made["components"]["schemas"][name]
+        for field, told in words["properties"].items():
+            others = tolerated(name, field, field in words.get("required", ()))
+            words["properties"][field] = {"anyOf": [told, {"enum": others}]} if others else told
+    return made
+
+
+def as_json_schema(document: Mapping[str, Any] = DOCUMENT) -> Words:
+    """The document as OpenAPI 3.1: what 3.0 writes in words of its own, in those of JSON Schema."""
+    made: Words = _plain(document)
+    made["openapi"] = "3.1.0"
+    return made
+
+
+def _plain(words: Any) -> Any:
+    if isinstance(words, list):
+        return [_plain(word) for word in words]
+    if not isinstance(words, dict):
+        return words
+    made = {"propertyNames" if name == "x-property-names" else name: _plain(word) for name, word in words.items()}
+    return {"anyOf": [made, {"type": "null"}]} if made.pop("nullable", None) is True else made
+
+
+def _named(words: Any) -> Iterator[str]:
+    """The schemas that a part of the document refers to itself."""
+    yield from re.findall(r'"#/components/schemas/(\w+)"', json.dumps(words))

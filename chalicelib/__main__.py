@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib import operations, restored, routes
+from chalicelib import openapi, operations, restored, routes
 from chalicelib.model import accounts, migrations, owners, tunnels
 from chalicelib.model.audit import OPERATOR
 from chalicelib.operations import CommandError
@@ -84,7 +84,7 @@ def _parser() -> ArgumentParser:
     migrate = _command(groups, "migrate", "say which records of earlier editions would be rewritten", _migrate)
     migrate.add_argument("--apply", action="store_true", help="rewrite them, while the API serves; can be repeated")
 
-    _command(groups, "routes", "list the routes of the API", _routes)
+    _listing(groups, "list the routes of the API, as JSON with their scopes and errors", _routes, name="routes")
     return parser
 
 
@@ -122,8 +122,8 @@ def _about(command: ArgumentParser, **arguments: str) -> None:
         command.add_argument(name, help=about)
 
 
-def _listing(group: Subparsers, about: str, act: Callable[[Namespace], None]) -> ArgumentParser:
-    command = _command(group, "list", about, act)
+def _listing(group: Subparsers, about: str, act: Callable[[Namespace], None], *, name: str = "list") -> ArgumentParser:
+    command = _command(group, name, about, act)
     command.add_argument("--json", action="store_true", help="as JSON, one object to a line")
     return command
 
@@ -269,6 +269,10 @@ def _migrate(arguments: Namespace) -> None:
 
 
 def _routes(arguments: Namespace) -> None:
+    if arguments.json:
+        for operation in openapi.operations():
+            print(json.dumps(operation))
+        return
     for served in routes.ALL:
         for endpoint in served.endpoints():
             print(f"{endpoint.method:6} {endpoint.path}")

@@ -1,6 +1,7 @@
 """GET /openapi.json: the OpenAPI document, for everyone. `make openapi` makes it of the routes."""
 
 import json
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,33 @@ from typing import Any
 from chalicelib.http import auth, body
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.static import Static
+from chalicelib.model import scopes
 from chalicelib.schema.shapes import Shape
 
 FILE = Path(__file__).with_name("openapi.json")
+
+
+def operations() -> Iterator[dict[str, Any]]:
+    """Yield the document's operations in short, with the scope that a key needs and the error codes by status."""
+    document = _document()
+    for path, methods in document["paths"].items():
+        for method, told in methods.items():
+            is_open = told.get("security") == []
+            yield {
+                "method": method.upper(),
+                "path": path,
+                "operation": told["operationId"],
+                "scope": None if is_open else scopes.wanted(method.upper(), path),
+                "refusals": {status: [*_codes(told, status)] for status in told["responses"] if status >= "400"},
+            }
+
+
+def _codes(told: dict[str, Any], status: str) -> Iterator[str]:
+    """Yield the error codes of a status: what the response's examples are of."""
+    components, name = _document()["components"], told["responses"][status]["$ref"].rpartition("/")[2]
+    examples = components["responses"][name]["content"]["application/json"]["examples"].values()
+    named = [components["examples"][example["$ref"].rpartition("/")[2]] for example in examples]
+    yield from dict.fromkeys(example["value"]["error_code"] for example in named)
 
 
 class OpenAPI(Shape):

@@ -60,6 +60,30 @@ def test_what_a_module_is_of_is_the_id_in_its_path() -> None:
     assert "/edges/https/{edge_id}/routes/{id}/oauth" in DOCUMENT["paths"]
 
 
+def test_the_operator_lists_what_it_lists_in_short(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["routes", "--json"])
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    named = [(it["method"], it["path"], it["operation"]) for it in listed]
+    assert named == [(method, path, operation["operationId"]) for method, path, operation in OPERATIONS]
+    found = {it["operation"]: it for it in listed}
+    assert found["get_https_edge_tls_termination"] == {
+        "method": "GET",
+        "path": "/edges/https/{id}/tls_termination",
+        "operation": "get_https_edge_tls_termination",
+        "scope": "edges:read",
+        "refusals": {
+            "400": ["invalid_request", "unsupported_version"],
+            "401": ["unauthenticated"],
+            "403": ["forbidden"],
+            "404": ["not_found"],
+            "429": ["rate_limited"],
+            "500": ["internal_error"],
+            "503": ["unavailable"],
+        },
+    }
+    assert found["get_openapi_json"]["scope"] is None
+
+
 def test_no_two_operations_have_one_name() -> None:
     names = [operation["operationId"] for *_, operation in OPERATIONS]
     assert len({*names}) == len(names)

@@ -17,11 +17,12 @@ ARCH ?=
 # What GET /docs sends: a build product, made of the OpenAPI document and of a viewer that npm fetches.
 DOCS := chalicelib/docs.html
 
-# Where the generated client is written.
-CLIENT ?= build/client
+# What clients in TypeScript and Go are generated with: each is pinned in a folder or an environment of its own.
+TYPESCRIPT := infra/build/clients/typescript
+GENERATOR := .venv-clients/lib/python3*/site-packages/openapi_generator_cli/openapi-generator.jar
 
-.PHONY: help run edge reset package cloud cloud-stop contract openapi lint-openapi test fuzz client bench bench-profile \
-	check docs screenshot format requirements
+.PHONY: help run edge reset package cloud cloud-stop contract openapi lint-openapi test fuzz client-python \
+	client-typescript client-go test-clients bench bench-profile check docs screenshot format requirements
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -71,10 +72,28 @@ test: .venv/dev .venv-cloud/ready ## Run all tests that the machine can run, and
 fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
 	@$(BIN)/python -m tests.fuzz $(or $(SECONDS),300) $(SEED)
 
-client: .venv/dev ## Generate a Python client from the OpenAPI document into build/client, or into CLIENT.
+client-python client-typescript client-go: CLIENT ?= build/$@
+
+client-python: .venv/dev ## Generate a Python client from the OpenAPI document into build/client-python, or into CLIENT.
 	@mkdir -p $(CLIENT)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json --config infra/build/openapi/client.yaml \
-		--meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
+	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json \
+		--config infra/build/clients/python.yaml --meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
+
+client-typescript: $(TYPESCRIPT)/node_modules/ready ## Generate a TypeScript client into build/client-typescript, or into CLIENT.
+	@mkdir -p $(CLIENT)
+	@$(TYPESCRIPT)/node_modules/.bin/openapi-typescript chalicelib/openapi.json --output $(TYPESCRIPT)/src/schema.ts >/dev/null
+	@$(TYPESCRIPT)/node_modules/.bin/tsc --project $(TYPESCRIPT) --outDir $(CLIENT)/dist
+	@cp $(TYPESCRIPT)/package.json $(CLIENT)
+
+client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or into CLIENT.
+	@command -v java >/dev/null || { echo "Java is needed for the generator of the Go client: install it." >&2; exit 1; }
+	@java -Dlog.level=warn -jar $(GENERATOR) generate --generator-name go --input-spec chalicelib/openapi.json --output $(CLIENT) \
+		--package-name tunneledge --global-property apis,models,supportingFiles,apiTests=false,modelTests=false | (! grep WARN)
+	@sed -i 's|^module .*|module tunneledge|' $(CLIENT)/go.mod
+	@rm -f $(CLIENT)/git_push.sh $(CLIENT)/.travis.yml
+
+test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.
+	$(BIN)/python -m pytest tests/clients
 
 bench: .venv/bench .venv/peer .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
@@ -100,7 +119,8 @@ format: .venv/dev ## Format the code.
 	$(BIN)/ruff check --fix .
 
 requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
-	for name in requirements requirements-run requirements-dev requirements-bench requirements-peer requirements-edge infra/local/requirements-cloud \
+	for name in requirements requirements-run requirements-dev requirements-bench requirements-peer requirements-edge requirements-clients \
+		infra/local/requirements-cloud \
 		.github/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
 			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
@@ -174,6 +194,17 @@ bench/node_modules/ready: bench/package-lock.json
 	@.venv-edge/bin/python $(PIP) || $(BIN)/python -m venv --clear .venv-edge
 	@echo "Installing the live edge …"
 	@.venv-edge/bin/python $(INSTALL) -r requirements-edge.txt $(FETCHED)
+	@touch $@
+
+.venv-clients/ready: requirements-clients.txt | .venv/bin/python
+	@$(BIN)/python -m venv .venv-clients
+	@echo "Installing the generator of the Go client …"
+	@.venv-clients/bin/python $(INSTALL) -r requirements-clients.txt $(FETCHED)
+	@touch $@
+
+$(TYPESCRIPT)/node_modules/ready: $(TYPESCRIPT)/package-lock.json
+	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the TypeScript client: install it." >&2; exit 1; }
+	@npm --prefix $(TYPESCRIPT) ci --ignore-scripts --no-audit --no-fund --loglevel=error --silent
 	@touch $@
 
 .venv-cloud/ready: infra/local/requirements-cloud.txt .venv-cloud/bin/python

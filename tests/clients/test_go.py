@@ -1,0 +1,49 @@
+"""The Go client: it compiles, and works."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.clients import everything
+from tests.clients.driven import driven
+from tests.conftest import ROOT, Served
+
+pytestmark = pytest.mark.needs("go", "java", "the generator of the Go client")
+DRIVER = Path(__file__).with_name("drivers") / "driver.go"
+MODULE = """module driver
+
+go 1.19
+
+require tunneledge v0.0.0
+
+replace tunneledge => {client}
+"""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the client; `make client-go` fails where the generator warns of anything."""
+    folder = tmp_path_factory.mktemp("go")
+    subprocess.run(["make", "client-go", f"CLIENT={folder}"], cwd=ROOT, check=True, timeout=100)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def driver(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that uses the client, as any that has it beside itself; nothing comes from the network."""
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "go.mod").write_text(MODULE.format(client=client))
+    shutil.copy(DRIVER, folder / "main.go")
+    environment = {**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=mod"}
+    subprocess.run(["go", "vet", "."], cwd=folder, env=environment, check=True, timeout=120)
+    subprocess.run(["go", "build", "-o", "driver", "."], cwd=folder, env=environment, check=True, timeout=120)
+    return folder / "driver"
+
+
+def test_it_can_be_used_and_does_everything(driver: Path, served: Served) -> None:
+    newcomer = served.newcomer()
+    with driven(newcomer, [driver]) as of_go:
+        everything.check(of_go, newcomer.client())

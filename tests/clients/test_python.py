@@ -1,0 +1,51 @@
+"""The Python client: of everything that is in the document, typed, and it works."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clients import everything
+from tests.clients.driven import driven
+from tests.conftest import ROOT, Served
+from tests.openapi.test_document import OPERATIONS
+
+pytestmark = pytest.mark.needs("the environment of make")
+DRIVER = Path(__file__).with_name("drivers") / "driver.py"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the client; `make client-python` fails where the generator warns of anything."""
+    folder = tmp_path_factory.mktemp("python")
+    subprocess.run(["make", "client-python", f"CLIENT={folder}"], cwd=ROOT, check=True, timeout=100)
+    return folder
+
+
+def test_it_has_every_operation_of_the_document(client: Path) -> None:
+    files = {file.stem for file in client.glob("tunnel_edge_client/api/*/*.py")} - {"__init__"}
+    assert files == {operation["operationId"] for *_, operation in OPERATIONS}
+
+
+def test_its_types_hold(client: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        f"--cache-dir={tmp_path}",
+        "tunnel_edge_client",
+    ]
+    done = subprocess.run(command, cwd=client, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout
+
+
+def test_it_can_be_installed_and_does_everything(client: Path, served: Served, tmp_path: Path) -> None:
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", f"--target={tmp_path}", str(client)]
+    subprocess.run(install, check=True, timeout=100)
+    newcomer = served.newcomer()
+    with driven(newcomer, [sys.executable, DRIVER], env={**os.environ, "PYTHONPATH": str(tmp_path)}) as driver:
+        everything.check(driver, newcomer.client())

@@ -1,0 +1,72 @@
+"""The TypeScript client: its types take every example of the document, and it works."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients import everything
+from tests.clients.driven import driven
+from tests.conftest import ROOT, Served
+from tests.openapi.test_document import OPERATIONS, contents
+
+pytestmark = pytest.mark.needs("npm", "the compiler of the TypeScript client")
+DRIVER = Path(__file__).with_name("drivers") / "driver.ts"
+COMPILER = ROOT / "infra/build/clients/typescript/node_modules"
+OPTIONS = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that has installed the client."""
+    client, folder = tmp_path_factory.mktemp("typescript"), tmp_path_factory.mktemp("project")
+    subprocess.run(["make", "client-typescript", f"CLIENT={client}"], cwd=ROOT, check=True, timeout=100)
+    (folder / "package.json").write_text('{"type": "module", "private": true}')
+    command = [
+        "npm",
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--install-links",
+        "--omit=dev",
+        str(client),
+        "@types/node@20",
+    ]
+    subprocess.run(command, cwd=folder, check=True, timeout=100)
+    return folder
+
+
+def compiled(project: Path, name: str) -> Path:
+    """A program of the project, once its types hold."""
+    command = [str(COMPILER / ".bin" / "tsc"), *OPTIONS, f"{name}.ts"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout
+    return project / f"{name}.js"
+
+
+def examples() -> Iterator[str]:
+    """Every example of a request and of a response as a constant of its type."""
+    yield 'import type { components } from "tunnel-edge-client";'
+    shown: list[Any] = [
+        content for *_, operation in OPERATIONS for content in contents(operation) if "example" in content
+    ]
+    for number, content in enumerate(shown):
+        schema = content["schema"]["$ref"].rpartition("/")[2]
+        yield f'export const example{number}: components["schemas"]["{schema}"] = {json.dumps(content["example"])};'
+
+
+def test_its_types_take_every_example_of_the_document(project: Path) -> None:
+    (project / "examples.ts").write_text("\n".join(examples()))
+    compiled(project, "examples")
+
+
+def test_it_can_be_installed_and_does_everything(project: Path, served: Served) -> None:
+    shutil.copy(DRIVER, project / "driver.ts")
+    newcomer = served.newcomer()
+    with driven(newcomer, ["node", compiled(project, "driver")], cwd=project) as driver:
+        everything.check(driver, newcomer.client())

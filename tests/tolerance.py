@@ -1,5 +1,6 @@
-"""The document as JSON Schema, and widened by the values that docs/conventions.md says are tolerated beyond it."""
+"""The document, and the same widened by the values that docs/conventions.md says are tolerated beyond it."""
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -51,30 +52,14 @@ def requested(document: Mapping[str, Any] = DOCUMENT) -> set[str]:
 
 
 def widened(document: Mapping[str, Any] = DOCUMENT) -> Words:
-    """The document with the tolerated values of each field, as OpenAPI 3.1, whose schemas are JSON Schema."""
-    made, requests = as_json_schema(document), requested(document)
+    """The document with the tolerated values of each field."""
+    made, requests = copy.deepcopy(dict(document)), requested(document)
     for name in requests:
         words = made["components"]["schemas"][name]
         for field, told in words["properties"].items():
             others = tolerated(name, field, field in words.get("required", ()))
             words["properties"][field] = {"anyOf": [told, {"enum": others}]} if others else told
     return made
-
-
-def as_json_schema(document: Mapping[str, Any] = DOCUMENT) -> Words:
-    """The document as OpenAPI 3.1: what 3.0 writes in words of its own, in those of JSON Schema."""
-    made: Words = _plain(document)
-    made["openapi"] = "3.1.0"
-    return made
-
-
-def _plain(words: Any) -> Any:
-    if isinstance(words, list):
-        return [_plain(word) for word in words]
-    if not isinstance(words, dict):
-        return words
-    made = {"propertyNames" if name == "x-property-names" else name: _plain(word) for name, word in words.items()}
-    return {"anyOf": [made, {"type": "null"}]} if made.pop("nullable", None) is True else made
 
 
 def _named(words: Any) -> Iterator[str]:

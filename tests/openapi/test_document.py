@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import re2
-from openapi_spec_validator import OpenAPIV30SpecValidator
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib import edges, modules, openapi, resources, routes
 from chalicelib.__main__ import main
@@ -41,7 +41,7 @@ def test_it_is_what_the_code_says_now() -> None:
 
 
 def test_it_is_valid_openapi() -> None:
-    assert [error.message for error in OpenAPIV30SpecValidator(dict(DOCUMENT)).iter_errors()] == []
+    assert [error.message for error in OpenAPIV31SpecValidator(dict(DOCUMENT)).iter_errors()] == []
 
 
 def test_it_holds_every_route_but_the_page_that_shows_it_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,9 +19,8 @@ their modules, as JSON over HTTPS. Everything belongs to the account of the auth
 
 Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every refusal has one body;
 a path that does not exist is a 404 `no_such_route`, a method that a path does not have a 405 `method_not_allowed` with
-the header `Allow`. `x-max-bytes` is the most bytes that a string may have in UTF-8, `x-property-names` what the names
-in a map must be; formats that JSON Schema does not know are what the texts of their fields say. Integers are written
-without a fraction: `2.0` is refused.
+the header `Allow`. `x-max-bytes` is the most bytes that a string may have in UTF-8; formats that JSON Schema does not
+know are what the texts of their fields say. Integers are written without a fraction: `2.0` is refused.
 """
 _INFO = {
     "title": "Tunnel and edge management API",
@@ -43,7 +42,7 @@ def make(routes: list[Routes]) -> Words:
     kinds = [each for each in routes if isinstance(each, Resource)]
     every = [Operation.of(endpoint) for each in routes for endpoint in each.endpoints()]
     return {
-        "openapi": "3.0.3",
+        "openapi": "3.1.0",
         "info": _INFO,
         "servers": [{"url": "/"}],  # served, it names the address that it was asked for at
         "security": [{"token": []}],

@@ -1,7 +1,7 @@
 """The schemas of the document: what pydantic says of the shapes' models, under the names of their endpoints.
 
-They are those of OpenAPI 3.0, which every generator of clients reads, and say what is meant: in a request what may be
-left out is never null too, and has no default that a client would send by itself. Its description tells the default.
+They say what is meant: in a request what may be left out is never null too, and has no default that a client would send
+by itself. Its description tells the default.
 """
 
 import ast
@@ -20,7 +20,6 @@ from chalicelib.schema import models
 from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
-PROPERTY_NAMES = "x-property-names"  # the propertyNames of JSON Schema, which OpenAPI 3.0 does not have
 Words = dict[str, Any]  # of JSON Schema
 Mode = str  # "validation" for requests, "serialization" for responses
 Use = tuple[type[Shape], Any]  # a shape and its mode
@@ -51,7 +50,7 @@ class _Generator(GenerateJsonSchema):
             keys = self.generate_inner(schema["keys_schema"])
             words["propertyNames"] = {name: word for name, word in keys.items() if name != "type"}
             words["additionalProperties"] = next(iter(values.values()))
-        return {PROPERTY_NAMES if name == "propertyNames" else name: word for name, word in words.items()}
+        return words
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Words:
         words: Words = super().model_schema(schema)
@@ -75,7 +74,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     for words in renamed.values():
         for field in words.get("properties", {}).values():
             field["description"] = field.get("description") or _about(field, renamed)
-            if "$ref" in field:  # beside which OpenAPI 3.0 knows nothing
+            if "$ref" in field:  # beside which some generators read nothing
                 field["allOf"] = [{"$ref": field.pop("$ref")}]
     return renamed
 
@@ -112,8 +111,9 @@ def _without_default(field: Words) -> Words:
 def _or_null(words: Words) -> Words:
     """Return a schema that null fits too."""
     if "$ref" in words:
-        return {"allOf": [words], "nullable": True}  # as generators read it; beside a type some would not see the null
-    return {**words, **({"enum": [*words["enum"], None]} if "enum" in words else {}), "nullable": True}
+        return {"anyOf": [words, {"type": "null"}]}
+    values = {"enum": [*words["enum"], None]} if "enum" in words else {}
+    return {**words, **values, "type": [words["type"], "null"]}
 
 
 def _long(words: Words) -> Words:
@@ -123,9 +123,9 @@ def _long(words: Words) -> Words:
 
 def _about(field: Words, made: Mapping[str, Words]) -> str:
     """Return the text of a field that code added to a shape: that of the shape that it holds."""
-    choices = [*field.get("allOf", []), field.get("items", {}), field]
+    choices = [*field.get("anyOf", []), field.get("items", {}), field]
     held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
-    return f"{held['description']} Null where it is unset." if "nullable" in field else str(held["description"])
+    return f"{held['description']} Null where it is unset." if "anyOf" in field else str(held["description"])
 
 
 def _own(name: str) -> str:

@@ -55,3 +55,23 @@ def calls() -> Iterator[list[str]]:
     finally:
         for client in clients:
             client.meta.events.unregister("before-call", note)
+
+
+@contextmanager
+def stale() -> Iterator[list[str]]:
+    """Yield a list that gets the name of each operation in this block that may read what was there before a write."""
+    seen: list[str] = []
+
+    def note(params: Mapping[str, Any], model: Any, **_: object) -> None:
+        asked = params["RequestItems"].values() if model.name == "BatchGetItem" else [params]
+        if "IndexName" not in params and not all(each.get("ConsistentRead") for each in asked):
+            seen.append(model.name)
+
+    events, operations = aws.client("dynamodb").meta.events, ("GetItem", "BatchGetItem", "Query", "Scan")
+    for operation in operations:
+        events.register(f"provide-client-params.dynamodb.{operation}", note)
+    try:
+        yield seen
+    finally:
+        for operation in operations:
+            events.unregister(f"provide-client-params.dynamodb.{operation}", note)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.storage import table, vault
+from chalicelib.storage import dynamodb, table, vault
 from chalicelib.storage.items import Item
+from tests import queries
 
 SCOPE = "acct_1#/things"
 
@@ -62,6 +63,16 @@ def test_what_is_not_there_is_none() -> None:
     assert table.read(SCOPE, ids.new("x")) is None
     assert table.read("acct_2#/things", made.id) is None
     assert table.read("acct_1#/other", made.id) is None
+
+
+def test_every_read_of_the_table_sees_what_was_written_before() -> None:
+    made = stored()
+    with queries.calls() as made_calls, queries.stale() as seen:
+        assert table.read(SCOPE, made.id) == made
+        assert table.page(SCOPE, before=None, count=1) == ([made], False)
+        assert [record and record["id"] for record in dynamodb.get_each((SCOPE, made.id))] == [made.id]
+        assert len([*dynamodb.scan()]) == 1
+    assert (made_calls, seen) == (["GetItem", "Query", "BatchGetItem", "Scan"], [])
 
 
 def test_several_items_are_created_together_and_again_without_harm() -> None:

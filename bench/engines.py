@@ -146,7 +146,9 @@ def _written(part: str, beginning: str = "") -> str:
 def _definition() -> dict[str, Any]:
     """Return the table's keys, as the template that deploys it has them."""
     properties = yaml_parse(stacks.DATA.read_text())["Resources"]["Table"]["Properties"]
-    return {"TableName": TABLE, **{name: properties[name] for name in ("AttributeDefinitions", "KeySchema")}}
+    keys = {key["AttributeName"] for key in properties["KeySchema"]}  # the index of events is not measured
+    attributes = [known for known in properties["AttributeDefinitions"] if known["AttributeName"] in keys]
+    return {"TableName": TABLE, "AttributeDefinitions": attributes, "KeySchema": properties["KeySchema"]}
 
 
 def await_port(port: int) -> None:

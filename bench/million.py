@@ -20,7 +20,6 @@ MIX = {"get": 70, "list of 100": 10, "create": 10, "change": 5, "certificate": 5
 COUNT = 100
 
 # Dollars, list prices of us-east-1 in June 2026, on demand, without free tiers; infra/README.md has the others.
-PRICES_OF = "2026-06"
 PER_READ_UNIT, PER_WRITE_UNIT, PER_KMS_CALL = 0.125e-6, 0.625e-6, 3e-6
 PER_GATEWAY_REQUEST, PER_INVOCATION, PER_GB_SECOND = 3.5e-6, 0.2e-6, 13.3334e-6
 API_GB, AUTHORIZER_GB, AUTHORIZER_SECONDS = 1.0, 0.5, 0.01

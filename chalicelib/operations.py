@@ -35,12 +35,12 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
     """Create an account, its first admin and the admin's first key; return them and the token. Raises CommandError."""
     account = accounts.new_account(_checked(name))
     user = accounts.new_user(account.id, _checked(admin), admin=True)
-    key, token = _key(Caller(account.id, user.id, admin=True), "The account's first key")
+    key, new = _key(Caller(account.id, user.id, admin=True), "The account's first key")
     try:
         table.create(account, user, key, *map(OPERATOR.made, (account, user, key)))
     except Taken:
         raise CommandError(f"There is an account of the name {name} already.") from None
-    return account, user, token
+    return account, user, new.once["token"]
 
 
 def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
@@ -100,14 +100,15 @@ def revoke_key(account_id: str, key_id: str) -> None:
 def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, str]:
     """Create an API key for a user or bot; return it and its token.
 
-    Raises Unknown, and CommandError for the description.
+    Raises Unknown, and CommandError for the description and where the owner or the account is switched off.
     """
     owner = accounts.owner(account_id, owner_id)
     if owner is None:
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
-    key, token = _key(Caller(account_id, owner.id, owner.admin), description)
-    table.create(key, OPERATOR.made(key))
-    return key, token
+    key, new = _key(Caller(account_id, owner.id, owner.admin), description)
+    off = CommandError(f"{owner_id} or its account is switched off: enable it first.")
+    table.create(key, OPERATOR.made(key), first=[(write, off) for write in new.checks])
+    return key, new.once["token"]
 
 
 def list_accounts() -> list[Item]:
@@ -207,9 +208,8 @@ def _bot(account_id: str, name: str, *, admin: bool) -> Item:
     return _new(replace(bot_users.RESOURCE, make=make), Caller(account_id, "", admin=admin), {"name": name})[0]
 
 
-def _key(caller: Caller, description: str) -> tuple[Item, str]:
-    key, new = _new(api_keys.RESOURCE, caller, {"description": description})
-    return key, new.once["token"]
+def _key(caller: Caller, description: str) -> tuple[Item, New]:
+    return _new(api_keys.RESOURCE, caller, {"description": description})
 
 
 def _new(resource: EditableResource, caller: Caller, values: dict[str, str]) -> tuple[Item, New]:

@@ -80,12 +80,14 @@ def owned(account: str, owner: str) -> list[Item]:
 
 
 def unless_switched(account: str, owner: str, *, active: bool) -> list[Write]:
-    """Return the writes that fail where an owner or its account was switched off meanwhile; none if not `active`."""
+    """Return the writes that fail where an owner, or its account, was switched on or off meanwhile."""
     kind = accounts.OWNERS[owner.partition("_")[0]]
-    places = [(items.scope(account, kind.path), owner), (accounts.SCOPE, account)]
+    place = items.scope(account, kind.path), owner
+    if not active:
+        return [table.checking(*place, Condition("#body.#active = :off", {"off": False}))]
     on = "(attribute_not_exists(#body.#active) OR #body.#active = :on)"
     same = Condition(f"attribute_exists(#id) AND {on}", {"on": True})
-    return [table.checking(scope, id, same) for scope, id in places] if active else []
+    return [table.checking(scope, id, same) for scope, id in (place, (accounts.SCOPE, account))]
 
 
 def _letting_in(account: str, owner: str) -> list[UniqueKey]:

@@ -21,6 +21,7 @@ from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
+_MAX_STARS = 8  # of a pattern: each of 256 is tried with each of 256 principals
 
 
 def _distinct(values: list[str]) -> list[str]:
@@ -29,10 +30,12 @@ def _distinct(values: list[str]) -> list[str]:
     return values
 
 
-def _without_comma(pattern: str) -> str:
-    if "," in pattern:
+def _pattern(value: str) -> str:
+    if "," in value:
         raise ValueError("must not hold a comma")
-    return pattern
+    if value.count("*") > _MAX_STARS:
+        raise ValueError(f"must have at most {_MAX_STARS} stars")
+    return value
 
 
 def _not_below_the_default(value: int | None, above: Mapping[str, Any]) -> int | None:
@@ -48,7 +51,7 @@ def _among_the_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -
     return value
 
 
-Pattern = Annotated[Name, After(_without_comma, {"not": {"pattern": ","}})]
+Pattern = Annotated[Name, After(_pattern, {"not": {"pattern": rf",|(?:\*[^*]*){{{_MAX_STARS + 1}}}"}})]
 _DISTINCT = After(_distinct, {"uniqueItems": True})
 
 
@@ -64,7 +67,7 @@ class HostBounds(Shape):
     allowed_principals: Annotated[list[Pattern], entries(1, 256), _DISTINCT] | None = None
     """Patterns of names, of which each principal matches one; certificates without principals are refused then.
 
-    `*` is any text without a comma, `{user}` the caller's name, taken literally.
+    `*` is any text without a comma, at most eight in a pattern; `{user}` is the caller's name, taken literally.
     """
 
     require_principals: Annotated[bool, if_null(False)] = False

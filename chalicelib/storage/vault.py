@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 _SWEEP = 30  # seconds
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
+_UNKNOWN = object()
 _lock = threading.Lock()
 _sweeping = False  # whether a sweep is to come; nothing remembered does not tell, since it expires before it is swept
 
@@ -38,8 +39,8 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
     """Open sealed bytes and return what `read` makes of them, from memory if it can. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        if key in _opened:
-            return cast(T, _opened[key])
+        if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:  # it may end between two looks
+            return cast(T, known)
     with aws.translate_errors():
         answer = aws.client("kms").decrypt(
             KeyId=settings.key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context)

@@ -28,6 +28,7 @@ bounds = st.builds(
     allowed_principals=st.none() | st.lists(texts | st.just("{user}"), min_size=1),
     require_principals=st.booleans(),
     allowed_extensions=st.none() | st.lists(st.sampled_from(NAMES)),
+    default_extensions=st.none() | extensions,
     critical_options=st.none() | options,
     allowed_key_types=st.none() | st.lists(st.sampled_from(["rsa", "ed25519"]), min_size=1),
     min_rsa_bits=st.none(),

@@ -7,6 +7,7 @@ import pytest
 from chalicelib import ids, operations, routes
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.model import scopes
+from chalicelib.operations import CommandError
 from chalicelib.storage import aws
 from tests.queries import calls
 from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
@@ -153,3 +154,29 @@ def test_whoever_is_switched_off_is_refused_by_the_next_request(admin: Client, m
     assert (admin.get(PATH).status, member.get(PATH).status) == (200, 401)
     assert admin.delete(f"/bot_users/{bot['id']}").status == 204
     assert bearer.get(PATH).status == 401
+
+
+def test_the_operator_issues_no_key_to_whoever_is_switched_off(admin: Client, member: Client) -> None:
+    operations.switch_owner(admin.account, member.user, active=False)
+    with pytest.raises(CommandError, match="is switched off: enable it first"):
+        operations.issue_key(admin.account, member.user, "")
+    operations.switch_account(admin.account, active=False)
+    with pytest.raises(CommandError, match="is switched off: enable it first"):
+        operations.issue_key(admin.account, admin.user, "")
+    operations.switch_account(admin.account, active=True)
+    operations.switch_owner(admin.account, member.user, active=True)
+    assert member.with_token(operations.issue_key(admin.account, member.user, "")[1]).get(PATH).status == 200
+
+
+def test_a_key_that_is_made_while_its_bot_is_switched_on_works_or_is_not_made(admin: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer"})
+    admin.patch(f"/bot_users/{bot['id']}", {"active": False})
+
+    def switch_on(**_: object) -> None:
+        events.unregister("before-send.dynamodb.TransactWriteItems", switch_on)
+        assert admin.patch(f"/bot_users/{bot['id']}", {"active": True}).status == 200
+
+    events = aws.client("dynamodb").meta.events
+    events.register_first("before-send.dynamodb.TransactWriteItems", switch_on)
+    assert admin.post(PATH, {"owner_id": bot["id"]}).status == 503
+    assert admin.with_token(admin.create(PATH, {"owner_id": bot["id"]})["token"]).get(PATH).status == 200

@@ -63,7 +63,7 @@ def _listeners(plan: Plan, settings: Settings) -> list[dict[str, Json]]:
 def _plain(settings: Settings) -> dict[str, Json]:
     """Return the listener for http, which is redirected."""
     return {
-        **parts.listener("http", settings.host, settings.http_port),
+        **parts.listener("http", settings.host, settings.http_port, settings.limits),
         "filter_chains": [{"filters": [http.redirecting_manager(settings)]}],
     }
 
@@ -79,7 +79,7 @@ def _front(plan: Plan, settings: Settings) -> dict[str, Json]:
         for group in plan.uploaded
     ]
     return {
-        **parts.listener("https", settings.host, settings.edge_port),
+        **parts.listener("https", settings.host, settings.edge_port, settings.limits),
         "listener_filters": [_listener_filter("tls_inspector", "TlsInspector")],
         "filter_chains": passed,
         "default_filter_chain": _https_chain(plan.groups[0], settings),
@@ -138,6 +138,7 @@ def _gateway_cluster(gateway: Gateway, hop_authority: str, settings: Settings) -
         "connect_timeout": f"{settings.limits.upstream_timeout}s",
         "typed_extension_protocol_options": _http1_options(),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
+        "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
     }
 
 

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from edge import sockets
+from edge.settings import Limits
+
 Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
 
 TYPE = "type.googleapis.com/envoy"
@@ -34,13 +37,23 @@ def cluster(name: str, address: Json) -> dict[str, Json]:
     }
 
 
-def listener(name: str, host: str, port: int) -> dict[str, Json]:
+def listener(name: str, host: str, port: int, limits: Limits) -> dict[str, Json]:
     """Return where connections come in."""
     return {
         "name": name,
         "address": {"socket_address": {"address": host, "port_value": port}},
         "listener_filters_timeout": "15s",
+        "socket_options": socket_options(limits),
     }
+
+
+def socket_options(limits: Limits) -> Json:
+    """Return how much the system keeps for a connection."""
+    options = sockets.options(limits.max_socket_kib << 10)
+    return [
+        {"level": level, "name": name, "int_value": value, "state": "STATE_PREBIND"}
+        for (level, name), value in options.items()
+    ]
 
 
 SECRETS: Json = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncssh
 
-from edge import hop, log
+from edge import hop, log, sockets
 from edge.authority import Authority
 from edge.connection import Connection
 from edge.records import Gateway, Store, Unavailable
@@ -64,7 +64,9 @@ class Server:
 
     async def _listen_for_envoy(self) -> asyncio.Server:
         settings = self.settings
-        return await hop.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
+        server = await hop.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
+        sockets.bound(server, settings.limits.max_socket_kib << 10)
+        return server
 
     async def _listen_for_clients(self) -> asyncio.Server:
         loop = asyncio.get_running_loop()

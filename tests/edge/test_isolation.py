@@ -143,6 +143,26 @@ def test_a_slow_reader_stalls_nobody_else_of_the_same_tunnel(edge: Edge, origin:
     slow.close()
 
 
+def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_that_all_share(
+    edge: Edge, origin: int
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        forwards = ("-R", f"unread:80:127.0.0.1:{deaf.getsockname()[1]}", "-R", f"read:80:127.0.0.1:{origin}")
+        edge.ssh(edge.key("acct_A"), *forwards)
+        until(lambda: edge.status("read") == "200")
+        with edge.connect("unread", "http/1.1") as visitor:
+            visitor.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+            visitor.settimeout(0.5)
+            visitor.sendall(b"POST / HTTP/1.1\r\nhost: unread.tunnels.localhost\r\ncontent-length: 100000000\r\n\r\n")
+            sent, block = 0, bytes(1 << 16)
+            with contextlib.suppress(TimeoutError):
+                while sent < 100_000_000:
+                    sent += visitor.send(block)
+
+    print("SENT", sent)
+    assert sent < 12_500_000
+
+
 def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge) -> None:
     port = next(iter(edge.store.gateways.values())).port
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -201,7 +201,8 @@ async def _start(settings: Settings, store: Memory, gateway: Server, with_envoy:
     while not (settings.directory / "listeners.json").exists():
         await asyncio.sleep(0.01)
     folder = settings.directory
-    command = [str(ENVOY), "-c", "bootstrap.json", "--disable-hot-restart", "-l", "warning", "--concurrency", "1"]
+    quiet = ["--disable-hot-restart", "-l", "warning", "--concurrency", "1", "--file-flush-interval-msec", "100"]
+    command = [str(ENVOY), "-c", "bootstrap.json", *quiet]
     child = Child(Program("Envoy", command, folder / "envoy.log", folder))
     await child.start()
     return child, work
@@ -233,6 +234,8 @@ class Upstream(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/events":
             self._events()
+        elif self.path == "/held":
+            self._held()
         elif self.path.startswith("/bytes/"):
             self._answer(b"x" * int(self.path.rpartition("/")[2]))
         else:
@@ -250,6 +253,15 @@ class Upstream(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def _held(self) -> None:
+        """Begin to answer, and go on when the client has gone."""
+        self.send_response(200)
+        self.send_header("content-length", "1")
+        self.end_headers()
+        self.wfile.flush()
+        self.rfile.read(1)
+        self.close_connection = True
 
     def _events(self) -> None:
         self.send_response(200)

@@ -79,6 +79,20 @@ def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
         assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").ends(within=5) == 255
 
 
+def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> None:
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            await asyncio.sleep(0.5)
+            with pytest.raises(asyncssh.ChannelListenError):
+                await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "banned", 80)
+            await asyncio.wait_for(client.wait_closed(), 3)
+
+    with running(tmp_path, with_envoy=False, tunnel_timeout=1) as edge:
+        edge.store.slow["acct_A"] = 1
+        edge.store.banned.add("banned.tunnels.localhost")
+        asyncio.run(ask(edge))
+
+
 def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> float:
         many = edge.key("acct_B")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from chalicelib import __main__ as operator
 from chalicelib.model import tunnels
 from chalicelib.storage import aws
 from edge.records import Gateway, Grant, NameBanned, NameTaken, Opening, Site, TooManyTunnels, Unavailable
@@ -104,6 +105,16 @@ def test_a_tunnel_is_served_from_its_opening_to_its_end(records: Records, admin:
     assert records.renew([leased], lease=60) == {leased.id}
     records.withdraw("gw-1")
     assert records.served().gateways == ()
+
+
+@pytest.mark.parametrize("how", ["tunnels end", "names ban"])
+def test_what_the_operator_ends_is_served_no_more(records: Records, admin: Client, how: str) -> None:
+    control = Records(Settings())
+    leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    assert [site.tunnel for site in control.served().sites] == [leased.id]
+    operator.main([*how.split(), leased.id if how == "tunnels end" else NAME])
+    assert control.served().sites == ()
+    assert control.served().gateways == (GATEWAY,)
 
 
 def test_a_backend_tunnel_is_seen_and_not_served(records: Records, admin: Client) -> None:

@@ -11,6 +11,7 @@ from edge import authority, envoy, hop, log, plan, secrets
 from edge.authority import Authority, KeyPair
 from edge.envoy_parts import Json
 from edge.records import Store, Unavailable
+from edge.renewed import Renewed
 from edge.settings import Settings
 
 POLL = 0.2  # seconds
@@ -22,8 +23,10 @@ class Control:
 
     def __init__(self, settings: Settings, store: Store, hop_authority: Authority) -> None:
         self._settings, self._store, self._hop = settings, store, hop_authority
-        self._hop_pair = hop_authority.issue(hop.CLIENT)
-        self._operator_pair = _operator_pair(settings)
+        self._made = {
+            envoy.HOP_SECRET: Renewed(lambda: hop_authority.issue(hop.CLIENT)),
+            plan.OPERATOR: _operator_pair(settings),
+        }
         self._written: dict[str, str] = {}
         self._owners: dict[str, str] = {}  # of uploaded certificates
         self._pairs: dict[str, tuple[float, KeyPair | None]] = {}  # of uploaded certificates, and until when they hold
@@ -66,11 +69,8 @@ class Control:
             del self._written[name]
 
     async def _find(self, name: str) -> KeyPair | None:
-        match name:
-            case envoy.HOP_SECRET:
-                return self._hop_pair
-            case plan.OPERATOR:
-                return self._operator_pair
+        if name in self._made:
+            return self._made[name].pair()
         until, pair = self._pairs.get(name, (0, None))
         if until < time.monotonic():
             pair = await self._read(name)
@@ -85,13 +85,14 @@ class Control:
         return pair
 
 
-def _operator_pair(settings: Settings) -> KeyPair:
+def _operator_pair(settings: Settings) -> Renewed:
     """Return the operator's certificate for every name of the domain: their own, or one made here."""
     if settings.certificate:
-        return KeyPair(Path(settings.certificate).read_text(), Path(settings.private_key).read_text())
+        chain, key = Path(settings.certificate), Path(settings.private_key)
+        return Renewed(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
     local = authority.kept(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
     (settings.directory / "authority.crt").write_text(local.pem)
-    return local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain)
+    return Renewed(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))
 
 
 def _replace(file: Path, text: str) -> None:

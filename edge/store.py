@@ -112,8 +112,12 @@ class Records:
             id = tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name)
         except Taken:
             raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
+        leased = Leased(id, account, name, opening.gateway)
+        if len(tunnels.online(account)) > most:  # others were opened at the same moment
+            self.close(leased)
+            raise TooManyTunnels
         self._changed()
-        return Leased(id, account, name, opening.gateway)
+        return leased
 
     def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
         common = {

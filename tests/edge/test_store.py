@@ -138,6 +138,26 @@ def test_names_are_refused_for_what_they_are(records: Records, admin: Client, st
         records.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
 
 
+def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(records: Records, admin: Client) -> None:
+    grant, events, between = Grant(admin.account, "sshcr_1", ()), aws.client("dynamodb").meta.events, ["b"]
+
+    def opened(name: str) -> str:
+        return records.open(opening(grant, f"{name}.tunnels.localhost"), lease=60, most=2).id
+
+    def open_another(**_: object) -> None:
+        """Open a tunnel when another opening has read how many there are."""
+        if between:
+            assert opened(between.pop())
+
+    opened("a")
+    events.register("after-call.dynamodb.Query", open_another)
+    with pytest.raises(TooManyTunnels):
+        opened("c")
+    events.unregister("after-call.dynamodb.Query", open_another)
+    assert [site.name for site in records.served().sites] == ["a.tunnels.localhost", "b.tunnels.localhost"]
+    assert len(tunnels.online(admin.account)) == 2
+
+
 def test_the_certificates_of_who_has_tunnels_are_served_with_their_keys(records: Records, admin: Client) -> None:
     issued = openssl.issue(f"/CN={NAME}", extensions=(f"subjectAltName=DNS:{NAME}",))
     id = admin.create("/tls_certificates", issued.upload)["id"]

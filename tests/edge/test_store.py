@@ -1,11 +1,13 @@
 """The records of the API as the edge reads and writes them."""
 
+import contextlib
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
@@ -156,6 +158,25 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(re
     events.unregister("after-call.dynamodb.Query", open_another)
     assert [site.name for site in records.served().sites] == ["a.tunnels.localhost", "b.tunnels.localhost"]
     assert len(tunnels.online(admin.account)) == 2
+
+
+@pytest.mark.parametrize(("fails", "is_opened"), [("UpdateItem", True), ("Query", False)])
+def test_a_store_that_fails_once_leaves_no_tunnel_without_a_client(
+    records: Records, admin: Client, fails: str, is_opened: bool
+) -> None:
+    events, written = aws.client("dynamodb").meta.events, []
+
+    def fail(model: Any, **_: object) -> None:
+        written.append(model.name)
+        if model.name == fails and "TransactWriteItems" in written and written.count(fails) <= 2:
+            raise EndpointConnectionError(endpoint_url="http://store")
+
+    events.register("before-call.dynamodb", fail)
+    with contextlib.nullcontext() if is_opened else pytest.raises(Unavailable):
+        records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    events.unregister("before-call.dynamodb", fail)
+    assert fails in written[written.index("TransactWriteItems") :]
+    assert len(tunnels.online(admin.account)) == is_opened
 
 
 def test_the_certificates_of_who_has_tunnels_are_served_with_their_keys(records: Records, admin: Client) -> None:

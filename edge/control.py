@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from edge import authority, envoy, hop, log, plan, secrets
+from edge import authority, envoy, files, hop, log, plan, secrets
 from edge.authority import Authority, KeyPair
 from edge.envoy_parts import Json
 from edge.records import Store, Unavailable
@@ -51,20 +50,20 @@ class Control:
         self._owners = {found.id: found.account for found in served.certificates}
         self._pairs = {name: pair for name, pair in self._pairs.items() if name in self._owners}
         wanted = plan.make(served, now=int(time.time()))
-        files = envoy.files(wanted, self._settings, self._hop.pem)
-        self._write(files)
-        self._forget(files)
+        contents = envoy.files(wanted, self._settings, self._hop.pem)
+        self._write(contents)
+        self._forget(contents)
 
-    def _write(self, files: Mapping[str, Json]) -> None:
+    def _write(self, contents: Mapping[str, Json]) -> None:
         """Write what has changed, each file in one step: Envoy looks when a file is moved into its place."""
-        for name, content in files.items():
+        for name, content in contents.items():
             text = json.dumps(content)
             if self._written.get(name) != text:
-                _replace(self._settings.directory / name, text)
+                files.replace(self._settings.directory / name, text.encode())
                 self._written[name] = text
 
-    def _forget(self, files: Mapping[str, Json]) -> None:
-        for name in [name for name in self._written if name.startswith("routes-") and name not in files]:
+    def _forget(self, contents: Mapping[str, Json]) -> None:
+        for name in [name for name in self._written if name.startswith("routes-") and name not in contents]:
             (self._settings.directory / name).unlink(missing_ok=True)
             del self._written[name]
 
@@ -93,9 +92,3 @@ def _operator_pair(settings: Settings) -> Renewed:
     local = authority.kept(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
     (settings.directory / "authority.crt").write_text(local.pem)
     return Renewed(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))
-
-
-def _replace(file: Path, text: str) -> None:
-    temporary = file.with_name(f".{file.name}")
-    temporary.write_text(text)
-    os.replace(temporary, file)

@@ -209,6 +209,13 @@ def test_a_channel_that_its_client_does_not_answer_or_close_is_counted(tmp_path:
         assert asyncio.run(ask(edge, key)) == 2
 
 
+def test_an_account_whose_certificates_cannot_be_read_keeps_nobody_from_being_served() -> None:
+    sites = [Site(f"{name}.example.com", f"tn_{name}", f"acct_{name}", "gw") for name in "ab"]
+    found = Certificate("cert", "acct_a", (sites[0].name,), 0, 1)
+
+    assert Uploaded(lambda account: ({"acct_a": found}[account],)).of(sites) == (tuple(sites), (found,))
+
+
 @needs_envoy
 def test_an_account_and_a_tunnel_have_as_many_channels_as_they_may(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, max_channels_per_tunnel=2, max_channels_per_account=3) as edge:

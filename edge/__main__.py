@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import shlex
 import signal
 import socket
 import sys
@@ -141,18 +142,37 @@ async def _gateway(settings: Settings) -> None:
     from edge import gateway, store
 
     records = store.connect(settings)
-    await gateway.Server(settings, records, await asyncio.to_thread(records.hop_authority)).serve()
+    with _the_store_told():
+        await gateway.Server(settings, records, await asyncio.to_thread(records.hop_authority)).serve()
 
 
 async def _control(settings: Settings) -> None:
     from edge import control, store
 
     records = store.connect(settings)
-    await control.Control(settings, records, await asyncio.to_thread(records.hop_authority)).serve()
+    with _the_store_told():
+        await control.Control(settings, records, await asyncio.to_thread(records.hop_authority)).serve()
+
+
+@contextlib.contextmanager
+def _the_store_told() -> Iterator[None]:
+    """Raise SettingError where the store fails while a process starts; later it waits for the store."""
+    from edge.records import Unavailable
+
+    try:
+        yield
+    except Unavailable as error:
+        raise SettingError(
+            f"The store cannot be used ({error}): see which table and key the environment names."
+        ) from None
 
 
 def _welcome(settings: Settings) -> str:
-    trust = "" if settings.certificate else f"--cacert {os.path.relpath(settings.directory / 'authority.crt')} "
+    trust = (
+        ""
+        if settings.certificate
+        else f"--cacert {shlex.quote(os.path.relpath(settings.directory / 'authority.crt'))} "
+    )
     return f"""
   Open a tunnel to port 3000 of this machine, with the key of an SSH credential:
 

@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from edge import files
+
 _YEARS = timedelta(days=3650)
 _LEAF = timedelta(days=90)
 _CLOCKS_DIFFER = timedelta(hours=1)
@@ -85,9 +87,7 @@ def kept(file: Path, name: str, domain: str) -> Authority:
     """Return the authority in a file of mode 0600; make it and the file first where there is none. Raises OSError."""
     if not file.exists():
         made = make(name, domain)
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(made.to_pem())
+        files.replace(file, made.to_pem().encode())
         return made
     return from_pem(file.read_text())
 

@@ -31,6 +31,7 @@ class Channels:
     def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, seen: Callable[[bytes], None]) -> None:
         self._connection, self._tunnels, self._limits, self._seen = connection, tunnels, limits, seen
         self._relays: set[Relay] = set()
+        self._is_held = False
 
     def connected(self, tunnel: Tunnel, transport: asyncio.Transport) -> Relay:
         """Return what relays a new connection, over a channel of its own if the tunnel may have one more."""
@@ -45,20 +46,25 @@ class Channels:
             await self._connection.create_connection(lambda: channel, *tunnel.asked, peer[0], peer[1])
 
         def closed() -> None:
-            tunnel.connections.discard(transport)
-            self._tunnels.give_channel_back(account)
-            self._relays.discard(relay)
+            if relay in self._relays:
+                self._relays.remove(relay)
+                tunnel.connections.discard(transport)
+                self._tunnels.give_channel_back(account)
 
         relay = Relay(opened, closed, self._seen, timeout=self._limits.upstream_timeout)
         self._relays.add(relay)
+        if self._is_held:
+            relay.hold(self)
         return relay
 
     def hold(self) -> None:
         """Read nothing more for the client, which reads more slowly."""
+        self._is_held = True
         for relay in self._relays:
             relay.hold(self)
 
     def go_on(self) -> None:
         """Read for the client again."""
+        self._is_held = False
         for relay in self._relays:
             relay.go_on(self)

@@ -69,7 +69,10 @@ class Child:
             await asyncio.sleep(pause)
             await self._may_start()
             pause = min(pause * 2, _LAST)
-            self._process = await self._spawn()
+            try:
+                self._process = await self._spawn()
+            except OSError as error:
+                print(f"{self.program.name} cannot be started ({error.strerror}).", file=sys.stderr)
 
     async def _may_start(self) -> None:
         until = time.monotonic() + _PATIENCE

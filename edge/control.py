@@ -2,15 +2,15 @@
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from edge import authority, envoy, hop, log, plan, secrets
+from edge import authority, envoy, files, hop, log, plan, secrets
 from edge.authority import Authority, KeyPair
 from edge.envoy_parts import Json
 from edge.records import Store, Unavailable
+from edge.renewed import Renewed
 from edge.settings import Settings
 
 POLL = 0.2  # seconds
@@ -22,8 +22,10 @@ class Control:
 
     def __init__(self, settings: Settings, store: Store, hop_authority: Authority) -> None:
         self._settings, self._store, self._hop = settings, store, hop_authority
-        self._hop_pair = hop_authority.issue(hop.CLIENT)
-        self._operator_pair = _operator_pair(settings)
+        self._made = {
+            envoy.HOP_SECRET: Renewed(lambda: hop_authority.issue(hop.CLIENT)),
+            plan.OPERATOR: _operator_pair(settings),
+        }
         self._written: dict[str, str] = {}
         self._owners: dict[str, str] = {}  # of uploaded certificates
         self._pairs: dict[str, tuple[float, KeyPair | None]] = {}  # of uploaded certificates, and until when they hold
@@ -48,29 +50,26 @@ class Control:
         self._owners = {found.id: found.account for found in served.certificates}
         self._pairs = {name: pair for name, pair in self._pairs.items() if name in self._owners}
         wanted = plan.make(served, now=int(time.time()))
-        files = envoy.files(wanted, self._settings, self._hop.pem)
-        self._write(files)
-        self._forget(files)
+        contents = envoy.files(wanted, self._settings, self._hop.pem)
+        self._write(contents)
+        self._forget(contents)
 
-    def _write(self, files: Mapping[str, Json]) -> None:
+    def _write(self, contents: Mapping[str, Json]) -> None:
         """Write what has changed, each file in one step: Envoy looks when a file is moved into its place."""
-        for name, content in files.items():
+        for name, content in contents.items():
             text = json.dumps(content)
             if self._written.get(name) != text:
-                _replace(self._settings.directory / name, text)
+                files.replace(self._settings.directory / name, text.encode())
                 self._written[name] = text
 
-    def _forget(self, files: Mapping[str, Json]) -> None:
-        for name in [name for name in self._written if name.startswith("routes-") and name not in files]:
+    def _forget(self, contents: Mapping[str, Json]) -> None:
+        for name in [name for name in self._written if name.startswith("routes-") and name not in contents]:
             (self._settings.directory / name).unlink(missing_ok=True)
             del self._written[name]
 
     async def _find(self, name: str) -> KeyPair | None:
-        match name:
-            case envoy.HOP_SECRET:
-                return self._hop_pair
-            case plan.OPERATOR:
-                return self._operator_pair
+        if name in self._made:
+            return self._made[name].pair()
         until, pair = self._pairs.get(name, (0, None))
         if until < time.monotonic():
             pair = await self._read(name)
@@ -85,16 +84,11 @@ class Control:
         return pair
 
 
-def _operator_pair(settings: Settings) -> KeyPair:
+def _operator_pair(settings: Settings) -> Renewed:
     """Return the operator's certificate for every name of the domain: their own, or one made here."""
     if settings.certificate:
-        return KeyPair(Path(settings.certificate).read_text(), Path(settings.private_key).read_text())
+        chain, key = Path(settings.certificate), Path(settings.private_key)
+        return Renewed(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
     local = authority.kept(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
     (settings.directory / "authority.crt").write_text(local.pem)
-    return local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain)
-
-
-def _replace(file: Path, text: str) -> None:
-    temporary = file.with_name(f".{file.name}")
-    temporary.write_text(text)
-    os.replace(temporary, file)
+    return Renewed(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))

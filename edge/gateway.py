@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import asyncssh
 
-from edge import hop, log, sockets
+from edge import files, hop, log, sockets
 from edge.authority import Authority
 from edge.connection import Connection
 from edge.records import Gateway, Store, Unavailable
@@ -118,7 +117,5 @@ class Server:
 def _host_key(file: Path) -> asyncssh.SSHKey:
     """Return the key by which clients know this host again; make it first where there is none."""
     if not file.exists():
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(asyncssh.generate_private_key("ssh-ed25519").export_private_key())
+        files.replace(file, asyncssh.generate_private_key("ssh-ed25519").export_private_key())
     return asyncssh.read_private_key(file)

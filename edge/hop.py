@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from edge import authority
 from edge.authority import Authority
+from edge.renewed import PERIOD
 
 CLIENT = "edge"  # the name of Envoy's certificate
 
@@ -26,13 +27,14 @@ class Target(Protocol):
 Find = Callable[[str], Target | None]
 
 
-async def serve(hop: Authority, gateway: str, host: str, port: int, find: Find) -> asyncio.Server:
-    """Accept connections for the tunnels that `find` knows."""
+async def serve(
+    hop: Authority, gateway: str, host: str, port: int, find: Find, *, period: float = PERIOD
+) -> asyncio.Server:
+    """Accept connections for the tunnels that `find` knows, with a fresh certificate after each period of seconds."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=hop.pem)
-    authority.load_into(context, hop.issue(gateway.lower()))
     wanted: WeakKeyDictionary[object, Target] = WeakKeyDictionary()
 
     def named(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> int | None:
@@ -42,8 +44,13 @@ async def serve(hop: Authority, gateway: str, host: str, port: int, find: Find) 
         wanted[connection] = target
         return None
 
-    context.sni_callback = named
+    def renew() -> None:
+        authority.load_into(context, hop.issue(gateway.lower()))
+        loop.call_later(period, renew)
+
     loop = asyncio.get_running_loop()
+    renew()
+    context.sni_callback = named
     return await loop.create_server(lambda: _Connection(wanted), host, port, ssl=context, backlog=1024)
 
 

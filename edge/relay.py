@@ -28,7 +28,7 @@ class Channel(asyncssh.SSHTCPSession[bytes]):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._relay.close()
+        self._relay.channel_lost()
 
     def pause_writing(self) -> None:
         self._relay.hold(self)
@@ -52,7 +52,8 @@ class Relay(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._opening = asyncio.create_task(self._connect())
-
+        if self._holding:
+            self._transport.pause_reading()
         self._late = asyncio.get_running_loop().call_later(self._timeout, self.close)
 
     async def _connect(self) -> None:
@@ -61,9 +62,15 @@ class Relay(asyncio.Protocol):
             await self._open(Channel(self))
         except (asyncssh.Error, OSError):
             self.close()  # Envoy says for us that there is no answer
+        finally:
+            self._opening = None
+            self._end_if_over()
 
     def opened(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         """Go on with a channel that the SSH client has accepted."""
+        if channel.is_closing():  # with its connection, before it was ours
+            self.close()
+            return
         self._channel = channel
         if self._late:
             self._late.cancel()
@@ -113,7 +120,18 @@ class Relay(asyncio.Protocol):
             self._late.cancel()
         if self._channel:
             self._channel.close()
-        self._closed()
+        self._end_if_over()
+
+    def channel_lost(self) -> None:
+        """Hear that both ends have closed the channel."""
+        self._channel = None
+        self.close()
+        self._end_if_over()
+
+    def _end_if_over(self) -> None:
+        """Tell the end when nothing is left, maybe twice; a channel is, until the SSH client answers or closes it."""
+        if not self._transport and not self._channel and not self._opening:
+            self._closed()
 
     def close(self) -> None:
         """End both; what was written before is still sent."""

@@ -95,12 +95,8 @@ class Session(Client):
     def auth_completed(self) -> None:
         self._gateway.sign_ins.end(self)
         self._wait_for_tunnels()
-        log.event(
-            "signed_in",
-            address=self._address,
-            account=self.grant.account,
-            credential=self.grant.credential,
-        )
+        grant = self.grant
+        log.event("signed_in", address=self._address, account=grant.account, credential=grant.credential)
 
     @property
     def grant(self) -> Grant:
@@ -174,7 +170,9 @@ class Session(Client):
             self._without_tunnels = wait(self._limits.tunnel_timeout, self._end_without_tunnels)
 
     def _end_without_tunnels(self) -> None:
-        if not self._tunnels and not self._wishing:
+        if self._wishing:  # it may be refused
+            self._wait_for_tunnels()
+        elif not self._tunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")
 
     # Connections

@@ -79,6 +79,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         name = _VARIABLES.get(setting.name, setting.name.upper())
         if text := environment.get(name):
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
+    if ("certificate" in given) != ("private_key" in given):
+        raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
@@ -99,6 +101,7 @@ def _count(environment: Mapping[str, str], field_name: str) -> int | None:
 
 
 def _port(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
-        raise SettingError(f"{name}={text} is not a port: choose one from 1 to 65535.")
+    least = 0 if name == "HOP_PORT" else 1
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
+        raise SettingError(f"{name}={text} is not a port: choose one from {least} to 65535.")
     return int(text)

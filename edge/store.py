@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -112,7 +113,15 @@ class Records:
             id = tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name)
         except Taken:
             raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
-        self._changed()
+        try:
+            if len(tunnels.online(account)) > most:  # others were opened at the same moment
+                raise TooManyTunnels
+        except (TooManyTunnels, aws.AwsError):
+            with suppress(aws.AwsError):
+                tunnels.close_tunnel(account, id, gateway=opening.gateway)
+            raise
+        with suppress(aws.AwsError):  # the next announcement has control look, too
+            self._changed()
         return Leased(id, account, name, opening.gateway)
 
     def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:

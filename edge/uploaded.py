@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from edge import log
 from edge.records import Certificate, Site, Unavailable
 
 _HOLD = 60.0  # seconds until those of an account are read again
@@ -55,8 +56,17 @@ class Uploaded:
         if known and names <= known.names and time.monotonic() - known.at < _HOLD:
             return
         if account not in self._reading:
-            at = time.monotonic()
-            self._reading[account] = self._threads.submit(lambda: _Known(names, at, self._read(account)))
+            self._reading[account] = self._threads.submit(self._known_of, account, names, time.monotonic())
+
+    def _known_of(self, account: str, names: frozenset[str], at: float) -> _Known:
+        """Read an account's certificates; one whose records cannot be read has none, and keeps nobody else waiting."""
+        try:
+            return _Known(names, at, self._read(account))
+        except Unavailable:
+            raise
+        except Exception as error:
+            log.event("certificates_unreadable", account=account, reason=type(error).__name__)
+            return _Known(names, at, ())
 
     def _take(self) -> None:
         for account, reading in list(self._reading.items()):

@@ -10,6 +10,8 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (ssh's ways to name no host)
 RESERVED = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels"})
 
+_MOST_LABELS, _MOST_BYTES = 50, 255  # as many, and of each name and value as many, as of a tunnel group
+
 
 class Refused(Exception):
     """A tunnel that is asked for and refused; the message is a sentence for the person at the other terminal."""
@@ -48,6 +50,10 @@ def _labels(host: str) -> tuple[tuple[str, str], ...]:
     pairs = [text.partition("=") for text in host.split(",")]
     if any(not key or not value or "*" in key + value for key, _, value in pairs):
         raise Refused(f"{_quoted(host)} is no label: write label=value, several with commas between them.")
+    if len(pairs) > _MOST_LABELS:
+        raise Refused(f"A tunnel has at most {_MOST_LABELS} labels, and {len(pairs)} are asked for.")
+    if any(len(text.encode()) > _MOST_BYTES for key, _, value in pairs for text in (key, value)):
+        raise Refused(f"The name or the value of a label is longer than {_MOST_BYTES} bytes.")
     return tuple(sorted({key: value for key, _, value in pairs}.items()))
 
 

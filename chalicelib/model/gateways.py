@@ -1,11 +1,9 @@
-"""Gateways that are up: where each is reached, for as long as it says so. Each writes its own record alone."""
+"""Gateways that are up: where each is reached, for as long as it says so. Only it writes what its record says."""
 
 from dataclasses import dataclass
 
-from chalicelib.model.tunnels import EDGE
+from chalicelib.model.tunnels import GATEWAYS
 from chalicelib.storage import items, table
-
-_SCOPE = items.scope(EDGE, "/gateways")
 
 
 @dataclass(frozen=True)
@@ -23,12 +21,12 @@ def announce(gateway: Gateway, *, lease: int) -> None:
     Raises aws.Unavailable.
     """
     body = {"host": gateway.host, "port": gateway.port}
-    table.put(_SCOPE, gateway.id, body, expires=items.now() + lease)
+    table.put(GATEWAYS, gateway.id, body, expires=items.now() + lease)
 
 
 def withdraw(id: str) -> None:
     """Say that a gateway is down. Raises aws.Unavailable."""
-    table.delete(_SCOPE, id)
+    table.delete(GATEWAYS, id)
 
 
 def up() -> list[tuple[Gateway, int]]:
@@ -36,5 +34,5 @@ def up() -> list[tuple[Gateway, int]]:
 
     Raises aws.Unavailable.
     """
-    found = table.newest(_SCOPE)
+    found = table.newest(GATEWAYS)
     return [(Gateway(item.id, item.body["host"], item.body["port"]), item.revision) for item in found]

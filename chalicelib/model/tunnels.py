@@ -16,6 +16,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 EDGE = "edge"  # in the place of an account: what the edge keeps for itself
+GATEWAYS = items.scope(EDGE, "/gateways")  # a record's revision grows whenever what it carries may have changed
 _NAME = "tunnel_name"
 _BANNED = items.scope(EDGE, "/banned_names")
 Proto = Literal["http", "https", "tcp", "tls"]
@@ -107,12 +108,13 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
 def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.EDGE) -> bool:
     """Take a tunnel offline, its name with it; False when it was not online. Raises aws.Unavailable.
 
-    `gateway` is what carries it; whoever does not know reads it first.
+    `gateway` is what carries it, and announces that afterwards; whoever is not that gateway leaves it out.
     """
-    if not gateway and (item := table.read(_scope(account), id)):
-        gateway = item.body.get("gateway", "")
-    if gateway:  # which stops serving it first
+    if gateway:  # it stops being served first
         table.delete(_carried_scope(gateway), id)
+    elif (item := table.read(_scope(account), id)) and (gateway := item.body.get("gateway", "")):
+        table.delete(_carried_scope(gateway), id)
+        table.touch(GATEWAYS, gateway)
     return table.delete(_scope(account), id, also=by.telling("delete"))
 
 

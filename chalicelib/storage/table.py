@@ -8,6 +8,7 @@ is tried again where another has changed the item since it was read.
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -308,6 +309,15 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, expires: int) -> None:
     Raises aws.Unavailable.
     """
     dynamodb.update(items.changing(scope, id, {"body": dict(body), "expires": expires}, Condition("")))
+
+
+def touch(scope: str, id: str) -> None:
+    """Raise the revision of an item, if there is one, for those who read it again when that has changed.
+
+    Raises aws.Unavailable.
+    """
+    with suppress(ConditionFailed):
+        dynamodb.update(items.changing(scope, id, {}, Condition("attribute_exists(#id)")))
 
 
 def tries() -> Iterator[None]:

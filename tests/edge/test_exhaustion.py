@@ -7,16 +7,19 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import asyncssh
+import pytest
 from asyncssh.packet import String, UInt32
 
+from edge import authority
 from edge.records import Certificate, Site
 from edge.uploaded import Uploaded
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, Key, running, until
 
-_CHANNEL_OPEN = 90
+_CHANNEL_OPEN, _CHANNEL_OPEN_CONFIRMATION, _CHANNEL_CLOSE = 90, 91, 97
 
 
 @contextlib.asynccontextmanager
@@ -76,6 +79,20 @@ def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
         assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").ends(within=5) == 255
 
 
+def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> None:
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            await asyncio.sleep(0.5)
+            with pytest.raises(asyncssh.ChannelListenError):
+                await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "banned", 80)
+            await asyncio.wait_for(client.wait_closed(), 3)
+
+    with running(tmp_path, with_envoy=False, tunnel_timeout=1) as edge:
+        edge.store.slow["acct_A"] = 1
+        edge.store.banned.add("banned.tunnels.localhost")
+        asyncio.run(ask(edge))
+
+
 def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> float:
         many = edge.key("acct_B")
@@ -114,6 +131,89 @@ def test_an_account_whose_certificates_take_long_to_read_delays_nobody_else() ->
     assert uploaded.of(sites) == ((sites[0],), (certificates["acct_a"],))
     may_go_on.set()
     assert uploaded.of(sites) == (tuple(sites), tuple(certificates.values()))
+
+
+async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return a connection to the only tunnel of an edge, made as Envoy makes it."""
+    context = ssl.create_default_context(cadata=edge.store.authority.pem)
+    context.check_hostname = False
+    authority.load_into(context, edge.store.authority.issue("edge"))
+    (gateway,), (tunnel,) = edge.store.gateways.values(), edge.store.online
+    return await asyncio.open_connection("127.0.0.1", gateway.port, ssl=context, server_hostname=tunnel.lower())
+
+
+async def _taken(writer: asyncio.StreamWriter, *, most: int) -> int:
+    """Return how many bytes a connection takes until it takes no more for half a second, or `most`."""
+    taken = 0
+    with contextlib.suppress(TimeoutError):
+        while taken < most:
+            writer.write(bytes(1 << 16))
+            await asyncio.wait_for(writer.drain(), 0.5)
+            taken += 1 << 16
+    return taken
+
+
+def test_a_connection_made_while_its_client_reads_nothing_is_not_read_either(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> int:
+        window, most = UInt32((1 << 31) - 1), 1 << 26
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "slow", 80, window=1 << 30)
+            _, first = await _as_envoy(edge)
+            first.write(b"hello")
+            await asyncio.sleep(0.1)
+            client._transport.pause_reading()  # type: ignore[union-attr]
+            assert await _taken(first, most=most) < most
+            _, second = await _as_envoy(edge)
+            await asyncio.sleep(0.1)
+            client.send_packet(_CHANNEL_OPEN_CONFIRMATION, UInt32(1), UInt32(9), window, UInt32(1 << 15))
+            await asyncio.sleep(0.1)
+            return await _taken(second, most=most)
+
+    with running(tmp_path, with_envoy=False) as edge:
+        assert asyncio.run(ask(edge)) < 1 << 24
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_channel_that_its_client_does_not_answer_or_close_is_counted(tmp_path: Path, answers: bool) -> None:
+    async def ask(edge: Edge, key: Key) -> int:
+        asked, never = [], asyncio.Event()
+
+        async def answer(*_: object) -> asyncssh.SSHTCPSession[bytes]:
+            asked.append(1)
+            await (asyncio.sleep(0) if answers else never.wait())
+            return asyncssh.SSHTCPSession()
+
+        async with signed_in(edge, key) as client:
+            send = client.send_packet
+
+            def without_close(kind: int, *rest: bytes, **named: Any) -> None:
+                if kind != _CHANNEL_CLOSE:
+                    send(kind, *rest, **named)
+
+            client.send_packet = without_close  # type: ignore[method-assign, assignment]
+            await client.create_server(answer, "mute", 80)
+            for _ in range(2):
+                streams = [await _as_envoy(edge) for _ in range(2)]
+                await asyncio.sleep(0.1)
+                for reader, writer in streams:
+                    if not answers:
+                        await asyncio.wait_for(reader.read(), 3)
+                    writer.close()
+                await asyncio.sleep(0.1)
+        return len(asked)
+
+    with running(tmp_path, with_envoy=False, upstream_timeout=1, max_channels_per_account=2) as edge:
+        key = edge.key("acct_A")
+        assert asyncio.run(ask(edge, key)) == 2
+        until(lambda: not edge.store.online)
+        assert asyncio.run(ask(edge, key)) == 2
+
+
+def test_an_account_whose_certificates_cannot_be_read_keeps_nobody_from_being_served() -> None:
+    sites = [Site(f"{name}.example.com", f"tn_{name}", f"acct_{name}", "gw") for name in "ab"]
+    found = Certificate("cert", "acct_a", (sites[0].name,), 0, 1)
+
+    assert Uploaded(lambda account: ({"acct_a": found}[account],)).of(sites) == (tuple(sites), (found,))
 
 
 @needs_envoy

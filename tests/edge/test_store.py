@@ -1,13 +1,16 @@
 """The records of the API as the edge reads and writes them."""
 
+import contextlib
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from chalicelib import __main__ as operator
 from chalicelib.model import tunnels
 from chalicelib.storage import aws
 from edge.records import Gateway, Grant, NameBanned, NameTaken, Opening, Site, TooManyTunnels, Unavailable
@@ -106,6 +109,16 @@ def test_a_tunnel_is_served_from_its_opening_to_its_end(records: Records, admin:
     assert records.served().gateways == ()
 
 
+@pytest.mark.parametrize("how", ["tunnels end", "names ban"])
+def test_what_the_operator_ends_is_served_no_more(records: Records, admin: Client, how: str) -> None:
+    control = Records(Settings())
+    leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    assert [site.tunnel for site in control.served().sites] == [leased.id]
+    operator.main([*how.split(), leased.id if how == "tunnels end" else NAME])
+    assert control.served().sites == ()
+    assert control.served().gateways == (GATEWAY,)
+
+
 def test_a_backend_tunnel_is_seen_and_not_served(records: Records, admin: Client) -> None:
     asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
     leased = records.open(asked, lease=60, most=100)
@@ -125,6 +138,45 @@ def test_names_are_refused_for_what_they_are(records: Records, admin: Client, st
         records.open(opening(mine), lease=60, most=100)
     with pytest.raises(TooManyTunnels):
         records.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
+
+
+def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(records: Records, admin: Client) -> None:
+    grant, events, between = Grant(admin.account, "sshcr_1", ()), aws.client("dynamodb").meta.events, ["b"]
+
+    def opened(name: str) -> str:
+        return records.open(opening(grant, f"{name}.tunnels.localhost"), lease=60, most=2).id
+
+    def open_another(**_: object) -> None:
+        """Open a tunnel when another opening has read how many there are."""
+        if between:
+            assert opened(between.pop())
+
+    opened("a")
+    events.register("after-call.dynamodb.Query", open_another)
+    with pytest.raises(TooManyTunnels):
+        opened("c")
+    events.unregister("after-call.dynamodb.Query", open_another)
+    assert [site.name for site in records.served().sites] == ["a.tunnels.localhost", "b.tunnels.localhost"]
+    assert len(tunnels.online(admin.account)) == 2
+
+
+@pytest.mark.parametrize(("fails", "is_opened"), [("UpdateItem", True), ("Query", False)])
+def test_a_store_that_fails_once_leaves_no_tunnel_without_a_client(
+    records: Records, admin: Client, fails: str, is_opened: bool
+) -> None:
+    events, written = aws.client("dynamodb").meta.events, []
+
+    def fail(model: Any, **_: object) -> None:
+        written.append(model.name)
+        if model.name == fails and "TransactWriteItems" in written and written.count(fails) <= 2:
+            raise EndpointConnectionError(endpoint_url="http://store")
+
+    events.register("before-call.dynamodb", fail)
+    with contextlib.nullcontext() if is_opened else pytest.raises(Unavailable):
+        records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    events.unregister("before-call.dynamodb", fail)
+    assert fails in written[written.index("TransactWriteItems") :]
+    assert len(tunnels.online(admin.account)) == is_opened
 
 
 def test_the_certificates_of_who_has_tunnels_are_served_with_their_keys(records: Records, admin: Client) -> None:

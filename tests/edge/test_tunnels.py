@@ -49,6 +49,11 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
         ("xn--80ak6aa92e:80", "is reserved"),
         ("=x:80", "is no label"),
         ("a=*:80", "is no label"),
+        (
+            ",".join(f"k{number}=v" for number in range(51)) + ":80",
+            "A tunnel has at most 50 labels, and 51 are asked for.",
+        ),
+        (f"a={'x' * 256}:80", "The name or the value of a label is longer than 255 bytes."),
     ],
 )
 def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, forward: str, sentence: str) -> None:

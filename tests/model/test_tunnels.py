@@ -93,7 +93,7 @@ def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: 
     assert min(ends) > items.now() + 500
 
 
-def test_gateways_are_up_while_they_say_so_and_count_what_they_announce() -> None:
+def test_gateways_are_up_while_they_say_so_and_count_what_they_announce(admin: Client) -> None:
     gateway = Gateway("gw-1", "192.0.2.1", 4433)
     gateways.announce(gateway, lease=60)
     gateways.announce(Gateway("gw-2", "192.0.2.2", 4433), lease=0)
@@ -101,6 +101,7 @@ def test_gateways_are_up_while_they_say_so_and_count_what_they_announce() -> Non
     gateways.announce(gateway, lease=60)
     assert gateways.up() == [(gateway, 2)]
     gateways.withdraw("gw-1")
+    tunnels.close_tunnel(admin.account, opened(admin.account))
     assert gateways.up() == []
 
 

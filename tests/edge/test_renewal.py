@@ -1,0 +1,96 @@
+"""Certificates that are renewed while the edge runs: those it makes, and the operator's."""
+
+import asyncio
+import json
+import ssl
+import time
+from pathlib import Path
+
+from cryptography import x509
+
+from edge import authority, hop, plan, secrets
+from edge.authority import Authority, KeyPair
+from edge.control import Control
+from edge.renewed import Renewed
+from edge.settings import Settings
+from tests.edge.memory import Memory
+
+
+def test_a_certificate_that_is_made_here_is_made_again_after_its_period() -> None:
+    made = Renewed(lambda: authority.make("hop").issue("edge"), period=0.2)
+    first = made.pair()
+    assert made.pair() is first
+    time.sleep(0.2)
+    assert made.pair().chain != first.chain
+
+
+class Target:
+    """A tunnel that says nothing."""
+
+    def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
+        return asyncio.Protocol()
+
+
+def test_a_gateway_serves_a_fresh_certificate_after_its_period() -> None:
+    async def ask() -> tuple[int, int, int]:
+        trusted = authority.make("hop")
+        server = await hop.serve(trusted, "gw-1", "127.0.0.1", 0, lambda _: Target(), period=0.3)
+        port = server.sockets[0].getsockname()[1]
+        first, second = [await _serial(trusted, port) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        third = await _serial(trusted, port)
+        server.close()
+        return first, second, third
+
+    first, second, third = asyncio.run(ask())
+    assert first == second != third
+
+
+async def _serial(trusted: Authority, port: int) -> int:
+    context = ssl.create_default_context(cadata=trusted.pem)
+    context.check_hostname = False
+    authority.load_into(context, trusted.issue("edge"))
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="tn")
+    der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return x509.load_der_x509_certificate(der).serial_number
+
+
+def test_the_operators_certificate_is_served_when_its_files_are_renewed(tmp_path: Path) -> None:
+    chain, key = tmp_path / "fullchain.pem", tmp_path / "privkey.pem"
+    first, second = (authority.make("Operator").issue("*.tunnels.localhost") for _ in range(2))
+
+    def put(pair: KeyPair) -> None:
+        chain.write_text(pair.chain)
+        key.write_text(pair.key)
+
+    async def ask() -> None:
+        settings = Settings(directory=tmp_path, certificate=str(chain), private_key=str(key))
+        store = Memory()
+        serving = asyncio.create_task(Control(settings, store, store.authority).serve())
+        try:
+            assert await _secret(tmp_path) == first
+            put(second)
+            assert await _secret(tmp_path) == second
+            key.unlink()
+            assert await _secret(tmp_path) == second
+        finally:
+            serving.cancel()
+
+    put(first)
+    asyncio.run(ask())
+
+
+async def _secret(folder: Path) -> KeyPair:
+    """Return the operator's certificate as Envoy reads it."""
+    while not (folder / "secrets.sock").exists():
+        await asyncio.sleep(0.01)
+    with secrets.short(folder / "secrets.sock") as place:
+        reader, writer = await asyncio.open_unix_connection(place)
+    body = json.dumps({"resource_names": [plan.OPERATOR]}).encode()
+    writer.write(b"POST / HTTP/1.1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+    head = await reader.readuntil(b"\r\n\r\n")
+    answer = json.loads(await reader.readexactly(int(head.rpartition(b":")[2])))
+    writer.close()
+    found = answer["resources"][0]["tls_certificate"]
+    return KeyPair(*(found[name]["inline_string"] for name in ("certificate_chain", "private_key")))

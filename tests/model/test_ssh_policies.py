@@ -1,6 +1,6 @@
 """Bounds of what an authority signs: no request gets a certificate beyond them, whatever it asks for."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -21,6 +21,16 @@ seconds = st.none() | st.integers(1, 7200)
 texts = st.text("ab*{},user", max_size=6)
 extensions = st.dictionaries(st.sampled_from(NAMES), st.just(""))
 options = st.dictionaries(st.sampled_from(["source-address", "force-command"]), st.sampled_from(["x", "y"]))
+
+
+def within(kept: Bounds) -> Bounds:
+    """Bounds as a policy has them: its default extensions are among the allowed ones."""
+    allowed, default = kept.allowed_extensions, kept.default_extensions
+    if allowed is None or default is None:
+        return kept
+    return replace(kept, default_extensions={name: "" for name in default if name in allowed})
+
+
 bounds = st.builds(
     Bounds,
     default_lifetime=seconds,
@@ -32,7 +42,7 @@ bounds = st.builds(
     critical_options=st.none() | options,
     allowed_key_types=st.none() | st.lists(st.sampled_from(["rsa", "ed25519"]), min_size=1),
     min_rsa_bits=st.none(),
-)
+).map(within)
 
 
 def certificate(kept: Bounds, principals: list[str], length: int | None, asked: Any, critical: Any) -> UserCertificate:

@@ -88,17 +88,18 @@ def subject_of(record: Mapping[str, Any]) -> Subject:
     return Subject(crypto.packed_revocations.RevokedSerial(int(record["serial"]), end), named)
 
 
-def details(certificate: Item) -> dict[str, Any]:
-    """Return what the audit event of a certificate says of it, in `details`."""
-    signed = crypto.ssh_certificates.read(certificate.body["certificate"])
+def details(body: Mapping[str, Any], serial: int) -> dict[str, Any]:
+    """Return the `details` of the audit events of a certificate, from the body of its record and its serial."""
+    shown = ("ssh_certificate_authority_id", "principals", "valid_after", "valid_until")
     return {
-        "ssh_certificate_authority_id": certificate.body["ssh_certificate_authority_id"],
-        "serial": str(signed.serial),
-        "principals": certificate.body["principals"],
-        "valid_after": certificate.body["valid_after"],
-        "valid_until": certificate.body["valid_until"],
-        "key_fingerprint": crypto.public_keys.fingerprint(certificate.body["public_key"]),
+        **{name: body[name] for name in shown},
+        "serial": str(serial),
+        "key_fingerprint": crypto.public_keys.fingerprint(body["public_key"]),
     }
+
+
+def _details_of(certificate: Item) -> dict[str, Any]:
+    return details(certificate.body, crypto.ssh_certificates.read(certificate.body["certificate"]).serial)
 
 
 def end_of(certificate: Item) -> int:
@@ -129,7 +130,7 @@ def delete_certificate(scope: str, id: str, *, check: Callable[[Item], None], by
 
     Raises what `check` raises of the certificate; ListFull, aws.Unavailable.
     """
-    certificate, also = table.read(scope, id), by.telling("delete", details=details)
+    certificate, also = table.read(scope, id), by.telling("delete", details=_details_of)
     if certificate is None or end_of(certificate) <= items.now():
         return table.delete(scope, id, check=check, also=also)
     signed = crypto.ssh_certificates.read(certificate.body["certificate"])

@@ -10,7 +10,7 @@ from chalicelib import clock, crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
-from chalicelib.model import accounts, kinds, ssh_authorities, ssh_policies, ssh_revoked
+from chalicelib.model import accounts, kinds, ssh_authorities, ssh_policies, ssh_revocations, ssh_revoked
 from chalicelib.model.ssh_policies import Bounds
 from chalicelib.storage.items import Item
 
@@ -67,25 +67,16 @@ def signed(
         rule = "must be a key that the authority has not revoked"
         raise Conflict("The authority has revoked this public key.", {"public_key": rule})
     line = crypto.ssh_certificates.sign(certificate, ssh_authorities.signing_key(authority))
-    return New(
-        {
-            "description": request.description,
-            "metadata": request.metadata,
-            "public_key": request.public_key.line,
-            "key_type": crypto.keys.key_type(certificate.public_key),
-            "ssh_certificate_authority_id": authority.id,
-            "principals": list(certificate.principals),
-            **options,
-            "valid_after": clock.rfc3339(certificate.valid_after),
-            "valid_until": clock.rfc3339(certificate.valid_until),
-            "certificate": line,
-        },
-        details={
-            "ssh_certificate_authority_id": authority.id,
-            "serial": str(certificate.serial),
-            "principals": list(certificate.principals),
-            "valid_after": clock.rfc3339(certificate.valid_after),
-            "valid_until": clock.rfc3339(certificate.valid_until),
-            "key_fingerprint": crypto.public_keys.fingerprint(request.public_key.line),
-        },
-    )
+    body = {
+        "description": request.description,
+        "metadata": request.metadata,
+        "public_key": request.public_key.line,
+        "key_type": crypto.keys.key_type(certificate.public_key),
+        "ssh_certificate_authority_id": authority.id,
+        "principals": list(certificate.principals),
+        **options,
+        "valid_after": clock.rfc3339(certificate.valid_after),
+        "valid_until": clock.rfc3339(certificate.valid_until),
+        "certificate": line,
+    }
+    return New(body, details=ssh_revocations.details(body, certificate.serial))

@@ -1,6 +1,6 @@
-"""What the service queries in its store, seen from botocore's events."""
+"""The calls that the service makes to its store, seen from botocore's events."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,28 +15,20 @@ def queries() -> Iterator[list[str]]:
     def note(params: Mapping[str, Any], **_: object) -> None:
         seen.append(params["ExpressionAttributeValues"][":scope"]["S"])
 
-    events = aws.client("dynamodb").meta.events
-    events.register("provide-client-params.dynamodb.Query", note)
-    try:
+    with _heard(note, "provide-client-params.dynamodb.Query"):
         yield seen
-    finally:
-        events.unregister("provide-client-params.dynamodb.Query", note)
 
 
 @contextmanager
 def reads() -> Iterator[list[int]]:
-    """How many items each query in here read."""
+    """Yield a list that gets how many items each Query in this block read."""
     seen: list[int] = []
 
     def note(parsed: Mapping[str, Any], **_: object) -> None:
         seen.append(parsed["ScannedCount"])
 
-    events = aws.client("dynamodb").meta.events
-    events.register("after-call.dynamodb.Query", note)
-    try:
+    with _heard(note, "after-call.dynamodb.Query"):
         yield seen
-    finally:
-        events.unregister("after-call.dynamodb.Query", note)
 
 
 @contextmanager
@@ -47,14 +39,8 @@ def calls() -> Iterator[list[str]]:
     def note(params: object, model: Any, **_: object) -> None:
         seen.append(model.name)
 
-    clients = [aws.client(service) for service in ("dynamodb", "kms")]
-    for client in clients:
-        client.meta.events.register("before-call", note)
-    try:
+    with _heard(note, "before-call.dynamodb"), _heard(note, "before-call.kms", service="kms"):
         yield seen
-    finally:
-        for client in clients:
-            client.meta.events.unregister("before-call", note)
 
 
 @contextmanager
@@ -67,11 +53,19 @@ def stale() -> Iterator[list[str]]:
         if "IndexName" not in params and not all(each.get("ConsistentRead") for each in asked):
             seen.append(model.name)
 
-    events, operations = aws.client("dynamodb").meta.events, ("GetItem", "BatchGetItem", "Query", "Scan")
-    for operation in operations:
-        events.register(f"provide-client-params.dynamodb.{operation}", note)
-    try:
+    operations = ("GetItem", "BatchGetItem", "Query", "Scan")
+    with _heard(note, *(f"provide-client-params.dynamodb.{operation}" for operation in operations)):
         yield seen
+
+
+@contextmanager
+def _heard(note: Callable[..., None], *names: str, service: str = "dynamodb") -> Iterator[None]:
+    """Have a function called at events of a service's client."""
+    events = aws.client(service).meta.events
+    for name in names:
+        events.register(name, note)
+    try:
+        yield
     finally:
-        for operation in operations:
-            events.unregister(f"provide-client-params.dynamodb.{operation}", note)
+        for name in names:
+            events.unregister(name, note)

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 import asyncssh
 import psutil
 
-from bench import results
+from bench import engines, results
 from bench.engines import Setting
 from bench.results import Point, Result
 from infra import ROOT, CommandError
@@ -64,7 +64,7 @@ def measure(_setting: Setting) -> Result:
     if _ENVOY is None:
         raise CommandError("The figure of the edge needs its environment: make .venv-edge/ready.")
     with TemporaryDirectory() as named:
-        folder, ports = Path(named), Ports(*(_free_port() for _ in range(8)))
+        folder, ports = Path(named), Ports(*(engines.free_port() for _ in range(8)))
         with _processes(folder, ports) as (gateway, sshd):
             rows = [
                 *_against(gateway, sshd, ports),
@@ -429,15 +429,9 @@ def _user() -> str:
     return getpass.getuser()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _await(*ports: int) -> None:
     for port in ports:
-        _until(lambda port=port: _listens(port))  # type: ignore[misc]
+        _until(lambda port=port: engines.listens(port))  # type: ignore[misc]
 
 
 def _until(true: Callable[[], bool], *, pause: float = 0.1) -> None:
@@ -446,14 +440,6 @@ def _until(true: Callable[[], bool], *, pause: float = 0.1) -> None:
         if time.monotonic() > end:
             raise RuntimeError("The edge or what it is compared with does not answer.")
         time.sleep(pause)
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
 
 
 def _answers(port: int, *, tls: bool) -> bool:

@@ -155,10 +155,16 @@ def await_port(port: int) -> None:
     """Wait until something listens. Raises TimeoutError after half a minute."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        try:
-            socket.create_connection((HOST, port), timeout=1).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
+        if listens(port):
             return
+        time.sleep(0.05)
     raise TimeoutError(f"Nothing listens on port {port}.")
+
+
+def listens(port: int) -> bool:
+    """Tell whether something listens on a port of this machine."""
+    try:
+        socket.create_connection((HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True

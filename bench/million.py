@@ -7,7 +7,7 @@ transaction: a read takes one for each 4 KB, a write one for each KB, in a trans
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from bench import calls, requests, signing
@@ -37,11 +37,7 @@ class Cost:
 
     def plus(self, other: "Cost", times: float) -> "Cost":
         """Return the sum of this cost and `times` the other."""
-        return Cost(*(mine + times * theirs for mine, theirs in zip(self._values, other._values, strict=True)))
-
-    @property
-    def _values(self) -> tuple[float, ...]:
-        return self.calls, self.read_units, self.write_units, self.kms, self.seconds
+        return Cost(*(mine + times * theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def dollars(self) -> float:

@@ -54,7 +54,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a load came to: units in a second, and the server's CPU seconds for a unit."""
+    """The result of a load: units in a second, and the server's CPU seconds for a unit."""
 
     rate: float
     cpu: float

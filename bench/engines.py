@@ -1,4 +1,4 @@
-"""What the figures are measured on: the embedded cloud, and stores (dynalite) that hold ever more items.
+"""The engines that the figures are measured on: the embedded cloud, and stores (dynalite) that hold ever more items.
 
 Of the emulated stores only dynalite's queries do not grow with the table, and only it counts capacity as DynamoDB does.
 """
@@ -39,7 +39,7 @@ _PREFIX = "bkdwd"  # of what the stores are filled with
 
 @dataclass(frozen=True)
 class Setting:
-    """What every figure is given: an account's first key, whom the authorizer takes it for, and the filled stores.
+    """The input of every figure: an account's first key, the authorizer's context for it, and the filled stores.
 
     `stores` has the address of each by the number of its items. Everything else stands in the environment.
     """

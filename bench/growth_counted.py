@@ -1,4 +1,4 @@
-"""What a list, a read and an authentication cost in stores of ever more items: counted, not timed."""
+"""Calls, items and units of a list, a read and an authentication in stores of ever more items: counted, not timed."""
 
 from bench import calls, results, stores
 from bench.calls import Call

@@ -1,4 +1,4 @@
-"""What a million requests cost: calls and units, counted; milliseconds, measured; times a list of prices.
+"""The price of a million requests: calls and units, counted; milliseconds, measured; times a list of prices.
 
 Units are counted by DynamoDB's published rules from the items that go in and out, since no emulator counts those of a
 transaction: a read takes one for each 4 KB, a write one for each KB, in a transaction two, and an index one more.
@@ -27,7 +27,7 @@ API_GB, AUTHORIZER_GB, AUTHORIZER_SECONDS = 1.0, 0.5, 0.01
 
 @dataclass(frozen=True)
 class Cost:
-    """What one request takes; `seconds` of CPU on this machine, where a function would also wait for its store."""
+    """The cost of one request; `seconds` are of CPU on this machine, where a function would also wait for its store."""
 
     calls: float = 0
     read_units: float = 0

@@ -1,4 +1,4 @@
-"""What a figure comes to: rows of the one table, and points of the plots."""
+"""The results of a figure: rows of the one table, and points of the plots."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

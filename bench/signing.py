@@ -1,4 +1,4 @@
-"""What is signed to compare with: the same certificate every time, by the library alone or by ssh-keygen."""
+"""The certificate that others sign to compare with: the same every time, by the library alone or by ssh-keygen."""
 
 import subprocess
 import time

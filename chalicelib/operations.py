@@ -1,4 +1,4 @@
-"""What the operator does and no endpoint offers: accounts, users, first keys, tunnels, the store."""
+"""The operator's work, which no endpoint offers: accounts, users, first keys, tunnels, the store."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ DEMO_LEASE = 15  # seconds
 
 
 class CommandError(Exception):
-    """What the operator asks for cannot be done; the sentence says why."""
+    """The operator asks for something that cannot be done; the message says why."""
 
 
 class Unknown(CommandError):

@@ -53,7 +53,7 @@ Certificate = UserCertificate | HostCertificate
 
 @dataclass(frozen=True)
 class Signed:
-    """What a signed certificate says of its signing: the serial, and the authority as its public key line."""
+    """The part of a signed certificate that names its signing: the serial, and the authority as its public key line."""
 
     serial: int
     authority: str

@@ -1,4 +1,4 @@
-"""What an X.509 certificate says (RFC 5280). Of several values of one part of a name, the first one counts."""
+"""The fields of an X.509 certificate (RFC 5280). Of several values of one part of a name, the first one counts."""
 
 import warnings
 from collections.abc import Iterator

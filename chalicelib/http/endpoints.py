@@ -28,7 +28,7 @@ from chalicelib.storage.items import Item
 
 @dataclass
 class Noted:
-    """What a view records beside its response: the revision that it shows, for the ETag, and fields of the log line."""
+    """Notes of a view beside its response: the revision that it shows, for the ETag, and fields of the log line."""
 
     revision: int | None = None
     log: dict[str, Any] = field(default_factory=dict)

@@ -14,7 +14,7 @@ _KIND = "public_key"
 
 @dataclass(frozen=True)
 class Credential:
-    """What a gateway needs to know of the credential behind a key; `acl` is for acl.permits."""
+    """A credential as a gateway needs it; `acl` is for acl.permits."""
 
     account: str
     id: str

@@ -44,7 +44,7 @@ class Authority:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is revoked: the entry of the list, and the fields of the record."""
+    """A certificate, serial or key that is revoked: the entry of the list, and the fields of the record."""
 
     entry: "crypto.packed_revocations.Entry"
     fields: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What SSH authorities have revoked, to be read: whether a certificate lets in, the list that servers fetch."""
+"""Reading the revocations of SSH authorities: whether a certificate lets in, and the list that servers fetch."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What the API offers: one file per table of SPEC 2.2–2.8, named as its path. Each declares its RESOURCE.
+"""The resources of the API: one file per table of SPEC 2.2–2.8, named as its path. Each declares its RESOURCE.
 
 A file without one holds what two of them share.
 """

@@ -1,4 +1,4 @@
-"""What servers fetch of an SSH authority, without a token: its public key, and the list of what it has revoked.
+"""The public key of an SSH authority and the list of what it has revoked, which servers fetch without a token.
 
 Neither holds a secret. Both are found by the authority's id in one read, and stay until the last revocation has ended.
 """

@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Shape)
 
 
 class Body(BaseModel):
-    """What all models have: no field but the shape's, no value of another type, no secret in their representation."""
+    """The base of all models: no field but the shape's, no value of another type, no secret in their representation."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
     model_config |= {"json_schema_serialization_defaults_required": True}  # responses carry every field

@@ -1,4 +1,4 @@
-"""What is wrong with the store, for the log and for operators; callers of the API are told nothing of it."""
+"""Why the store cannot be used, for the log and for operators; callers of the API are told nothing of it."""
 
 from chalicelib.storage import aws, settings
 from chalicelib.storage.aws import AwsError, Unavailable

@@ -130,6 +130,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         needs.need(*marker.args)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> object:
+    """Run a test as ever, below a frame so large that CPython has memory in hand for all frames of its calls.
+
+    It keeps frames in pieces of 16 KiB. moto's depth of calls goes up and down across the end of a piece, which is then
+    asked of the system and given back each time: that was a quarter of the tests' CPU time.
+    """
+    return item.config.pluginmanager.get_plugin("runner").pytest_runtest_protocol(item, nextitem)  # type: ignore[union-attr]
+
+
+# 66,000 values of 8 bytes: of the piece of 1 MiB that such a frame needs, half is left for others.
+pytest_runtest_protocol.__code__ = pytest_runtest_protocol.__code__.replace(co_stacksize=66_000)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     return Scheduling(config, log)
 

@@ -51,7 +51,7 @@ class Channels:
                 tunnel.connections.discard(transport)
                 self._tunnels.give_channel_back(account)
 
-        relay = Relay(opened, closed, self._seen, timeout=self._limits.upstream_timeout)
+        relay = Relay(opened, closed, self._seen, self._limits)
         self._relays.add(relay)
         if self._is_held:
             relay.hold(self)

@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import asyncssh
 
+from edge.settings import Limits
+
 Open = Callable[["Channel"], Awaitable[None]]
 Closed = Callable[[], None]
 Seen = Callable[[bytes], None]
@@ -31,21 +33,22 @@ class Channel(asyncssh.SSHTCPSession[bytes]):
         self._relay.channel_lost()
 
     def pause_writing(self) -> None:
-        self._relay.hold(self)
+        self._relay.stalled(self)
 
     def resume_writing(self) -> None:
-        self._relay.go_on(self)
+        self._relay.moving(self)
 
 
 class Relay(asyncio.Protocol):
     """The connection from Envoy: the other end. What comes before the channel is open is kept, and reading pauses."""
 
-    def __init__(self, opened: Open, closed: Closed, seen: Seen, *, timeout: float) -> None:
-        self._open, self._closed, self._seen, self._timeout = opened, closed, seen, timeout
+    def __init__(self, opened: Open, closed: Closed, seen: Seen, limits: Limits) -> None:
+        self._open, self._closed, self._seen, self._limits = opened, closed, seen, limits
         self._transport: asyncio.Transport | None = None
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._opening: asyncio.Task[None] | None = None
         self._late: asyncio.TimerHandle | None = None
+        self._idle: asyncio.TimerHandle | None = None
         self._early = b""
         self._holding: set[object] = set()
 
@@ -54,7 +57,7 @@ class Relay(asyncio.Protocol):
         self._opening = asyncio.create_task(self._connect())
         if self._holding:
             self._transport.pause_reading()
-        self._late = asyncio.get_running_loop().call_later(self._timeout, self.close)
+        self._late = asyncio.get_running_loop().call_later(self._limits.upstream_timeout, self.close)
 
     async def _connect(self) -> None:
         """Open the channel. Never cancelled: a channel that opens after all must be closed, which `opened` does."""
@@ -78,7 +81,7 @@ class Relay(asyncio.Protocol):
             channel.write(self._early)
             self._early = b""
         if self._transport is None:
-            channel.close()
+            self._close(channel)
         self.go_on(self)
 
     def data_received(self, data: bytes) -> None:
@@ -114,17 +117,33 @@ class Relay(asyncio.Protocol):
         if self._transport and not self._holding:
             self._transport.resume_reading()
 
+    def stalled(self, channel: Channel) -> None:
+        """Hold for an SSH client that does not read, and end both ends if that lasts: who pauses sees nobody leave."""
+        self.hold(channel)
+        self._idle = asyncio.get_running_loop().call_later(self._limits.idle_timeout, self._abort)
+
+    def moving(self, channel: Channel) -> None:
+        """End `stalled`; close the channel if all that its visitor sent before leaving has been read."""
+        if self._idle:
+            self._idle.cancel()
+        self.go_on(channel)
+        if self._channel and not self._transport:
+            self._channel.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         if self._late:
             self._late.cancel()
         if self._channel:
-            self._channel.close()
+            self._channel.resume_reading()  # or its end would not be heard
+            self._close(self._channel)
         self._end_if_over()
 
     def channel_lost(self) -> None:
         """Hear that both ends have closed the channel."""
         self._channel = None
+        if self._idle:
+            self._idle.cancel()
         self.close()
         self._end_if_over()
 
@@ -137,3 +156,17 @@ class Relay(asyncio.Protocol):
         """End both; what was written before is still sent."""
         if self._transport:
             self._transport.close()
+
+    def _close(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
+        """Close the channel once the SSH client has read what is left, for which it has as long as when it stalls."""
+        if channel.get_write_buffer_size():
+            channel.set_write_buffer_limits(0)  # which stalls it, and moves it when all is read
+        else:
+            channel.close()
+
+    def _abort(self) -> None:
+        """End both, and drop what neither has taken."""
+        if self._transport:
+            self._transport.abort()
+        if self._channel:
+            self._channel.abort()

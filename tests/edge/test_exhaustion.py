@@ -209,6 +209,41 @@ def test_a_channel_that_its_client_does_not_answer_or_close_is_counted(tmp_path:
         assert asyncio.run(ask(edge, key)) == 2
 
 
+@pytest.mark.parametrize("visitor", ["stays", "leaves", "leaves early"])
+def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved_for_long(
+    tmp_path: Path, visitor: str
+) -> None:
+    class ReadsNothing(asyncssh.SSHTCPSession[bytes]):
+        def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
+            asked.append(chan)
+
+        def data_received(self, data: bytes, datatype: Any) -> None:
+            asked[-1].pause_reading()
+
+    asked: list[asyncssh.SSHTCPChannel[bytes]] = []
+
+    async def ask(edge: Edge) -> None:
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            await client.create_server(lambda *_: ReadsNothing(), "stalled", 80, window=1 << 15)
+            _, writer = await _as_envoy(edge)
+            if visitor == "leaves early":
+                writer.write(bytes(3 << 15))
+                await writer.drain()
+                await asyncio.sleep(0.2)
+            else:
+                await _taken(writer, most=1 << 30)
+            if visitor != "stays":
+                writer.close()
+            for _ in range(50):
+                if len(asked) < 2:
+                    (await _as_envoy(edge))[1].close()
+                    await asyncio.sleep(0.1)
+
+    with running(tmp_path, with_envoy=False, idle_timeout=1, max_channels_per_tunnel=1) as edge:
+        asyncio.run(ask(edge))
+        assert len(asked) == 2
+
+
 def test_an_account_whose_certificates_cannot_be_read_keeps_nobody_from_being_served() -> None:
     sites = [Site(f"{name}.example.com", f"tn_{name}", f"acct_{name}", "gw") for name in "ab"]
     found = Certificate("cert", "acct_a", (sites[0].name,), 0, 1)

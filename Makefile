@@ -101,9 +101,10 @@ bench: .venv/bench .venv/peer .venv-cloud/ready bench/node_modules/ready ## Meas
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
 	@$(BIN)/python -m bench $(if $(KEEP),--keep)
 
-bench-profile: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Show where the time of the slowest figures goes.
+bench-profile: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Draw where the time of FIGURES (cold_start warm) goes: build/bench/profile.svg.
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
-	@$(BIN)/python -m bench.profiles
+	@mkdir -p build/bench
+	@$(BIN)/py-spy record --subprocesses --output build/bench/profile.svg -- $(BIN)/python -m bench $(or $(FIGURES),cold_start warm)
 
 check: .venv/dev ## Format and lint check, types, import rules.
 	$(BIN)/ruff format --check .

@@ -24,13 +24,9 @@ from infra.local import signals
 
 FIGURES = (
     "cold_start",
-    "cold_authorizer",
-    "get_one",
-    "list_of_100",
-    "certificate",
+    "warm",
     "certificates_per_second",
-    "growth_counted",
-    "growth_timed",
+    "growth",
     "local_server",
     "memory",
     "store_calls",
@@ -38,7 +34,6 @@ FIGURES = (
     "revocations",
     "edge",
 )
-_READ_STORES = {"growth_counted", "growth_timed"}  # the others wait for none to be filled
 _FOLDER = Path(__file__).parent
 _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DOTALL)
 
@@ -74,7 +69,7 @@ def _all_measured(names: Sequence[str]) -> list[Result]:
     """Return the results of the figures, on engines of their own. Raises CommandError."""
     _check_tools()
     logging.disable(logging.INFO)  # of the requests that fill the stores
-    sizes = engines.SIZES if _READ_STORES.intersection(names) else ()
+    sizes = engines.SIZES if "growth" in names else ()  # the others wait for none to be filled
     with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
         return [_measured(name, setting) for name in names]
 

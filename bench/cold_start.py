@@ -1,17 +1,39 @@
-"""Cold start of the API's function: a fresh process, from the package, until it has answered its first GET.
+"""Cold starts: a fresh process that finds the Lambda package only, until its function has answered once.
 
-Against a process that imports Chalice and makes a boto3 client for DynamoDB, and does nothing with them.
+The API's function is held against a process that imports Chalice and makes a boto3 client for DynamoDB, the
+authorizer's against one that makes the client; neither does anything with it.
 """
 
-from bench import cold, requests
-from bench.engines import Setting
-from bench.results import Result
+import json
+from collections.abc import Mapping
+from typing import Any
 
-OURS = "import json, app; assert app.app(json.loads(sys.argv[2]), None)['statusCode'] == 200"
-_CLIENT = "import chalice, boto3; client = boto3.client('dynamodb')"
+from bench import package, requests, results, side_by_side
+from bench.engines import Setting
+from bench.results import Result, Row
+
+ROUNDS = 15
+_API = "import json, app; assert app.app(json.loads(sys.argv[2]), None)['statusCode'] == 200"
+_AUTHORIZER = (
+    "import json; from chalicelib.authorizer import authorize; assert authorize(json.loads(sys.argv[2]), None)"
+)
+_CLIENT = "import boto3; client = boto3.client('dynamodb')"
 
 
 def measure(setting: Setting) -> Result:
     id = requests.create("/backends/weighted", setting.token, {})["id"]
-    event = requests.event("GET", f"/backends/weighted/{id}", setting.token, context=setting.context)
-    return cold.measured("cold start: import chalice + client", 1.25, OURS, event, _CLIENT)
+    read = requests.event("GET", f"/backends/weighted/{id}", setting.token, context=setting.context)
+    caller = {"headers": requests.headers(setting.token)}
+    api = _rows("cold start: import chalice + client", 1.25, _API, read, f"import chalice; {_CLIENT}")
+    return Result([*api, *_rows("cold authorizer: a client", 1.15, _AUTHORIZER, caller, _CLIENT)])
+
+
+def _rows(figure: str, bound: float, ours: str, event: Mapping[str, Any], against: str) -> list[Row]:
+    """Compare code that answers the event (JSON in sys.argv[2]) with other code."""
+    with package.unpacked() as python:
+        commands = [[*python, ours, json.dumps(event)], [*python, against]]
+        wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)
+    return [
+        results.at_most(bound, figure, wall[0], wall[1], results.ms),
+        results.reported("… CPU", cpu[0], cpu[1], results.ms),
+    ]

@@ -8,7 +8,7 @@ import subprocess
 
 import psutil
 
-from bench import package, requests, results, signing
+from bench import package, requests, results
 from bench.engines import Setting
 from bench.results import Result
 
@@ -43,13 +43,6 @@ def _after(count: int, function: subprocess.Popen[str]) -> int:
 
 
 def _events(setting: Setting) -> list[dict[str, object]]:
-    """Return ten requests: eight reads, a short list, a new certificate."""
-
-    def event(method: str, path: str, body: object = None) -> dict[str, object]:
-        return requests.event(method, path, setting.token, body, setting.context)
-
-    authority = requests.create("/ssh_certificate_authorities", setting.token, {})["id"]
-    read = event("GET", f"/ssh_certificate_authorities/{authority}")
-    page = event("GET", "/ssh_certificate_authorities?limit=10")
-    certificate = event("POST", "/ssh_user_certificates", signing.request(authority))
-    return [*[read] * 8, page, certificate]
+    """Return ten requests: eight reads, a list, a new certificate."""
+    usual = requests.usual(setting.token, setting.context)
+    return [*[usual["get"](0)] * 8, usual["list of 100"](0), usual["certificate"](0)]

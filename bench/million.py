@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from bench import calls, requests, signing
+from bench import calls, requests
 from bench.calls import Call
 from bench.engines import Setting
 from bench.results import Result, Row
@@ -48,7 +48,7 @@ class Cost:
 
 
 def measure(setting: Setting) -> Result:
-    costs = {name: _cost(event) for name, event in _events(setting).items()}
+    costs = {name: _cost(event) for name, event in requests.usual(setting.token).items()}
     mix = Cost()
     for name, share in MIX.items():
         mix = mix.plus(costs[name], share / 100)
@@ -60,22 +60,6 @@ def measure(setting: Setting) -> Result:
 def _row(figure: str, cost: Cost) -> Row:
     counted = f"{cost.calls:.2f} calls, {cost.read_units:.1f} + {cost.write_units:.1f} units, {cost.kms:.2f} KMS"
     return Row(figure, f"{counted}, {cost.seconds * 1000:.1f} ms each", f"${cost.dollars * 1e6:.2f}", None)
-
-
-def _events(setting: Setting) -> dict[str, Callable[[int], Mapping[str, Any]]]:
-    """Return the requests of the mix, each by its number: a change that changes nothing would write nothing."""
-    path, token = "/backends/weighted", setting.token
-    for _ in range(101):
-        id = requests.create(path, token, {"backends": {"bkdhr_" + "0" * 27: 1}})["id"]
-    certificate = signing.request(requests.create("/ssh_certificate_authorities", token, {})["id"])
-    requests.create("/ssh_user_certificates", token, certificate)  # the vault has opened the key from here on
-    return {
-        "get": lambda _: requests.event("GET", f"{path}/{id}", token),
-        "list of 100": lambda _: requests.event("GET", path, token),
-        "create": lambda _: requests.event("POST", path, token, {}),
-        "change": lambda number: requests.event("PATCH", f"{path}/{id}", token, {"description": str(number)}),
-        "certificate": lambda _: requests.event("POST", "/ssh_user_certificates", token, certificate),
-    }
 
 
 def _cost(event: Callable[[int], Mapping[str, Any]]) -> Cost:

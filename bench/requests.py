@@ -1,12 +1,13 @@
 """Requests as API Gateway hands them to the API's function, answered in this process."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from chalice.local import LambdaEventConverter
 
 from app import app
+from bench import signing
 from chalicelib.http import auth
 from infra.local.local_server import Matcher
 
@@ -47,3 +48,22 @@ def answer(event: Mapping[str, Any]) -> Any:
 def create(path: str, token: str, body: Any) -> Any:
     """Create a resource and return it."""
     return answer(event("POST", path, token, body))
+
+
+def usual(token: str, context: Mapping[str, str] | None = None) -> dict[str, Callable[[int], dict[str, Any]]]:
+    """Return the usual requests by their names, each made for a number: a change to what is there would write nothing.
+
+    What they ask for is created: 101 backends, and an authority that has signed, so that its key is open.
+    """
+    backends, certificates = "/backends/weighted", "/ssh_user_certificates"
+    for _ in range(101):
+        id = create(backends, token, {"backends": {"bkdhr_" + "0" * 27: 1}})["id"]
+    certificate = signing.request(create("/ssh_certificate_authorities", token, {})["id"])
+    create(certificates, token, certificate)
+    return {
+        "get": lambda _: event("GET", f"{backends}/{id}", token, context=context),
+        "list of 100": lambda _: event("GET", backends, token, context=context),
+        "create": lambda _: event("POST", backends, token, {}, context),
+        "change": lambda number: event("PATCH", f"{backends}/{id}", token, {"description": str(number)}, context),
+        "certificate": lambda _: event("POST", certificates, token, certificate, context),
+    }

@@ -1,0 +1,109 @@
+"""A list, a read and an authentication in stores of ever more items: what they do is counted, and how long it takes.
+
+Counted are calls, items and units, which stay the same. Times may grow by little more than those of the raw calls.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from bench import calls, requests, results, side_by_side
+from bench.calls import Call
+from bench.engines import Setting
+from bench.results import Point, Result, Row
+from chalicelib.authorizer import authorize
+from chalicelib.storage import aws
+
+ROUNDS = 100
+
+
+def measure(setting: Setting) -> Result:
+    counted: list[Row] = []
+    timed: list[Row] = []
+    points: list[Point] = []
+    smallest, *others = setting.stores
+    with _chosen(setting) as choose:
+        for name, operation in _operations(setting).items():
+            made = {size: _made(choose, operation, size) for size in setting.stores}
+            times = _times(choose, operation, made)
+            for size, (ours, raw) in times.items():
+                points.append(Point("latency", name, size, ours * 1000))
+                points.append(Point("latency", f"{name}, raw call", size, raw * 1000))
+            for size in others:
+                counted.append(_counted(f"{name}, {size:,} items, counted: 1,000", made[size], made[smallest]))
+                grown = [after / before for after, before in zip(times[size], times[smallest], strict=True)]
+                figure = f"{name}, {size:,} items: {smallest:,}, its raw call's growth"
+                timed.append(results.at_most(1.1, figure, grown[0], grown[1], results.growth))
+    return Result([*counted, *timed], points)
+
+
+@contextmanager
+def _chosen(setting: Setting) -> Iterator[Callable[[int], None]]:
+    """Yield a function that redirects the service's calls, and those made by its client, to the store of a size."""
+    address = next(iter(setting.stores.values()))
+
+    def choose(size: int) -> None:
+        nonlocal address
+        address = setting.stores[size]
+
+    def redirect(params: dict[str, Any], **_: object) -> None:
+        params["url"] = f"{address}/"
+
+    events = aws.client("dynamodb").meta.events
+    events.register("before-call.dynamodb", redirect)
+    yield choose
+    events.unregister("before-call.dynamodb", redirect)
+
+
+def _operations(setting: Setting) -> dict[str, Callable[[int], object]]:
+    """Return by the size of a store: a page of 100 from the middle of the list, one entry, the caller of a token."""
+
+    def get(path: str) -> Any:
+        return requests.answer(requests.event("GET", path, setting.token, context=setting.context))
+
+    return {
+        "list": lambda size: get(f"/backends/weighted?before_id={setting.entry(size // 4)}"),
+        "get": lambda size: get(f"/backends/weighted/{setting.entry(size // 4)}"),
+        "authenticate": lambda _: authorize({"headers": requests.headers(setting.token)}, None),
+    }
+
+
+def _made(choose: Callable[[int], None], operation: Callable[[int], object], size: int) -> list[Call]:
+    """Return the calls that an operation makes in the store of that size."""
+    choose(size)
+    with calls.recording() as made:
+        operation(size)
+    return made
+
+
+def _times(
+    choose: Callable[[int], None], operation: Callable[[int], object], made: dict[int, list[Call]]
+) -> dict[int, tuple[float, float]]:
+    """Return the seconds of the operation and of its raw calls by size, measured alternately."""
+
+    def ours(size: int) -> None:
+        choose(size)
+        operation(size)
+
+    def raw(size: int) -> None:
+        choose(size)
+        calls.repeat(made[size])
+
+    actions = [partial(action, size) for size in made for action in (ours, raw)]
+    taken = side_by_side.lower_quartiles(actions, ROUNDS)
+    return dict(zip(made, zip(taken[::2], taken[1::2], strict=True), strict=True))
+
+
+def _counted(figure: str, made: list[Call], before: list[Call]) -> Row:
+    ratio = max(now / then for now, then in zip(_counts(made), _counts(before), strict=True))
+    return results.exactly(figure, _said(made), _said(before), ratio)
+
+
+def _counts(made: list[Call]) -> tuple[float, ...]:
+    return len(made), sum(call.scanned for call in made), sum(call.capacity for call in made)
+
+
+def _said(made: list[Call]) -> str:
+    number, scanned, capacity = _counts(made)
+    return f"{number} call, {scanned} read, {capacity:g} units"

@@ -19,6 +19,7 @@ import psutil
 from bench import load, openbao, requests, results, servers, side_by_side, signing
 from bench.engines import Setting
 from bench.results import Point, Result, Row
+from bench.servers import Server
 from chalicelib.crypto import keys
 
 CLIENTS, SECONDS, ROUNDS, COUNT = (1, 8), 3, 3, 300
@@ -27,26 +28,25 @@ _PEER = "OpenBao's engine, from memory, no record kept"
 
 @dataclass(frozen=True)
 class Signer:
-    """A server that signs: its process, and the request for a certificate."""
+    """A server that signs, and the request for a certificate."""
 
-    pid: int
-    url: str
+    server: Server
     request: dict[str, Any]
     status: int
 
     def rate(self, clients: int) -> float:
         """Return certificates per second."""
-        return load.rate(self.url, **self.request, clients=clients, seconds=SECONDS, status=self.status)
+        return load.rate(self.server.url, **self.request, clients=clients, seconds=SECONDS, status=self.status)
 
     def p50(self) -> float:
         """Return the median of seconds for one certificate, one client asking."""
-        return load.p50(self.url, **self.request, count=COUNT)
+        return load.p50(self.server.url, **self.request, count=COUNT)
 
     def cpu(self) -> float:
         """Return the CPU seconds of the server's process for one certificate, one client asking."""
-        process = psutil.Process(self.pid)
+        process = psutil.Process(self.server.pid)
         before = sum(process.cpu_times()[:2])
-        load.p50(self.url, **self.request, count=COUNT)
+        self.p50()
         return float(sum(process.cpu_times()[:2]) - before) / COUNT
 
 
@@ -71,7 +71,7 @@ def _ours(setting: Setting) -> Iterator[Signer]:
     body = signing.request(requests.create("/ssh_certificate_authorities", setting.token, {})["id"])
     request = {"path": "/ssh_user_certificates", "headers": requests.headers(setting.token), "body": body}
     with servers.ours() as server:
-        yield Signer(server.pid, server.url, request, 201)
+        yield Signer(server, request, 201)
 
 
 @contextmanager
@@ -80,9 +80,9 @@ def _peers() -> Iterator[list[Signer]]:
     if not openbao.is_there():
         yield []
         return
-    body = openbao.request(keys.authorized_key(signing.PUBLIC_KEY))
-    with openbao.started() as peer:
-        yield [Signer(peer.pid, peer.url, {"path": openbao.SIGN, "headers": peer.headers, "body": body}, 200)]
+    body = {"public_key": keys.authorized_key(signing.PUBLIC_KEY), "valid_principals": "alice", "cert_type": "user"}
+    with openbao.started() as (server, headers):
+        yield [Signer(server, {"path": openbao.SIGN, "headers": headers, "body": body}, 200)]
 
 
 def _rates(ours: Signer, peers: Sequence[Signer], clients: int) -> list[float]:

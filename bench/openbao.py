@@ -8,31 +8,28 @@ import json
 import secrets
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from bench import engines
-from infra.local import signals
+from bench import engines, servers
+from bench.servers import Server
 from infra.local.cloud import HOST
 
 SIGN = "/v1/ssh/sign/user"  # the path that signs
 _BAO = Path(sys.executable).with_name("bao")
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A server with an authority of an ed25519 key: its process, its URL, and the headers that let in."""
-
-    pid: int
-    url: str
-    headers: dict[str, str]
+_SET_UP: dict[str, object] = {
+    "sys/mounts/ssh": {"type": "ssh"},
+    "ssh/config/ca": {"generate_signing_key": True, "key_type": "ed25519"},
+    "ssh/roles/user": {
+        "key_type": "ca",
+        "allow_user_certificates": True,
+        "allowed_users": "alice",
+        "ttl": "24h",
+        "default_extensions": {"permit-pty": "", "permit-user-rc": ""},
+    },
+}
 
 
 def is_there() -> bool:
@@ -41,51 +38,18 @@ def is_there() -> bool:
 
 
 @contextmanager
-def started() -> Iterator[Peer]:
-    """Run the server, with an authority that signs certificates of users. Raises TimeoutError, OSError."""
+def started() -> Iterator[tuple[Server, dict[str, str]]]:
+    """Run the server with an authority of an ed25519 key that signs certificates of users, for who sends the headers.
+
+    Raises TimeoutError, CalledProcessError.
+    """
     port, token = engines.free_port(), secrets.token_hex(16)
     command = [str(_BAO), "server", "-dev", f"-dev-listen-address={HOST}:{port}", "-dev-no-store-token"]
-    with TemporaryDirectory() as home, signals.defer():
-        process = subprocess.Popen(
-            command,
-            env={"HOME": home, "BAO_DEV_ROOT_TOKEN_ID": token},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-    try:
-        engines.await_port(port)
-        peer = Peer(process.pid, f"http://{HOST}:{port}", {"X-Vault-Token": token, "Content-Type": "application/json"})
-        _set_up(peer)
-        yield peer
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def request(public_key: str) -> dict[str, Any]:
-    """Return the request for the certificate that `signing.request` asks the service for."""
-    return {"public_key": public_key, "valid_principals": "alice", "cert_type": "user"}
-
-
-def _set_up(peer: Peer) -> None:
-    _post(peer, "/v1/sys/mounts/ssh", {"type": "ssh"})
-    _post(peer, "/v1/ssh/config/ca", {"generate_signing_key": True, "key_type": "ed25519"})
-    extensions = {"permit-pty": "", "permit-user-rc": ""}
-    role = {"key_type": "ca", "allow_user_certificates": True, "allowed_users": "alice", "ttl": "24h"}
-    _post(peer, "/v1/ssh/roles/user", {**role, "default_extensions": extensions})
-
-
-def _post(peer: Peer, path: str, body: Any) -> None:
-    """Send a request of the set-up, again while the server is still unsealing."""
-    for pause in (0.1,) * 100:
-        try:
-            urllib.request.urlopen(
-                urllib.request.Request(peer.url + path, json.dumps(body).encode(), peer.headers), timeout=10
-            ).close()
-        except urllib.error.HTTPError as error:
-            if error.code != 503:
-                raise
-            time.sleep(pause)
-        else:
-            return
-    raise TimeoutError("OpenBao is not ready.")
+    with TemporaryDirectory() as home:
+        environment = {"HOME": home, "BAO_DEV_ROOT_TOKEN_ID": token, "BAO_TOKEN": token}
+        with servers.running(command, port, environment) as server:
+            client = {**environment, "BAO_ADDR": server.url, "BAO_MAX_RETRIES": "20"}  # while it is still unsealing
+            for path, body in _SET_UP.items():
+                write = [str(_BAO), "write", path, "-"]
+                subprocess.run(write, env=client, input=json.dumps(body), text=True, check=True, capture_output=True)
+            yield server, {"X-Vault-Token": token, "Content-Type": "application/json"}

@@ -1,9 +1,9 @@
-"""The API over HTTP on this machine: served by `make run`, and by Chalice's own local server."""
+"""Servers over HTTP on this machine: the API, served by `make run` and by Chalice's own local server, and others."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,8 @@ def ours() -> Iterator[Server]:
     """Run what `make run` starts, on the engine that the environment names."""
     with TemporaryDirectory() as local:
         port = engines.free_port()
-        command = [sys.executable, "-m", "infra.local.run"]
-        with _process(command, port, LOCAL_DIR=str(Path(local)), PORT=str(port)) as server:
+        environment = {**os.environ, "LOCAL_DIR": local, "PORT": str(port)}
+        with running([sys.executable, "-m", "infra.local.run"], port, environment) as server:
             yield server
 
 
@@ -38,15 +38,16 @@ def stock() -> Iterator[Server]:
     """Run `chalice local` on the same engine."""
     port = engines.free_port()
     chalice = Path(sys.executable).with_name("chalice")
-    with _process([str(chalice), "local", "--no-autoreload", "--port", str(port)], port) as server:
+    with running([str(chalice), "local", "--no-autoreload", "--port", str(port)], port, os.environ) as server:
         yield server
 
 
 @contextmanager
-def _process(command: Sequence[str], port: int, **settings: str) -> Iterator[Server]:
+def running(command: Sequence[str], port: int, environment: Mapping[str, str]) -> Iterator[Server]:
+    """Run a command that listens on the port, until the block ends. Raises TimeoutError."""
     with signals.defer():
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **settings}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
     try:
         engines.await_port(port)

@@ -266,7 +266,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Deploy the package behind the gateway of a cloud that checks every request against the policies."""
-    needs.need("the embedded cloud", "the environment of make", "the page of the reference", "ps")
+    needs.need("the embedded cloud", "the environment of make", "the page of the reference")
     local, port = tmp_path_factory.mktemp("deployed"), free_port()
     log = local / "cloud" / "cloud.log"
     environment = {**os.environ, "DEPLOYED_DIR": str(local), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}

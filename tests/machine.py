@@ -29,7 +29,6 @@ NEEDS = {
     "jq": Need((("jq",),), ("jq",)),
     "npm": Need((("npm",), ("node",)), ("nodejs", "npm")),
     "openssl": Need((("openssl",),), ("openssl",)),
-    "ps": Need((("ps",),), ("procps",)),
     "ssh": Need((("ssh",), ("ssh-keygen",)), ("openssh-client",)),
     "sshd": Need((("sshd",),), ("openssh-server",)),
     "the compiler of the TypeScript client": Need(made="infra/build/clients/typescript/node_modules/ready"),

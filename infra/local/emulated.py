@@ -6,9 +6,7 @@ This cloud holds every request against the policies of who makes it, as the real
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,8 +15,8 @@ from chalicelib import operations
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
-from infra.local import cloud, signals, terminal
-from infra.local.cloud import COMMAND, Cloud
+from infra.local import cloud, lock, signals, terminal
+from infra.local.cloud import Cloud
 
 NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
@@ -79,8 +77,10 @@ def start() -> None:
 def stop() -> None:
     """End the cloud that an earlier start left going on, if it still is, and forget what it held."""
     if (pid := _left()) is not None:
-        if pid:
-            _end(pid)
+        if pid and lock.is_taken(STATE):  # else it has ended, and the number may be another process's by now
+            with suppress(ProcessLookupError):  # when it has ended since
+                os.kill(int(pid), signal.SIGTERM)
+            lock.await_cloud(STATE)
         _forget()
 
 
@@ -105,29 +105,6 @@ def _forget() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
     for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # the proof that they are our own goes last
         file.unlink(missing_ok=True)
-
-
-def _end(pid: str) -> None:
-    """End the process, if it is the cloud of this checkout: the number may be another one's by now."""
-    if _is_cloud(pid):
-        with suppress(ProcessLookupError):  # when it has ended since
-            os.kill(int(pid), signal.SIGTERM)
-    deadline = time.monotonic() + 30
-    while _is_cloud(pid):
-        if time.monotonic() > deadline:
-            raise CommandError(f"The cloud, process {pid}, does not end.")
-        time.sleep(0.1)
-
-
-def _is_cloud(pid: str) -> bool:
-    question = ["ps", "-ww", "-o", "stat=,command=", "-p", pid]  # else it cuts the command at the terminal's width
-    locale = {**os.environ, "LC_ALL": "C.UTF-8"}  # else it prints no letter that the locale does not have
-    try:
-        told = subprocess.run(question, env=locale, capture_output=True, check=False).stdout
-    except FileNotFoundError:
-        raise CommandError("Install 'ps': only it knows whether the cloud goes on.") from None
-    state, _, command = told.strip().partition(b" ")
-    return os.fsencode(" ".join(COMMAND)) in command and not state.startswith(b"Z")
 
 
 def _deploy(cloud_settings: Mapping[str, str]) -> None:

@@ -42,7 +42,7 @@ def hold(folder: Path, url: str, parent: int) -> None:
             raise CommandError(_in_use(folder, run))
         time.sleep(_PAUSE)
     files.write(folder / "run", f"{os.getpid()} {parent} {url}")
-    _await_cloud(folder / "cloud", until)
+    await_cloud(folder / "cloud", until - time.monotonic())
 
 
 def take(folder: Path) -> int | None:
@@ -56,12 +56,19 @@ def take(folder: Path) -> int | None:
     return descriptor
 
 
-def _await_cloud(state: Path, until: float) -> None:
-    """Wait for the end of a cloud whose run was killed."""
-    while state.exists():
-        if (descriptor := take(state)) is not None:
-            os.close(descriptor)
-            return
+def is_taken(folder: Path) -> bool:
+    """Tell whether another process has locked a folder."""
+    if not folder.exists():
+        return False
+    if (descriptor := take(folder)) is not None:
+        os.close(descriptor)
+    return descriptor is None
+
+
+def await_cloud(state: Path, patience: float = _PATIENCE) -> None:
+    """Wait for the end of a cloud that is ending. Raises CommandError when it goes on for longer than the patience."""
+    until = time.monotonic() + patience
+    while is_taken(state):
         if time.monotonic() > until:
             raise CommandError(f"The cloud of an earlier run still has {state} open: end it (fuser -k {state}).")
         time.sleep(_PAUSE)

@@ -8,8 +8,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 from infra.local import cloud, terminal
 from tests.conftest import ROOT, Served, client_of, free_port
 
@@ -56,7 +54,6 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.needs("ps")
 def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None:
     for name, text in {"env": "NAME=another program's\n", "started": "PID=1\n", "cloud/table": ""}.items():
         file = tmp_path / name
@@ -70,7 +67,6 @@ def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None
         file.unlink()
 
 
-@pytest.mark.needs("ps")
 def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         (tmp_path / "started").write_text(f"EMULATED_CLOUD_PID={other.pid}\n")

@@ -2,7 +2,7 @@
 
 Its settings are environment variables: MiniStack's own, which it reads when it is imported, and AWS_ACCESS_KEY_ID, the
 only access key id that is let in. With ENDS_WITH_STDIN it ends when nobody holds the other end of its standard input.
-With PERSIST_STATE=1 it goes on with what STATE_DIR keeps, and keeps there what changes.
+It locks STATE_DIR; with PERSIST_STATE=1 it goes on with what that keeps, and keeps there what changes.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
+from infra import CommandError
+from infra.local import lock
 from infra.local.embedded import UNUSABLE
 from infra.local.embedded.guard import App, Guard
 
@@ -36,19 +38,26 @@ def main() -> None:
     config.bind = [BIND]
     config.keep_alive_timeout, config.graceful_timeout = IDLE, LAST
     config.loglevel = os.environ["LOG_LEVEL"]
-    store = _store() if os.environ["PERSIST_STATE"] == "1" else None
+    store = _taken_up(Path(os.environ["STATE_DIR"]))
     asyncio.run(_serve(_guarded(), config, store))
     if store:
         store.save_if_possible()
 
 
-def _store() -> "Store":
-    """Return the store of STATE_DIR. Where it cannot be read, print one sentence and end the process."""
-    from infra.local.embedded.store import Store, Unreadable
+def _taken_up(folder: Path) -> "Store | None":
+    """Lock the folder until this process ends, and return the store of what it keeps, None where it keeps nothing.
 
+    Where that cannot be done, print one sentence and end the process.
+    """
     try:
-        return Store(Path(os.environ["STATE_DIR"]))
-    except Unreadable as error:
+        if lock.take(folder) is None:
+            raise CommandError(f"Another process has {folder} open: end that first.")
+        if os.environ["PERSIST_STATE"] != "1":
+            return None
+        from infra.local.embedded.store import Store
+
+        return Store(folder)
+    except CommandError as error:
         print(error, file=sys.stderr)
     except OSError as error:
         told = f"{error.filename} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=…."

@@ -17,7 +17,8 @@ from ministack import app as emulator
 from ministack.core import persistence
 from ministack.services import cloudformation, dynamodb
 
-from infra.local import files, lock
+from infra import CommandError
+from infra.local import files
 from infra.local.embedded import errors, journal
 from infra.local.embedded.journal import Journal, Line
 from infra.local.embedded.recorder import Recorder
@@ -32,17 +33,14 @@ _USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")  # of 
 _ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "TransactWrite", "UpdateItem")
 
 
-class Unreadable(Exception):
-    """What is kept cannot be read; the message is one sentence: which file, why, and what to do."""
-
-
 class Store:
     """The emulator of this process, and the folder that keeps what it holds."""
 
     def __init__(self, folder: Path) -> None:
-        """Take up what the folder keeps, and keep there what changes from now on. Raises Unreadable, OSError."""
-        if lock.take(folder) is None:
-            raise Unreadable(f"Another process has {folder} open: end that first.")
+        """Take up what the folder keeps, and keep there what changes from now on.
+
+        Raises CommandError when that cannot be read: which file, why, and what to do. Raises OSError.
+        """
         self._snapshot = folder / "state.json"
         self._first_form = [file for file in folder.glob("*.json") if file != self._snapshot]
         self._turn = asyncio.Lock()
@@ -185,7 +183,7 @@ def _parsed(file: Path) -> dict[str, Any]:
         read: dict[str, Any] = json.loads(file.read_text(), object_hook=persistence._json_object_hook)
     except (ValueError, OSError) as error:
         told = f"The saved state in {file} cannot be read ({error}): mend it, or forget all of it with 'make reset'."
-        raise Unreadable(told) from None
+        raise CommandError(told) from None
     return read
 
 

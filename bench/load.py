@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from bench.engines import NODE_MODULES
 
 
-def rate(
+def answered(
     base_url: str,
     *,
     path: str,
@@ -24,20 +24,38 @@ def rate(
     seconds: int,
     body: Any = None,
     status: int = 200,
-) -> float:
-    """Return requests per second: GETs, or POSTs of the body. Raises RuntimeError when one has another status."""
+    reconnect: bool = False,
+    threads: int = 1,
+) -> tuple[int, float]:
+    """Return how many requests were answered, GETs or POSTs of the body, and in how many seconds.
+
+    With `reconnect` each has a connection of its own. Raises RuntimeError when one fails or has another status.
+    """
     command = ["node", str(NODE_MODULES / "autocannon" / "autocannon.js"), "--json", "--no-progress"]
     command += ["--connections", str(clients), "--duration", str(seconds), "--timeout", "30"]
     for name, value in headers.items():
         command += ["--headers", f"{name}={value}"]
+    if "Host" in headers:
+        command += ["--servername", headers["Host"]]
+    if threads > 1:
+        command += ["--workers", str(min(threads, clients))]
+    if reconnect:
+        command += ["--reconnectRate", "1"]
     if body is not None:
         command += ["--method", "POST", "--body", json.dumps(body)]
     done = subprocess.run([*command, base_url + path], check=True, capture_output=True, text=True)
     said = json.loads(done.stdout)
     statuses = set(said["statusCodeStats"])
-    if said["errors"] or statuses != {str(status)}:
+    if said["errors"] or statuses != (set() if reconnect else {str(status)}):
         raise RuntimeError(f"{path} answered with {statuses}, and {said['errors']} errors")
-    return float(said["requests"]["total"] / said["duration"])
+    # An answer after which autocannon itself ends the connection is in none of its other counts.
+    return said["requests"]["sent" if reconnect else "total"], said["duration"]
+
+
+def rate(base_url: str, **request: Any) -> float:
+    """Return requests per second; the request is that of `answered`."""
+    count, seconds = answered(base_url, **request)
+    return count / seconds
 
 
 def p50(base_url: str, *, path: str, headers: Mapping[str, str], count: int, body: Any = None) -> float:

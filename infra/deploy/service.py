@@ -10,7 +10,10 @@ from infra.deploy import stacks
 def deploy(
     package: Path, name: str, bucket: str, parameters: Mapping[str, str], *, role: str | None = None
 ) -> dict[str, str]:
-    """Deploy both stacks, <name>-data and <name>-api, and return their outputs. Raises CommandError, aws.AwsError."""
+    """Deploy both stacks, <name>-data and <name>-api, and return their outputs and the parameters of the second.
+
+    Parameters that are absent keep their values. Raises CommandError, aws.AwsError.
+    """
     key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)  # first: it changes nothing if it fails
     data = stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name}, role=role)
     template = json.loads((package / "sam.json").read_text())
@@ -18,9 +21,8 @@ def deploy(
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
-    had = stacks.parameters(f"{name}-api")  # perhaps another table, one that was restored
-    given = {**own, **{name: had[name] for name in own if name in had}, **parameters}
-    api = stacks.deploy(
-        json.dumps(template), f"{name}-api", given, template["Parameters"].keys(), bucket=bucket, role=role
-    )
+    had = stacks.parameters(f"{name}-api")  # with perhaps another table, one that was restored
+    kept = {parameter: had[parameter] for parameter in template["Parameters"] if parameter in had}
+    given = {**own, **kept, **parameters}
+    api = stacks.deploy(json.dumps(template), f"{name}-api", given, bucket=bucket, role=role)
     return {**data, **given, **api}

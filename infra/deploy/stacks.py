@@ -1,7 +1,7 @@
 """Stacks in a cloud: created when there are none, else changed; and the files that they are made of, uploaded."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
@@ -20,15 +20,9 @@ _PATIENCE = {"Delay": 2, "MaxAttempts": 600}
 
 
 def deploy(
-    template: str,
-    stack: str,
-    parameters: Mapping[str, str],
-    kept: Collection[str] = (),
-    *,
-    bucket: str = "",
-    role: str | None = None,
+    template: str, stack: str, parameters: Mapping[str, str], *, bucket: str = "", role: str | None = None
 ) -> dict[str, str]:
-    """Create or change a stack and return its outputs. Parameters in `kept` that are absent keep their values.
+    """Create or change a stack and return its outputs.
 
     Without a bucket the template has at most 51,200 bytes. `role` is what CloudFormation works with.
     Raises CommandError when it fails, aws.AwsError.
@@ -39,11 +33,11 @@ def deploy(
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
         identity = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
-        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES}
+        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES, "Parameters": given}
         if before is None:
-            created = client.create_stack(**request, Parameters=given, OnFailure="DELETE")
+            created = client.create_stack(**request, OnFailure="DELETE")
             _wait(client, "stack_create_complete", created["StackId"], identity)
-        elif _update(client, {**request, "Parameters": [*given, *_kept(before, {*kept} - parameters.keys())]}):
+        elif _update(client, request):
             _wait(client, "stack_update_complete", before["StackId"], identity)
         return outputs(stack)
 
@@ -107,12 +101,6 @@ def _description(client: Any, stack: str) -> Mapping[str, Any] | None:
             return None
         raise
     return described
-
-
-def _kept(before: Mapping[str, Any], names: Set[str]) -> list[dict[str, Any]]:
-    """Return the parameters of the stack among the names, with their previous values."""
-    had = {parameter["ParameterKey"] for parameter in before.get("Parameters", ())}
-    return [{"ParameterKey": name, "UsePreviousValue": True} for name in sorted(had & names)]
 
 
 def _update(client: Any, request: Mapping[str, Any]) -> bool:

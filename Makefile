@@ -115,7 +115,7 @@ check: .venv/dev ## Format and lint check, types, import rules.
 docs: $(DOCS) ## Make the page that GET /docs sends.
 
 screenshot: .venv/dev $(DOCS) ## Take the README's picture of that page.
-	@$(BIN)/python -m infra.build.screenshot
+	@$(BIN)/python -m infra.build.browser
 
 format: .venv/dev ## Format the code.
 	$(BIN)/ruff format .

@@ -1,7 +1,11 @@
-"""Chromium without a window and without a way to the internet: it tries the reference, and takes its picture."""
+"""Chromium without a window and without a way to the internet: it tries the reference, and takes its picture.
+
+`make screenshot` has it show the page of GET /docs, for docs/reference.png.
+"""
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -9,8 +13,10 @@ from typing import Any
 
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.remote.command import Command
+from selenium.webdriver.support.wait import WebDriverWait
 
-from infra import CommandError
+from infra import ROOT, CommandError
+from infra.build.docs import PAGE
 from infra.local.cloud import HOST
 
 _BROWSERS = ("google-chrome", "chromium")  # where there are both, the driver is the first one's
@@ -26,6 +32,19 @@ _FLAGS = (
     f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
     "--window-size=1440,900",
 )
+_PICTURE = ROOT / "docs" / "reference.png"
+_SHOWN = "tag/SSH-user-certificates/operation/create_ssh_user_certificate"  # the operation that the picture begins with
+
+
+def main() -> None:
+    """Take the picture; one sentence and exit status 1 when it cannot be done."""
+    try:
+        with opened() as chrome:
+            chrome.get(f"{PAGE.as_uri()}#{_SHOWN}")
+            WebDriverWait(chrome, 20).until(operations)
+            chrome.save_screenshot(str(_PICTURE))
+    except CommandError as error:
+        sys.exit(str(error))
 
 
 @contextmanager
@@ -65,3 +84,7 @@ def requested(chrome: Chrome) -> list[str]:
     events: list[dict[str, Any]] = [json.loads(entry["message"])["message"] for entry in log]
     urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
     return [url for url in urls if not url.startswith(("blob:", "data:"))]
+
+
+if __name__ == "__main__":
+    main()

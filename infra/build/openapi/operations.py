@@ -42,10 +42,6 @@ IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$"},
 }
 _CONDITIONS = {"IfMatch": ("update", "replace", "delete"), "IfNoneMatch": ("get",), "IdempotencyKey": ("create",)}
-_UNCHANGED = {
-    "description": "The caller has this answer already; there is no body.",
-    "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in ("Operation-Id", "ETag")},
-}
 _TEXT = {"type": "string"}
 _RAW = {BINARY: {"type": "string", "format": "binary"}}
 _SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there is no body."}

@@ -26,7 +26,7 @@ class Driven:
             "operation": operation.name,
             "method": endpoint.method.lower(),
             "template": operation.path,
-            "path": dict(zip(operation.prefixes, ids, strict=True)),
+            "path": dict(zip(operation.ids, ids, strict=True)),
             "ids": ids,
             "query": query,
             "schema": operation.request_schema if endpoint.body else "",

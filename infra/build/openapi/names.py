@@ -29,19 +29,18 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 class Operation:
     """An endpoint by the names in its path: `tls_edge_backend` of the kind of TLS edges.
 
-    `kinds` are those of the ids in its path, `prefixes` theirs by the names of the variables, `kind` the nearest one,
-    `own` what of that kind it is about, "" for all of it. In its `path` what it is about is `{id}` where the gateway,
-    which knows one name for each place in a path, has another name there.
+    `ids` are the kinds of the ids in its path by the names of the variables, `kind` the nearest one, `own` what of that
+    kind it is about, "" for all of it. In its `path` what it is about is `{id}` where the gateway, which knows one name
+    for each place in a path, has another name there.
     """
 
     endpoint: Endpoint
     path: str
     noun: str
     own: str
-    kinds: tuple[Kind, ...]
+    ids: Mapping[str, Kind]
     kind: Kind | None
     verb: str
-    prefixes: Mapping[str, str]
 
     @staticmethod
     def of(endpoint: Endpoint) -> "Operation":
@@ -50,17 +49,17 @@ class Operation:
         found = [kind for path in lists if (kind := kinds.at(path))]
         listed = kinds.at(endpoint.path)
         path = endpoint.path if listed else _with_id(endpoint.path)
-        variables = {name: kind.prefix for name, kind in zip(_VARIABLE.findall(path), found, strict=True)}
+        variables = dict(zip(_VARIABLE.findall(path), found, strict=True))
         nearest = listed or (found[-1] if found else None)
         own = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
         noun = "_".join(filter(None, (nearest.noun if nearest else "", own)))
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
-        return Operation(endpoint, path, noun, own, tuple(found), nearest, verb, variables)
+        return Operation(endpoint, path, noun, own, variables, nearest, verb)
 
     @property
     def id(self) -> dict[str, str]:
         """Return the form of the id that its path ends with as JSON Schema, or {} where it ends with none."""
-        return form([*self.prefixes.values()][-1]) if self.endpoint.path.endswith("}") else {}
+        return form([*self.ids.values()][-1].prefix) if self.endpoint.path.endswith("}") else {}
 
     @property
     def name(self) -> str:

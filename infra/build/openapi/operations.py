@@ -67,9 +67,9 @@ def described(operation: Operation) -> Words:
 
 
 def _parameters(operation: Operation) -> Iterable[Words]:
-    for (variable, prefix), kind in zip(operation.prefixes.items(), operation.kinds, strict=False):
-        words = {"description": f"The id of the {kind.name}.", "schema": names.form(prefix)}
-        yield {"name": variable, "in": "path", "required": True, **words, "example": examples.id(prefix)}
+    for variable, kind in operation.ids.items():
+        words = {"description": f"The id of the {kind.name}.", "schema": names.form(kind.prefix)}
+        yield {"name": variable, "in": "path", "required": True, **words, "example": examples.id(kind.prefix)}
     for name, rule in operation.endpoint.query.items():
         schema = {word: value for word, value in rule.json_schema.items() if word != "description"}
         yield {"name": name, "in": "query", "description": rule.json_schema["description"], "schema": schema}

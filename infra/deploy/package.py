@@ -114,16 +114,12 @@ def _rewrite(archive: Path, folder: Path) -> None:
 
 def _compile(folder: Path) -> None:
     """Put compiled code beside every module, whatever is set for Python here. Raises CommandError."""
-    compiler = ["-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
+    compiler = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment["PYTHONHASHSEED"] = "0"  # the order of a set in compiled code follows from it
-    subprocess.run([sys.executable, *compiler], check=False, env=environment)
-    ending = f".{sys.implementation.cache_tag}.pyc"
-    modules = sorted(folder.rglob("*.py"))
-    left = [module for module in modules if not (module.parent / "__pycache__" / f"{module.stem}{ending}").exists()]
-    if left:
-        names = ", ".join(str(module.relative_to(folder)) for module in left)
-        raise CommandError(f"These modules could not be compiled: {names}.")
+    done = subprocess.run([sys.executable, *compiler], check=False, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise CommandError(f"The package could not be compiled:\n{done.stdout}{done.stderr}")
 
 
 def _complete(out: Path) -> None:

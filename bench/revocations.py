@@ -4,7 +4,6 @@ import base64
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -26,46 +25,26 @@ MOST_SECONDS, MOST_BYTES = 2.0, 6 * 2**20  # of CPU for the longest list; of an 
 _CHUNKS = 64
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """CPU seconds and bytes, of the service and of ssh-keygen, and the calls when nothing has changed."""
-
-    ours: float
-    keygen: float
-    size: int
-    keygen_size: int
-    unchanged: str
-
-
 def measure(setting: Setting) -> Result:
-    measured = {count: _measured(setting, count) for count in COUNTS}
-    rows = [row for count, found in measured.items() for row in _rows(count, found)]
-    longest = measured[COUNTS[-1]]
-    sent = len(base64.b64encode(bytes(longest.size)))
-    rows.append(results.at_most(1, "… the longest, CPU: 2 s", longest.ours, MOST_SECONDS, results.ms))
+    rows: list[Row] = []
+    points: list[Point] = []
+    for count in COUNTS:
+        ours, keygen, size, keygen_size, unchanged = _measured(setting, count)
+        figure = f"{count:,} revocation{'s' * (count > 1)}"
+        rows.append(results.reported(f"{figure}, CPU: ssh-keygen -k", ours, keygen, results.ms))
+        rows.append(results.at_most(1.01, f"{figure}, size: ssh-keygen -k", size, keygen_size, results.kib))
+        for line, cpu, length in (("GET …/krl", ours, size), ("ssh-keygen -k", keygen, keygen_size)):
+            points.append(Point("revocations", line, count, cpu * 1000))
+            points.append(Point("revocation_sizes", line, count, length / 2**10))
+    sent = len(base64.b64encode(bytes(size)))
+    rows.append(results.at_most(1, "… the longest, CPU: 2 s", ours, MOST_SECONDS, results.ms))
     rows.append(results.at_most(1, "… the longest, in base64: what Lambda answers", sent, MOST_BYTES, results.mib))
-    rows.append(results.exactly("… the longest, unchanged: the fewest calls", longest.unchanged, "304, 1 read", 1))
-    return Result(rows, [point for count, found in measured.items() for point in _points(count, found)])
+    rows.append(results.exactly("… the longest, unchanged: the fewest calls", unchanged, "304, 1 read", 1))
+    return Result(rows, points)
 
 
-def _rows(count: int, found: _Measured) -> list[Row]:
-    figure = f"{count:,} revocation{'s' * (count > 1)}"
-    return [
-        results.reported(f"{figure}, CPU: ssh-keygen -k", found.ours, found.keygen, results.ms),
-        results.at_most(1.01, f"{figure}, size: ssh-keygen -k", found.size, found.keygen_size, results.kib),
-    ]
-
-
-def _points(count: int, found: _Measured) -> list[Point]:
-    return [
-        Point("revocations", "GET …/krl", count, found.ours * 1000),
-        Point("revocations", "ssh-keygen -k", count, found.keygen * 1000),
-        Point("revocation_sizes", "GET …/krl", count, found.size / 2**10),
-        Point("revocation_sizes", "ssh-keygen -k", count, found.keygen_size / 2**10),
-    ]
-
-
-def _measured(setting: Setting, count: int) -> _Measured:
+def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str]:
+    """Return CPU seconds of the service and of ssh-keygen, bytes of both lists, and the calls where nothing changed."""
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})
     serials = Random(count).sample(range(1, 2**63), count)
     _fill(authority["id"], serials)
@@ -84,7 +63,7 @@ def _measured(setting: Setting, count: int) -> _Measured:
     with calls.recording("dynamodb", "kms") as made:
         status = fetch(answer["headers"]["ETag"])["statusCode"]
     unchanged = f"{status}, {', '.join(f'1 {call.kind}' for call in made)}"
-    return _Measured(median(ours), median(keygens), len(base64.b64decode(answer["body"])), keygen_size, unchanged)
+    return median(ours), median(keygens), len(base64.b64decode(answer["body"])), keygen_size, unchanged
 
 
 def _fetch(path: str, etag: str = "") -> Mapping[str, Any]:
@@ -107,15 +86,7 @@ def _fill(authority: str, serials: Sequence[int]) -> None:
 
 def _keygen(folder: Path, public_key: str, serials: Sequence[int]) -> list[str]:
     """Write what ssh-keygen needs, and return the command that makes the same list."""
-    (folder / "ca.pub").write_text(f"{public_key}\n")
-    (folder / "specification").write_text("".join(f"serial: {serial}\n" for serial in serials))
-    return [
-        "ssh-keygen",
-        "-q",
-        "-k",
-        "-f",
-        str(folder / "krl"),
-        "-s",
-        str(folder / "ca.pub"),
-        f"{folder}/specification",
-    ]
+    krl, authority, specification = folder / "krl", folder / "ca.pub", folder / "specification"
+    authority.write_text(f"{public_key}\n")
+    specification.write_text("".join(f"serial: {serial}\n" for serial in serials))
+    return ["ssh-keygen", "-q", "-k", "-f", str(krl), "-s", str(authority), str(specification)]

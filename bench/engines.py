@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,7 @@ from infra.local.cloud import HOST, OWN, Cloud
 TABLE = "tunnel-edge"
 SIZES = (1_000, 100_000, 1_000_000)
 NODE_MODULES = ROOT / "bench" / "node_modules"
-_OTHERWISE = (
-    "BASE_URL",
-    "LOCALSTACK_HOST",
-    "STRICT_REFERENCES",
-    "VERSION_HEADERS",
-)  # settings that change what is done
+_OTHERWISE = ("BASE_URL", "LOCALSTACK_HOST", "STRICT_REFERENCES", "VERSION_HEADERS")  # which change what is done
 _PREFIX = "bkdwd"  # of what the stores are filled with
 
 
@@ -155,16 +150,8 @@ def await_port(port: int) -> None:
     """Wait until something listens. Raises TimeoutError after half a minute."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        if listens(port):
+        with suppress(OSError):
+            socket.create_connection((HOST, port), timeout=1).close()
             return
         time.sleep(0.05)
     raise TimeoutError(f"Nothing listens on port {port}.")
-
-
-def listens(port: int) -> bool:
-    """Tell whether something listens on a port of this machine."""
-    try:
-        socket.create_connection((HOST, port), timeout=1).close()
-    except OSError:
-        return False
-    return True

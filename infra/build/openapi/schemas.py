@@ -21,8 +21,7 @@ from chalicelib.schema.shapes import Shape
 
 REF = "#/components/schemas/"
 Words = dict[str, Any]  # of JSON Schema
-Mode = str  # "validation" for requests, "serialization" for responses
-Use = tuple[type[Shape], Any]  # a shape and its mode
+Use = tuple[type[Shape], Any]  # a shape, and "validation" for requests or "serialization" for responses
 
 
 class _Generator(GenerateJsonSchema):

@@ -8,7 +8,6 @@ import logging
 import os
 import platform
 import re
-import shutil
 import sys
 import time
 import traceback
@@ -67,18 +66,10 @@ def main() -> None:
 
 def _all_measured(names: Sequence[str]) -> list[Result]:
     """Return the results of the figures, on engines of their own. Raises CommandError."""
-    _check_tools()
     logging.disable(logging.INFO)  # of the requests that fill the stores
     sizes = engines.SIZES if "growth" in names else ()  # the others wait for none to be filled
     with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
         return [_measured(name, setting) for name in names]
-
-
-def _check_tools() -> None:
-    """Raise CommandError when a program is not there that a figure would miss only after minutes."""
-    for program, install in (("node", "Node.js 20 or newer, with npm"), ("ssh-keygen", "OpenSSH's client")):
-        if not shutil.which(program):
-            raise CommandError(f"{program} is needed for the benchmarks: install {install}.")
 
 
 def _measured(name: str, setting: Setting) -> Result:

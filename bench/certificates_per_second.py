@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -38,16 +39,12 @@ class Signer:
         """Return certificates per second."""
         return load.rate(self.server.url, **self.request, clients=clients, seconds=SECONDS, status=self.status)
 
-    def p50(self) -> float:
-        """Return the median of seconds for one certificate, one client asking."""
-        return load.p50(self.server.url, **self.request, count=COUNT)
-
-    def cpu(self) -> float:
-        """Return the CPU seconds of the server's process for one certificate, one client asking."""
+    def cost(self) -> tuple[float, float]:
+        """Return the CPU seconds of the server's process for one certificate, and the median of one client's wait."""
         process = psutil.Process(self.server.pid)
         before = sum(process.cpu_times()[:2])
-        self.p50()
-        return float(sum(process.cpu_times()[:2]) - before) / COUNT
+        wait = load.p50(self.server.url, **self.request, count=COUNT)
+        return (sum(process.cpu_times()[:2]) - before) / COUNT, wait
 
 
 def measure(setting: Setting) -> Result:
@@ -118,11 +115,14 @@ def _rate(works: Sequence[Callable[[], object]]) -> float:
 
 
 def _costs(ours: Signer, peers: Sequence[Signer]) -> list[Row]:
-    """Return the CPU of the server's process for a certificate, and the median of its time, of one client."""
-    cpu = side_by_side.medians_of([signer.cpu for signer in (ours, *peers)], ROUNDS)
-    p50 = side_by_side.medians_of([signer.p50 for signer in (ours, *peers)], ROUNDS)
-    measured = {"a certificate over HTTP, CPU": cpu, "a certificate over HTTP, p50, 1 client": p50}
-    if peers:
-        return [results.reported(f"{name}: {_PEER}", both[0], both[1], results.ms) for name, both in measured.items()]
-    rows = [Row(name, results.ms(mine), "", None) for name, [mine] in measured.items()]
-    return [*rows, Row(f"certificates: {_PEER}", "not measured: OpenBao is not installed", "", None)]
+    """Return the rows of what one certificate costs the servers, and of how long one client waits for it."""
+    names = ("a certificate over HTTP, CPU", "a certificate over HTTP, p50, 1 client")
+    rounds = [[signer.cost() for signer in (ours, *peers)] for _ in range(ROUNDS)]
+    rows = []
+    for place, name in enumerate(names):
+        mine, *theirs = (median(cost[place] for cost in costs) for costs in zip(*rounds, strict=True))
+        if theirs:
+            rows.append(results.reported(f"{name}: {_PEER}", mine, theirs[0], results.ms))
+        else:
+            rows.append(Row(name, results.ms(mine), "not measured: OpenBao is not installed", None))
+    return rows

@@ -25,8 +25,7 @@ from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib import ids, operations
-from chalicelib.storage import vault
-from infra.deploy import stacks
+from chalicelib.storage import provisioning, vault
 from infra.local import cloud, terminal
 from tests import needs, secrecy
 from tests.transports import RECORD, Client, Http, InProcess
@@ -52,11 +51,13 @@ hypothesis_settings.load_profile("tests")
 
 @pytest.fixture(scope="session", autouse=True)
 def store() -> Iterator[None]:
-    """Make the table and the key in this process (moto), from the template that deploys them."""
+    """Make the table and the key in this process (moto)."""
     with mock_aws(config={"core": {"mock_credentials": False}}):  # the emulated clouds know those from above
-        stacks.deploy(stacks.DATA.read_text(), "tunnel-edge-data", {"Name": "tunnel-edge"})
+        provisioning.create_table()
+        provisioning.create_key()
         gc.collect()
         gc.freeze()  # what is imported stays: half of the tests' time went into looking through it for garbage
+        gc.set_threshold(50_000, 20, 50)
         yield
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib.http.resource import EditableResource
 from chalicelib.storage import aws
 from tests.refusals import assert_refused
 from tests.samples import Collection, each_editable_kind
@@ -15,8 +14,8 @@ ANOTHER = "The Idempotency-Key stands for another request already: choose anothe
 
 
 @each_editable_kind
-def test_a_request_that_is_repeated_is_done_once(admin: Client, resource: EditableResource) -> None:
-    mine = Collection.of(admin, resource)
+def test_a_request_that_is_repeated_is_done_once(mine: Collection) -> None:
+    admin = mine.client
     body, before, told = mine.body(), len(mine.entries()), events(admin)
     first = admin.send("POST", mine.path, body, Idempotency_Key="a")
     assert first.status == 201, first.text

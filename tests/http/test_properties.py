@@ -16,12 +16,13 @@ from tests.samples import EDITABLE_KINDS, KINDS, Collection, each_editable_kind,
 from tests.transports import Answer, Client
 
 FEW = settings(
-    max_examples=20,
+    max_examples=10,  # of each kind
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # a failing example tells enough without being made smaller
     suppress_health_check=[*HealthCheck],
 )
-MANY = settings(FEW, max_examples=60)
+SOME = settings(FEW, max_examples=20)
+MANY = settings(FEW, max_examples=50)
 KSUID = "0" * 27
 CODES = {
     400: {"invalid_request", "malformed_json", "unknown_reference"},
@@ -117,7 +118,7 @@ def test_any_module_is_answered(admin: Client, data: st.DataObject, module: Modu
     assert_answered(admin.get(uri))
 
 
-@FEW
+@SOME
 @given(resource=st.sampled_from(EDITABLE_KINDS), raw=st.binary(max_size=60) | values.map(sent))
 def test_any_bytes_as_a_body_are_answered(admin: Client, resource: EditableResource, raw: bytes) -> None:
     for method, uri in (
@@ -127,7 +128,7 @@ def test_any_bytes_as_a_body_are_answered(admin: Client, resource: EditableResou
         assert_answered(admin.send(method, uri, raw))
 
 
-@FEW
+@SOME
 @given(
     opening=st.sampled_from([b"[", b"{", b'{"metadata":', b'{"backends":{"a":', b'[{"x":[']),
     depth=st.integers(1, 3000),
@@ -155,13 +156,13 @@ def test_any_id_in_a_path_is_answered(admin: Client, resource: Resource, id: str
         assert_answered(admin.send(method, f"{resource.kind.path}/{form}"))
 
 
-@FEW
+@SOME
 @given(path=text, method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "BREW"]))
 def test_any_path_is_answered(admin: Client, path: str, method: str) -> None:
     assert_answered(admin.send(method, f"/{path}"))
 
 
-@FEW
+@SOME
 @given(name=st.sampled_from(["Authorization", "Service_Version", "Content_Type", "Host"]), value=text | telling)
 def test_any_header_is_answered(admin: Client, name: str, value: str) -> None:
     answer = admin.send("POST", "/ssh_certificate_authorities", {"description": "d"}, **{name: value})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import machine, needs
 from tests.conftest import ROOT
 
 TESTS = """
@@ -30,38 +31,26 @@ def test_that_needs_nothing():
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project with tests of its own, on a machine that has no program at all; its makes are done."""
+def test_what_is_lacking_is_said_first_and_last_and_only_what_needs_it_is_not_run(tmp_path: Path) -> None:
+    """In a project with tests of its own, on a machine that has no program at all; its makes are done."""
     (tmp_path / "tests").mkdir()
     for entry in (*ROOT.iterdir(), *(ROOT / "tests").iterdir()):
         if not entry.name.startswith((".git", ".local", "tests", "build", "test_", "__pycache__")):
             (tmp_path / entry.relative_to(ROOT)).symlink_to(entry)
     (tmp_path / "tests" / "test_own.py").write_text(TESTS)
-    return tmp_path
-
-
-def run(project: Path, **settings: str) -> tuple[int, list[str]]:
-    """The exit status and the lines that are said, where no program is found."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_own.py"]
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
-    nowhere = {"PATH": str(project / "nowhere")}
-    done = subprocess.run(
-        command, cwd=project, env={**environment, **nowhere, **settings}, capture_output=True, text=True, timeout=60
-    )
-    return done.returncode, done.stdout.splitlines()
-
-
-def test_what_is_lacking_is_said_first_and_last_and_only_what_needs_it_is_not_run(project: Path) -> None:
-    status, said = run(project)
-    assert status == 0, said
+    environment["PATH"] = str(tmp_path / "nowhere")
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    said = done.stdout.splitlines()
+    assert done.returncode == 0, said
     assert said[0].startswith("This machine lacks bash, chromium, curl, go, java, jq, npm, openssl, ssh")
     assert "apt-get install -y --no-install-recommends bash chromium chromium-driver curl golang-go" in said[0]
     assert "1 passed, 2 not run: jq, openssl" in said
 
 
-def test_for_ci_a_lack_is_an_error(project: Path) -> None:
-    status, said = run(project, CI="true")
-    assert status == 1
-    assert any(line.startswith("needs openssl, jq: ") for line in said)
-    assert not any("not run" in line for line in said)
+def test_for_ci_a_lack_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setitem(machine.NEEDS, "a program", machine.Need((("nowhere",),), ("a-package",)))
+    with pytest.raises(pytest.fail.Exception, match=r"^needs a program: .*apt-get install .* a-package$"):
+        needs.need("a program")

@@ -1,11 +1,7 @@
 """Every row of the contract's table of errors that the app itself answers, each with its whole body and headers."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +10,9 @@ from chalicelib import ids
 from chalicelib.http.errors import ApiError
 from chalicelib.http.resource import New
 from chalicelib.resources import http_response_backends
+from chalicelib.storage.aws import Unavailable
 from chalicelib.storage.unique_keys import UniqueKey
 from tests import gateway
-from tests.conftest import ROOT, free_port
 from tests.http.conftest import OneRoute, Serve
 from tests.refusals import (
     INTERNAL,
@@ -30,7 +26,7 @@ from tests.refusals import (
     assert_not_found,
     assert_refused,
 )
-from tests.transports import RECORD, Client
+from tests.transports import Client
 
 KEY_RULE = "must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]"
 
@@ -281,27 +277,14 @@ def test_no_refusal_of_another_library_gets_through_as_it_is(admin: Client, serv
     assert (answer.status, answer.json["error_code"]) == (500, "internal_error")
 
 
-def test_a_store_out_of_reach_is_unavailable(tmp_path: Path) -> None:
-    token = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
-    script = (
-        "import json, sys; from tests.transports import Client, InProcess;"
-        "answer = Client(InProcess(), sys.argv[1]).get('/api_keys');"
-        "print(json.dumps({'status': answer.status, 'headers': answer.headers, 'text': answer.text}))"
-    )
-    environment = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
-    output = subprocess.run(
-        [sys.executable, "-c", script, token], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
-    ).stdout.splitlines()
-    RECORD.logs.extend(output)
-    answer = json.loads(output[-1])
-    assert (answer["status"], answer["headers"]["retry-after"]) == (503, "1")
-    assert json.loads(answer["text"]) == {
-        "error_code": "unavailable",
-        "status_code": 503,
-        "msg": UNAVAILABLE,
-        "details": {"operation_id": answer["headers"]["operation-id"]},
-    }
-    line = json.loads(output[0])
+def test_a_store_out_of_reach_is_unavailable(admin: Client, serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(call: object) -> Any:
+        raise Unavailable("EndpointConnectionError")
+
+    answer = serve(admin, OneRoute(fail)).get("/path")
+    assert_refused(answer, 503, "unavailable", UNAVAILABLE)
+    assert answer.headers["retry-after"] == "1"
+    line = json.loads(capsys.readouterr().out)
     assert (line["level"], line["status"], line["code"]) == ("ERROR", 503, "EndpointConnectionError")
 
 

@@ -16,6 +16,7 @@ from tests.http.conftest import OneRoute, Serve
 from tests.transports import Client
 
 Output = pytest.CaptureFixture[str]
+NO_CREDENTIALS = "there are no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 
 
 def lines(output: Output) -> list[dict[str, Any]]:
@@ -127,36 +128,30 @@ def test_a_store_that_is_out_of_reach_is_an_error_in_the_line_of_the_authorizer(
     assert admin.token not in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("unset", "code", "missing"),
-    [
-        ("AWS_DEFAULT_REGION", "NoRegionError", "no region is set: AWS_DEFAULT_REGION"),
-        (
-            "AWS_ACCESS_KEY_ID",
-            "NoCredentialsError",
-            "there are no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-        ),
-    ],
-)
-def test_an_environment_without_a_store_is_told_in_the_line_and_not_to_the_caller(
-    unset: str, code: str, missing: str
-) -> None:
+def test_an_environment_without_a_store_is_told_in_the_line_and_not_to_the_caller() -> None:
     script = (
-        "from tests.transports import Client, InProcess;"
-        "print(Client(InProcess(), '0' * 27 + '_secret').get('/api_keys'))"
+        "import os; from tests.transports import Client, InProcess\n"
+        "client = Client(InProcess(), '0' * 27 + '_secret')\n"
+        "print(client.get('/api_keys'))\n"
+        "os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'\n"
+        "print(client.get('/api_keys'))\n"
     )
     settings = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_EC2_METADATA_DISABLED": "true", "TABLE_NAME": "mine"}
     files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
-    environment = {name: value for name, value in {**os.environ, **settings, **files}.items() if name != unset}
+    unset = ("AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION")
+    environment = {name: value for name, value in {**os.environ, **settings, **files}.items() if name not in unset}
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-    line, answer = done.stdout.splitlines()
-    region = "none" if unset == "AWS_DEFAULT_REGION" else "us-east-1"
-    store = {"table": "mine", "key_id": "alias/tunnel-edge", "region": region, "endpoint": "http://127.0.0.1:1"}
-    assert json.loads(line)["code"] == code
-    assert json.loads(line)["store"] == {"missing": missing, **store}
-    assert "status=500" in answer
-    assert not [told for told in ("mine", "alias", "127.0.0.1", "region") if told in answer.partition("text=")[2]]
+    first, no_region, second, no_credentials = done.stdout.splitlines()
+    for line, answer, region, code, missing in (
+        (first, no_region, "none", "NoRegionError", "no region is set: AWS_DEFAULT_REGION"),
+        (second, no_credentials, "us-east-1", "NoCredentialsError", NO_CREDENTIALS),
+    ):
+        store = {"table": "mine", "key_id": "alias/tunnel-edge", "region": region, "endpoint": "http://127.0.0.1:1"}
+        assert json.loads(line)["code"] == code
+        assert json.loads(line)["store"] == {"missing": missing, **store}
+        assert "status=500" in answer
+        assert not [told for told in ("mine", "alias", "127.0.0.1", "region") if told in answer.partition("text=")[2]]
 
 
 def test_a_table_that_is_not_there_is_told_in_the_line(

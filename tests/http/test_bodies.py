@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib import ids
 from tests.refusals import NO_JSON_TYPE, assert_invalid, assert_refused
 from tests.transports import Answer, Client
 
@@ -25,6 +26,7 @@ def assert_malformed(answer: Answer, msg: str) -> None:
     [
         (b"{", "This is not JSON: Expecting property name enclosed in double quotes at character 1."),
         (b" ", "This is not JSON: Expecting value at character 1."),
+        (b"\xef\xbb\xbf{}", "This is not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig) at character 0."),
         (b"nonsense", "This is not JSON: Expecting value at character 0."),
         (b"{'a': 1}", "This is not JSON: Expecting property name enclosed in double quotes at character 1."),
         (b"{} {}", "This is not JSON: Extra data at character 3."),
@@ -65,11 +67,6 @@ def test_a_key_named_twice_is_refused_wherever_it_is(admin: Client, raw: bytes, 
 )
 def test_a_body_that_is_not_utf_8_is_refused(admin: Client, raw: bytes) -> None:
     assert_malformed(admin.post("/api_keys", raw), "The body is not UTF-8.")
-
-
-def test_a_byte_order_mark_is_not_json(admin: Client) -> None:
-    answer = admin.post("/api_keys", b"\xef\xbb\xbf{}")
-    assert (answer.status, answer.json["error_code"]) == (400, "malformed_json")
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"description": [', b'[{"a":'])
@@ -116,48 +113,39 @@ def test_half_a_character_is_refused_wherever_it_is(admin: Client, raw: bytes) -
     assert_malformed(admin.post("/api_keys", raw), "This holds half a character: a surrogate without its pair.")
 
 
-@pytest.mark.parametrize("text", ["\\ud83e\\udd8a", "🦊", "\\u0000", "\\u007f", "\u2028", "é", "e\u0301"])
-def test_any_unicode_is_kept_as_it_is(admin: Client, text: str) -> None:
-    created = admin.create("/api_keys", f'{{"description": "{text}"}}'.encode())
-    assert created["description"] == json.loads(f'"{text}"')
-    assert admin.get(f"/api_keys/{created['id']}").json == {**created, "token": None}
+def test_any_unicode_is_kept_as_it_is(admin: Client) -> None:
+    for text in ("\\ud83e\\udd8a", "🦊", "\\u0000", "\\u007f", "\u2028", "é", "e\u0301"):
+        created = admin.create("/backends/weighted", f'{{"description": "{text}"}}'.encode())
+        assert created["description"] == json.loads(f'"{text}"')
+        assert admin.get(f"/backends/weighted/{created['id']}").json == created
 
 
-@pytest.mark.parametrize(
-    "media_type",
-    [
+def test_a_body_of_another_media_type_is_refused(admin: Client) -> None:
+    others = (
         "",
         "text/plain",
-        "text/json",
         "application/jsonx",
-        "application/x-www-form-urlencoded",
-        "application/octet-stream",
-        "multipart/form-data; boundary=x",
         "application/merge-patch+json",
         "json",
         ";",
-    ],
-)
-def test_a_body_of_another_media_type_is_refused(admin: Client, media_type: str) -> None:
-    key = admin.create("/api_keys", {})
-    for method, path in (("POST", "/api_keys"), ("PATCH", f"/api_keys/{key['id']}")):
-        answer = admin.send(method, path, {"description": "d"}, Content_Type=media_type)
-        assert_refused(answer, 415, "unsupported_media_type", NO_JSON_TYPE)
+        "text/json; boundary=x",
+    )
+    for media_type in others:
+        for method, path in (("POST", "/api_keys"), ("PATCH", f"/api_keys/{ids.new('ak')}")):
+            answer = admin.send(method, path, {"description": "d"}, Content_Type=media_type)
+            assert_refused(answer, 415, "unsupported_media_type", NO_JSON_TYPE)
 
 
-@pytest.mark.parametrize(
-    "media_type",
-    [
-        "application/json",
+def test_a_media_type_may_have_parameters_and_any_case(admin: Client) -> None:
+    forms = (
         "application/json; charset=utf-8",
-        "Application/JSON",
         "application/json;charset=UTF-8",
+        "Application/JSON",
         " application/json ",
-    ],
-)
-def test_a_media_type_may_have_parameters_and_any_case(admin: Client, media_type: str) -> None:
-    answer = admin.send("POST", "/api_keys", {"description": "é"}, Content_Type=media_type)
-    assert (answer.status, answer.json["description"]) == (201, "é")
+    )
+    for media_type in forms:
+        answer = admin.send("POST", "/api_keys", {"description": "é"}, Content_Type=media_type)
+        assert (answer.status, answer.json["description"]) == (201, "é")
 
 
 def test_no_body_at_all_is_an_empty_object_of_no_type(admin: Client) -> None:

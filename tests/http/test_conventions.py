@@ -7,7 +7,7 @@ from chalicelib import clock, ids
 from chalicelib.schema.models import model
 from chalicelib.schema.shapes import Shape
 from tests import samples
-from tests.refusals import assert_invalid, assert_not_found
+from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import Collection, each_editable_kind, each_kind
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -155,6 +155,8 @@ def test_an_id_that_names_nothing_or_has_another_form_is_not_found(mine: Collect
 def test_what_a_kind_does_not_offer_is_405_with_what_it_does(mine: Collection) -> None:
     for path, uri in ((mine.kind.path, mine.path), (mine.kind.one, f"{mine.path}/{mine.one()['id']}")):
         served = sorted(endpoint.method for endpoint in mine.resource.endpoints() if endpoint.path == path)
-        for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"} - {*served}:
+        allowed = ", ".join(served)
+        for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"} - {*served}:
             answer = mine.client.send(method, uri)
-            assert (answer.status, answer.headers["allow"]) == (405, ", ".join(served))
+            assert_refused(answer, 405, "method_not_allowed", f"This path answers to {allowed}.")
+            assert answer.headers["allow"] == allowed

@@ -57,7 +57,7 @@ def store() -> Iterator[None]:
         provisioning.create_key()
         gc.collect()
         gc.freeze()  # what is imported stays: half of the tests' time went into looking through it for garbage
-        gc.set_threshold(50_000, 20, 50)
+        gc.set_threshold(50_000, 20, 50)  # most of what a test makes is gone by then
         yield
 
 

@@ -27,7 +27,7 @@ from xdist.scheduler import LoadScopeScheduling
 from chalicelib import ids, operations
 from chalicelib.storage import provisioning, vault
 from infra.local import cloud, terminal
-from tests import needs, secrecy
+from tests import needs, quick_moto, secrecy
 from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +52,9 @@ hypothesis_settings.load_profile("tests")
 @pytest.fixture(scope="session", autouse=True)
 def store() -> Iterator[None]:
     """Make the table and the key in this process (moto)."""
-    with mock_aws(config={"core": {"mock_credentials": False}}):  # the emulated clouds know those from above
+    with pytest.MonkeyPatch.context() as patch, mock_aws(config={"core": {"mock_credentials": False}}):
+        # the emulated clouds know the credentials from above
+        quick_moto.install(patch)
         provisioning.create_table()
         provisioning.create_key()
         gc.collect()
@@ -63,7 +65,7 @@ def store() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def emptied(store: None) -> Iterator[None]:
-    """Empty the table after each test: moto's transactions copy all of it, also what is left of deleted items."""
+    """Empty the table after each test."""
     yield
     items = get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
     for record in [item.to_json()["Attributes"] for scope in items.values() for item in scope.values()]:

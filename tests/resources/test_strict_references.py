@@ -28,7 +28,7 @@ def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def some(client: Client, count: int) -> list[str]:
-    """Return the ids of new backends: one that the API made, and copies of it, since moto is slow with transactions."""
+    """Return the ids of new backends: one that the API made, and copies of it, which is quicker."""
     first = table.read(items.scope(client.account, RESPONSE), client.create(RESPONSE, {})["id"])
     assert first
     copies = [replace(first, id=ids.new("bkdhr")) for _ in range(count - 1)]

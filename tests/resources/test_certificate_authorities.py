@@ -19,6 +19,7 @@ NO_AUTHORITY = (
     "must be the certificate of an authority: the basic constraints of this one do not say CA:TRUE; "
     "send the certificate that signed it"
 )
+KINDS = "must use a key that is rsa, ecdsa on the curve P-256, P-384 or P-521, or ed25519"
 NOT_TO_SIGN = "must be a certificate that may sign others: the key usages of this one leave out keyCertSign"
 MALFORMED = "must hold certificates as they were issued; this one is damaged or not as RFC 5280 demands: "
 
@@ -57,7 +58,7 @@ def test_an_authority_is_shown_whole_with_what_openssl_reads_in_it(admin: Client
     assert admin.get(f"{PATH}/{created['id']}").json == created
 
 
-@pytest.mark.parametrize("kind", ["rsa-2048", "rsa-4096", "p384", "p521", "ed25519"])
+@pytest.mark.parametrize("kind", ["rsa-2048", "p384", "ed25519"])
 def test_an_authority_may_have_a_key_of_any_kind_and_say_nothing_of_usages(admin: Client, kind: str) -> None:
     created = admin.create(PATH, {"ca_pem": authority(kind).certificate})
     assert (created["key_usages"], created["extended_key_usages"]) == ([], [])
@@ -87,66 +88,34 @@ def test_an_authority_that_expired_is_accepted(admin: Client) -> None:
     assert (created["not_before"], created["not_after"]) == ("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
 
 
-REWRITINGS: dict[str, Callable[[str], str]] = {
-    "without the final newline": str.strip,
-    "with the line ends of Windows": lambda pem: pem.replace("\n", "\r\n"),
-    "with a text around it": lambda pem: openssl.run("x509", "-text", stdin=pem) + "the end",
-    "with an older label": lambda pem: pem.replace("CERTIFICATE", "X509 CERTIFICATE"),
-}
-
-
-@pytest.mark.parametrize("rewritten", REWRITINGS.values(), ids=REWRITINGS.keys())
-def test_the_pem_is_written_anew_with_a_final_newline(admin: Client, rewritten: Callable[[str], str]) -> None:
+def test_the_pem_is_written_anew_with_a_final_newline(admin: Client) -> None:
     ca_pem = authority().certificate
-    assert admin.create(PATH, {"ca_pem": rewritten(ca_pem)})["ca_pem"] == ca_pem
+    written = (
+        openssl.run("x509", "-text", stdin=ca_pem).replace("CERTIFICATE", "X509 CERTIFICATE").replace("\n", "\r\n")
+    )
+    assert admin.create(PATH, {"ca_pem": f"{written}the end"})["ca_pem"] == ca_pem
 
 
-@pytest.mark.parametrize(
-    ("ca_pem", "sentence"),
-    [
-        (None, "must be a string of PEM"),
-        (7, "must be a string of PEM"),
-        (["x"], "must be a string of PEM"),
-        ("", NONE),
-        ("ca.pem", NONE),
-        (
-            "-----BEGIN CERTIFICATE-----\nAA==\n",
-            "must be whole PEM: every BEGIN line needs its END line; the text seems to be cut off",
-        ),
-        (
-            "-----BEGIN CERTIFICATE-----\n§\n-----END CERTIFICATE-----\n",
-            "must be undamaged PEM: between a BEGIN and an END line stands what is not base64; "
-            "send the file as it is, with its line breaks",
-        ),
-        (
-            "-----BEGIN X509 CRL-----\nAA==\n-----END X509 CRL-----\n",
-            "must hold a certificate alone, not a 'X509 CRL'",
-        ),
-    ],
-)
-def test_what_is_no_certificate_is_refused_with_a_reason(admin: Client, ca_pem: Any, sentence: str) -> None:
-    refused(admin, ca_pem, sentence)
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: 7, "must be a string of PEM"),
+    (lambda: "", NONE),
+    (lambda: "ca.pem", NONE),
+    (lambda: openssl.key("p256").replace("PRIVATE KEY", "X509 CRL"), "must hold a certificate alone, not a 'X509 CRL'"),
+    (lambda: authority().certificate * 2, "must hold exactly one certificate, not 2: create an authority for each"),
+    (lambda: openssl.issue("/CN=leaf").certificate, NO_AUTHORITY),
+    (lambda: openssl.issue("/CN=leaf", extensions=("basicConstraints=critical,CA:FALSE",)).certificate, NO_AUTHORITY),
+    (lambda: openssl.issue("/CN=leaf", extensions=("keyUsage=keyCertSign",)).certificate, NO_AUTHORITY),
+    (lambda: authority("p256", "keyUsage=critical,digitalSignature,cRLSign").certificate, NOT_TO_SIGN),
+    (lambda: authority("ed448").certificate, KINDS),
+    (lambda: authority("secp256k1").certificate, KINDS),
+]
 
 
-def test_a_certificate_is_required(admin: Client) -> None:
-    assert_invalid(admin.post(PATH, {}), {"ca_pem": "is required"})
-
-
-def test_several_certificates_are_refused(admin: Client) -> None:
-    one = authority().certificate
-    refused(admin, one * 2, "must hold exactly one certificate, not 2: create an authority for each")
-    chain = openssl.chain("p256", "p256", "p256").certificate
-    refused(admin, chain, "must hold exactly one certificate, not 3: create an authority for each")
-
-
-@pytest.mark.parametrize("extensions", [(), ("basicConstraints=critical,CA:FALSE",), ("keyUsage=keyCertSign",)])
-def test_a_certificate_that_is_not_an_authority_s_is_refused(admin: Client, extensions: tuple[str, ...]) -> None:
-    leaf = openssl.issue("/CN=leaf", extensions=extensions).certificate
-    refused(admin, leaf, NO_AUTHORITY)
-
-
-def test_a_certificate_that_may_not_sign_is_refused(admin: Client) -> None:
-    refused(admin, authority("p256", "keyUsage=critical,digitalSignature,cRLSign").certificate, NOT_TO_SIGN)
+@pytest.mark.parametrize(("ca_pem", "sentence"), REFUSED)
+def test_what_is_no_certificate_of_an_authority_is_refused_with_a_reason(
+    admin: Client, ca_pem: Callable[[], Any], sentence: str
+) -> None:
+    refused(admin, ca_pem(), sentence)
 
 
 def test_a_private_key_is_refused_and_not_repeated(admin: Client) -> None:
@@ -155,12 +124,6 @@ def test_a_private_key_is_refused_and_not_repeated(admin: Client) -> None:
         answer = admin.post(PATH, {"ca_pem": ca_pem})
         assert_invalid(answer, {"ca_pem": PRIVATE})
         assert not any(line in answer.text for line in ca.key.splitlines()[1:-1])
-
-
-@pytest.mark.parametrize("kind", ["ed448", "secp256k1", "rsa-pss"])
-def test_a_key_of_another_kind_is_refused(admin: Client, kind: str) -> None:
-    sentence = "must use a key that is rsa, ecdsa on the curve P-256, P-384 or P-521, or ed25519"
-    refused(admin, authority(kind).certificate, sentence)
 
 
 def test_a_damaged_certificate_is_refused(admin: Client) -> None:
@@ -178,17 +141,3 @@ def test_a_certificate_is_at_most_16_kib(admin: Client) -> None:
 
     assert admin.create(PATH, {"ca_pem": large(180)})["subject_common_name"] == "large"
     refused(admin, large(220), "must be at most 16384 bytes")
-
-
-def test_the_certificate_never_changes(admin: Client) -> None:
-    created = admin.create(PATH, {"ca_pem": authority().certificate})
-    answer = admin.patch(f"{PATH}/{created['id']}", {"ca_pem": authority("ed25519").certificate, "description": "new"})
-    assert_invalid(answer, {"ca_pem": "is not a field here; known: description, metadata"})
-    assert admin.get(f"{PATH}/{created['id']}").json == created
-
-
-def test_an_authority_may_be_uploaded_twice(admin: Client) -> None:
-    first, second = (admin.create(PATH, {"ca_pem": authority().certificate}) for _ in range(2))
-    same = {"id": "", "uri": "", "created_at": ""}
-    assert first["id"] != second["id"]
-    assert {**first, **same} == {**second, **same}

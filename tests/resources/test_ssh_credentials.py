@@ -62,15 +62,6 @@ def test_without_rules_a_credential_has_no_restrictions(admin: Client, absent: d
     assert acl.permits(credential.acl, "any.example.com")
 
 
-def test_a_rename_keeps_the_rules_and_an_empty_list_lifts_them(admin: Client) -> None:
-    created = admin.create(PATH, {"public_key": public_key(), "acl": ["bind:*.example.com"], "metadata": "m"})
-    uri = f"{PATH}/{created['id']}"
-    renamed = admin.patch(uri, {"description": "renamed", "metadata": None, "acl": None})
-    assert (renamed.status, renamed.json) == (200, {**created, "description": "renamed"})
-    assert admin.get(uri).json == renamed.json
-    assert admin.patch(uri, {"acl": []}).json == {**renamed.json, "acl": []}
-
-
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
@@ -90,17 +81,6 @@ def test_a_key_that_is_none_is_refused_with_a_reason_and_not_repeated(admin: Cli
     assert "c2VjcmV0" not in answer.text
 
 
-def test_a_key_is_required(admin: Client) -> None:
-    assert_invalid(admin.post(PATH, {}), {"public_key": "is required"})
-
-
-def test_a_key_never_changes(admin: Client) -> None:
-    created = admin.create(PATH, {"public_key": public_key()})
-    answer = admin.patch(f"{PATH}/{created['id']}", {"public_key": public_key(), "owner_id": admin.user})
-    sentence = "is not a field here; known: description, metadata, acl"
-    assert_invalid(answer, {"public_key": sentence, "owner_id": sentence})
-
-
 def test_every_bad_rule_is_named_by_its_index(admin: Client) -> None:
     rules = ["allow:a", "*", "bind:*.example.com:22", 7, "bind:example.com", None]
     errors = {
@@ -112,11 +92,7 @@ def test_every_bad_rule_is_named_by_its_index(admin: Client) -> None:
     assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": rules}), errors)
     created = admin.create(PATH, {"public_key": public_key()})
     assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"acl": rules}), errors)
-
-
-@pytest.mark.parametrize("acl", ["*", {}, 0, False])
-def test_rules_are_an_array(admin: Client, acl: Any) -> None:
-    assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": acl}), {"acl": "must be an array"})
+    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"acl": "*"}), {"acl": "must be an array"})
 
 
 def test_there_are_at_most_1000_rules_of_32_kib_together(admin: Client) -> None:
@@ -142,7 +118,7 @@ rules = st.one_of(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rules=st.lists(rules, max_size=4))
 def test_accepted_rules_come_back_as_they_were_and_others_leave_all_as_it_was(admin: Client, rules: list[str]) -> None:
     key = public_key()
@@ -229,31 +205,19 @@ def test_a_gateway_asks_the_store_once(admin: Client) -> None:
     assert calls == ["GetItem"]
 
 
-def test_a_change_to_no_rules_lifts_every_restriction(admin: Client) -> None:
+def test_a_change_to_no_rules_lifts_every_restriction_and_any_other_leaves_them(
+    admin: Client, stranger: Client
+) -> None:
     key = public_key()
     created = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"], "description": "d"})
+    renamed = admin.patch(f"{PATH}/{created['id']}", {"description": "new", "acl": None}).json
+    assert renamed == {**created, "description": "new"}
+    assert_not_found(stranger.patch(f"{PATH}/{created['id']}", {"acl": ["*"]}), PATH)
+    assert (found(key) or {})["acl"] == ["bind:a.example"]
     changed = admin.patch(f"{PATH}/{created['id']}", {"acl": [], "metadata": "m"}).json
-    assert changed == {**created, "acl": [], "metadata": "m"}
+    assert changed == {**renamed, "acl": [], "metadata": "m"}
     assert admin.get(f"{PATH}/{created['id']}").json == changed
     assert (found(key) or {})["acl"] == []
-
-
-def test_another_change_leaves_the_rules(admin: Client) -> None:
-    key = public_key()
-    created = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"]})
-    changed = admin.patch(f"{PATH}/{created['id']}", {"description": "d"}).json
-    assert changed == {**created, "description": "d"}
-    assert (found(key) or {})["acl"] == ["bind:a.example"]
-
-
-def test_rules_of_another_account_cannot_be_changed(admin: Client, stranger: Client) -> None:
-    key = public_key()
-    created = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"]})
-    assert_not_found(stranger.patch(f"{PATH}/{created['id']}", {"acl": ["*"]}), PATH)
-    assert_not_found(stranger.patch(f"{PATH}/{ids.new('sshcr')}", {"acl": ["*"]}), PATH)
-    assert_not_found(stranger.patch(f"{PATH}/x", {"acl": ["*"]}), PATH)
-    assert admin.get(f"{PATH}/{created['id']}").json == created
-    assert (found(key) or {})["acl"] == ["bind:a.example"]
 
 
 # On the embedded cloud, which stands concurrency.

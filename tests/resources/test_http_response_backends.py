@@ -13,47 +13,18 @@ NO_NAME = "must be the name of an HTTP header, for example Content-Type"
 RESPONSE = {"status_code": 503, "headers": {"Retry-After": "60", "X-Empty": ""}, "body": "<p>Grüße\n\tSpäter.</p>"}
 
 
-def test_a_backend_is_shown_whole(admin: Client) -> None:
-    created = admin.create(PATH, {"description": "d", "metadata": "m", **RESPONSE})
-    assert created == {
-        "id": created["id"],
-        "uri": f"http://localhost{PATH}/{created['id']}",
-        "created_at": created["created_at"],
-        "description": "d",
-        "metadata": "m",
-        **RESPONSE,
-    }
-    assert admin.get(f"{PATH}/{created['id']}").json == created
-
-
 @pytest.mark.parametrize(
     "unset",
-    [
-        {},
-        {"status_code": None, "headers": None, "body": None},
-        {"status_code": 0, "headers": {}, "body": ""},
-        {"status_code": ""},
-    ],
+    [{}, {"status_code": 0, "headers": {}, "body": ""}, {"status_code": ""}],
 )
 def test_what_is_not_given_is_an_empty_200(admin: Client, unset: dict[str, Any]) -> None:
     created = admin.create(PATH, unset)
     assert {name: created[name] for name in RESPONSE} == {"status_code": 200, "headers": {}, "body": ""}
 
 
-def test_a_change_leaves_what_it_does_not_name(admin: Client) -> None:
-    created = admin.create(PATH, RESPONSE)
-    uri = f"{PATH}/{created['id']}"
-    for change in ({"status_code": 404}, {"headers": {"X-Other": "1"}}, {"body": "gone"}):
-        changed = admin.patch(uri, change).json
-        assert changed == {**created, **change}
-        created = changed
-    assert admin.get(uri).json == created
-
-
 def test_a_change_to_nothing_goes_back_to_what_a_creation_starts_with(admin: Client) -> None:
     created = admin.create(PATH, RESPONSE)
     uri = f"{PATH}/{created['id']}"
-    assert admin.patch(uri, {"status_code": None, "headers": None, "body": None}).json == created
     changed = admin.patch(uri, {"status_code": 0, "headers": {}, "body": ""}).json
     assert changed == {**created, "status_code": 200, "headers": {}, "body": ""}
     assert admin.get(uri).json == changed
@@ -66,54 +37,32 @@ def test_any_status_code_of_http_can_be_answered(admin: Client, status_code: int
 
 
 @pytest.mark.parametrize(
-    ("status_code", "sentence"),
+    ("field", "value", "sentence"),
     [
-        (99, "must be at least 100"),
-        (600, "must be at most 599"),
-        (-200, "must be at least 100"),
-        (200.0, "must be an integer"),
-        ("200", "must be an integer"),
-        (True, "must be an integer"),
-        (False, "must be an integer"),
-        (10**30, "must be at most 599"),
+        *(("status_code", code, "must be at least 100") for code in (99, -200)),
+        *(("status_code", code, "must be at most 599") for code in (600, 10**30)),
+        *(("status_code", code, "must be an integer") for code in (200.0, "200", True, False)),
+        *(("headers", headers, "must be an object") for headers in ([], "X-A: 1", 1, False)),
+        *(("body", body, "must be a string") for body in ({}, [], 1, True)),
     ],
 )
-def test_another_status_code_is_refused(admin: Client, status_code: Any, sentence: str) -> None:
-    assert_invalid(admin.post(PATH, {"status_code": status_code}), {"status_code": sentence})
+def test_what_is_no_response_is_refused(admin: Client, field: str, value: Any, sentence: str) -> None:
+    assert_invalid(admin.post(PATH, {field: value}), {field: sentence})
     created = admin.create(PATH, RESPONSE)
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"status_code": status_code}), {"status_code": sentence})
+    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {field: value}), {field: sentence})
 
 
 def test_every_bad_header_is_named(admin: Client) -> None:
-    headers = {
-        "X-Good": "fine, even with ünïcödé",
-        "X Space": "1",
-        "X:Colon": "1",
-        "Grüße": "1",
-        "X-Line": "a\r\nSet-Cookie: evil",
-        "X-Tab": "a\tb",
-        "X-Null": "\0",
-        "X-Next": "\x85",
-        "X-Number": 1,
-        "X-None": None,
-    }
+    names = ("", "a\n", "\n", "a b", "a\0", "(", "é", "X Space", "X:Colon", "Grüße")
+    texts = {"X-Line": "a\r\nSet-Cookie: evil", "X-Tab": "a\tb", "X-Null": "\0", "X-Next": "\x85"}
+    others = {"X-Number": 1, "X-None": None}
+    headers = {"X-Good": "fine, even with ünïcödé", **dict.fromkeys(names, "1"), **texts, **others}
     errors = {
-        "headers.X Space": NO_NAME,
-        "headers.X:Colon": NO_NAME,
-        "headers.Grüße": NO_NAME,
-        "headers.X-Line": "must not hold control characters",
-        "headers.X-Tab": "must not hold control characters",
-        "headers.X-Null": "must not hold control characters",
-        "headers.X-Next": "must not hold control characters",
-        "headers.X-Number": "must be a string",
-        "headers.X-None": "must be a string",
+        **{f"headers.{name}": NO_NAME for name in names},
+        **{f"headers.{name}": "must not hold control characters" for name in texts},
+        **{f"headers.{name}": "must be a string" for name in others},
     }
     assert_invalid(admin.post(PATH, {"headers": headers}), errors)
-
-
-@pytest.mark.parametrize("name", ["", "a\n", "\n", "a b", "a\0", "(", "é"])
-def test_a_header_s_name_is_a_token(admin: Client, name: str) -> None:
-    assert_invalid(admin.post(PATH, {"headers": {name: "1"}}), {f"headers.{name}": NO_NAME})
 
 
 def test_a_header_s_name_may_hold_whatever_http_allows(admin: Client) -> None:
@@ -124,11 +73,6 @@ def test_a_header_s_name_may_hold_whatever_http_allows(admin: Client) -> None:
 def test_a_header_stands_once_in_whatever_case(admin: Client) -> None:
     answer = admin.post(PATH, {"headers": {"X-A": "1", "x-a": "2"}})
     assert_invalid(answer, {"headers": "must not name a header twice, in whatever case"})
-
-
-@pytest.mark.parametrize("headers", [[], "X-A: 1", 1, False])
-def test_headers_are_a_map(admin: Client, headers: Any) -> None:
-    assert_invalid(admin.post(PATH, {"headers": headers}), {"headers": "must be an object"})
 
 
 def test_there_are_at_most_50_headers_of_16_kib_together(admin: Client) -> None:
@@ -149,16 +93,6 @@ def test_a_body_has_at_most_64_kib(admin: Client) -> None:
     errors = {"body": "must be at most 65536 bytes of UTF-8"}
     assert_invalid(admin.post(PATH, {"body": longest + "a"}), errors)
     assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"body": longest + "a"}), errors)
-
-
-@pytest.mark.parametrize("body", [{}, [], 1, True])
-def test_a_body_is_a_string(admin: Client, body: Any) -> None:
-    assert_invalid(admin.post(PATH, {"body": body}), {"body": "must be a string"})
-
-
-def test_a_list_of_the_largest_backends_is_whole_in_its_pages(admin: Client) -> None:
-    ids = [admin.create(PATH, {"body": "ü" * 32 * 1024})["id"] for _ in range(20)]
-    assert [backend["id"] for backend in admin.all(PATH, "backends")] == ids[::-1]
 
 
 # JSON in JSON writes the first with seven characters each, the second with fourteen.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib import clock, ids
+from chalicelib import clock
 from tests import samples
 from tests.refusals import assert_invalid
 from tests.ssh.keygen import Certificate
@@ -18,43 +18,13 @@ LATER = "must be after valid_after; unspecified it is 365 days after creation"
 
 
 @pytest.fixture
-def authority(admin: Client) -> Any:
-    return admin.create(AUTHORITIES, {})
-
-
-@pytest.fixture
-def least(authority: Any) -> dict[str, Any]:
+def least(admin: Client) -> dict[str, Any]:
     """The smallest body that is accepted."""
-    return {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+    return samples.BODIES[PATH](admin)
 
 
-def test_a_certificate_is_shown_whole(admin: Client, least: dict[str, Any]) -> None:
-    asked = {
-        **least,
-        "description": "d",
-        "metadata": "m",
-        "principals": ["db.example.com", "192.0.2.1"],
-        "valid_after": "2030-01-01T00:00:00Z",
-        "valid_until": "2031-01-01T00:00:00Z",
-    }
-    created = admin.create(PATH, asked)
-    assert created == {
-        **asked,
-        "id": created["id"],
-        "uri": f"http://localhost{PATH}/{created['id']}",
-        "created_at": created["created_at"],
-        "key_type": "ed25519",
-        "certificate": created["certificate"],
-    }
-    assert ids.is_id(created["id"], "shcrt")
-    assert admin.get(f"{PATH}/{created['id']}").json == created
-
-
-@pytest.mark.parametrize("unspecified", ["absent", None, ""])
-def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, Any], unspecified: object) -> None:
-    times = ("valid_after", "valid_until")
-    unset = {} if unspecified == "absent" else {**dict.fromkeys(times, unspecified), "principals": None}
-    created = admin.create(PATH, {**least, **unset})
+def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, Any]) -> None:
+    created = admin.create(PATH, least)
     until = clock.parse(created["created_at"]) + timedelta(days=365)
     assert created == {
         **least,
@@ -73,7 +43,8 @@ def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, A
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 def test_authorities_of_every_type_certify_hosts(admin: Client, kind: str) -> None:
-    authority = admin.create(AUTHORITIES, {"private_key_type": kind})
+    size = {"key_size": 2048} if kind == "rsa" else {}
+    authority = admin.create(AUTHORITIES, {"private_key_type": kind, **size})
     asked = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
     created = admin.create(PATH, {**asked, "principals": ["db.example.com"]})
     read = Certificate.of(created["certificate"])
@@ -83,22 +54,14 @@ def test_authorities_of_every_type_certify_hosts(admin: Client, kind: str) -> No
     assert read.serial != 0
 
 
-@pytest.mark.parametrize("field", ["critical_options", "extensions"])
-def test_hosts_have_no_options(admin: Client, least: dict[str, Any], field: str) -> None:
+def test_hosts_have_no_options(admin: Client, least: dict[str, Any]) -> None:
     known = "description, metadata, ssh_certificate_authority_id, public_key, principals, valid_after, valid_until"
-    assert_invalid(admin.post(PATH, {**least, field: {}}), {field: f"is not a field here; known: {known}"})
+    answer = admin.post(PATH, {**least, "critical_options": {}, "extensions": {}})
+    assert_invalid(answer, dict.fromkeys(("critical_options", "extensions"), f"is not a field here; known: {known}"))
 
 
-@pytest.mark.parametrize(
-    "times",
-    [
-        {"valid_after": "2030-01-01T00:00:00Z", "valid_until": "2030-01-01T00:00:00Z"},
-        {"valid_after": "2130-01-01T00:00:00Z"},
-        {"valid_until": "2020-01-01T00:00:00Z"},
-    ],
-)
-def test_a_certificate_ends_after_it_starts(admin: Client, least: dict[str, Any], times: dict[str, str]) -> None:
-    assert_invalid(admin.post(PATH, {**least, **times}), {"valid_until": LATER})
+def test_a_certificate_ends_after_it_starts(admin: Client, least: dict[str, Any]) -> None:
+    assert_invalid(admin.post(PATH, {**least, "valid_after": "2130-01-01T00:00:00Z"}), {"valid_until": LATER})
 
 
 def test_every_bad_field_is_named_as_for_users(admin: Client) -> None:
@@ -110,20 +73,3 @@ def test_every_bad_field_is_named_as_for_users(admin: Client) -> None:
         "valid_after": "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z",
     }
     assert_invalid(admin.post(PATH, asked), faults)
-
-
-def test_the_authority_is_one_of_the_account(admin: Client, stranger: Client, least: dict[str, Any]) -> None:
-    field = "ssh_certificate_authority_id"
-    for id in (stranger.create(AUTHORITIES, {})["id"], ids.new("sshca")):
-        answer = admin.post(PATH, {**least, field: id})
-        assert (answer.status, answer.json["error_code"]) == (400, "unknown_reference")
-        assert answer.json["details"][field] == f"must be an id listed at {AUTHORITIES}"
-    assert admin.get(PATH).json["ssh_host_certificates"] == []
-
-
-def test_a_change_alters_only_what_describes_a_certificate(admin: Client, least: dict[str, Any]) -> None:
-    created = admin.create(PATH, least)
-    changed = admin.patch(f"{PATH}/{created['id']}", {"description": "new", "metadata": "too"}).json
-    assert changed == {**created, "description": "new", "metadata": "too"}
-    answer = admin.patch(f"{PATH}/{created['id']}", {"principals": ["other.example.com"]})
-    assert_invalid(answer, {"principals": "is not a field here; known: description, metadata"})

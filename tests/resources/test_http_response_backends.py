@@ -42,8 +42,8 @@ def test_any_status_code_of_http_can_be_answered(admin: Client, status_code: int
         *(("status_code", code, "must be at least 100") for code in (99, -200)),
         *(("status_code", code, "must be at most 599") for code in (600, 10**30)),
         *(("status_code", code, "must be an integer") for code in (200.0, "200", True, False)),
-        *(("headers", headers, "must be an object") for headers in ([], "X-A: 1", 1, False)),
-        *(("body", body, "must be a string") for body in ({}, [], 1, True)),
+        *(("headers", headers, "must be an object") for headers in (["x"], "X-A: 1", 1, False)),
+        *(("body", body, "must be a string") for body in (["x"], 1, True)),
     ],
 )
 def test_what_is_no_response_is_refused(admin: Client, field: str, value: Any, sentence: str) -> None:

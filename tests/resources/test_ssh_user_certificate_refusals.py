@@ -113,10 +113,7 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
     "valid_until": [
         ("2030-01-31T12:00:00Z ", {"": TIME}),
         ("9999-12-31T23:59:59-00:01", {"": NO_SUCH_TIME}),
-        *(
-            (value, {"": "must be an RFC 3339 time, as a string"})
-            for value in (0, 1893456000, 1.5, True, False, [], {})
-        ),
+        *((value, {"": "must be an RFC 3339 time, as a string"}) for value in (0, 1893456000, 1.5, True)),
     ],
     "principals": [
         (["p"] * 257, {"": "must have at most 256 entries"}),
@@ -124,7 +121,7 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
             ["", "ok", "\0", "a\nb", "é" * 128, None, 1],
             {".0": NAME, ".2": NAME, ".3": NAME, ".4": LONG, ".5": STRING, ".6": STRING},
         ),
-        *((value, {"": "must be an array"}) for value in ("", "x", 1, True, {})),
+        *((value, {"": "must be an array"}) for value in ("", "x", 1, True)),
     ],
     "critical_options": [
         *(({name: ""}, {f".{name}": UNKNOWN_OPTION}) for name in ("verify-required", "force_command")),
@@ -137,10 +134,10 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
             {".force-command": "must be a command", ".source-address": NETWORKS},
         ),
         *(({"source-address": addresses}, {".source-address": NETWORKS}) for addresses in NO_NETWORKS),
-        *((value, {"": "must be an object"}) for value in ("", "x", 1, True, [])),
+        *((value, {"": "must be an object"}) for value in ("", "x", 1, True, ["x"])),
     ],
     "extensions": [
-        *((value, {"": "must be an object"}) for value in ([], "permit-pty")),
+        *((value, {"": "must be an object"}) for value in (["x"], "permit-pty")),
         *(({"permit-pty": value}, {".permit-pty": STRING}) for value in (None, True)),
         ({"": ""}, {".": NAME}),
         ({"a\tb": ""}, {".a\tb": NAME}),

@@ -60,7 +60,7 @@ def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, A
     assert Certificate.of(created["certificate"]).extensions == created["extensions"]
 
 
-KEPT = [
+KEPT: list[dict[str, Any]] = [
     {"extensions": {"permit-user-rc": ""}},
     *({"principals": principals} for principals in (["b", "a", "c"], ["same", "same"], ["a,b", "x y", "ünï"])),
     {"principals": [f"{place:03}".ljust(255, "p") for place in range(256)]},

@@ -158,14 +158,13 @@ def test_certificates_in_the_list_are_revoked_and_others_are_not(
     assert len(revocations) <= reference.stat().st_size
 
 
-@each_authority
-def test_a_list_of_100_000_is_made_in_time_and_fits_an_answer(judge: Judge, authority: PrivateKey) -> None:
+def test_a_list_of_100_000_is_made_in_time_and_fits_an_answer(judge: Judge) -> None:
     serials = drawn(100_000)
     started = time.process_time()
-    revocations = made(Revoked(line(authority), serials))
+    revocations = made(Revoked(line(OWN), serials))
     assert time.process_time() - started < 1
     assert len(revocations) * 4 / 3 < 1_100_000  # in base64
-    candidates = {"middle": certified(serials[50_000], authority), "next": certified(serials[50_000] + 1, authority)}
+    candidates = {"middle": certified(serials[50_000]), "next": certified(serials[50_000] + 1)}
     assert judge.revoked(revocations, **candidates) == {"middle"}
     assert expanded(judge.listed(revocations)) == sorted(serials)
 
@@ -193,7 +192,7 @@ def test_serials_that_stand_close_take_little_room(judge: Judge, serials: Collec
     assert len(revocations) < reference.stat().st_size * 1.01 + 5  # the head of a list that a bitmap would have saved
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 400) | st.integers(2**64 - 400, LAST) | st.integers(1, LAST), max_size=120))
 def test_whatever_is_revoked_stands_in_the_list_and_nothing_else(judge: Judge, serials: list[int]) -> None:
     assert expanded(judge.listed(made(Revoked(line(OWN), serials)))) == sorted(set(serials))

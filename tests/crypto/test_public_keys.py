@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chalicelib.crypto import keys, public_keys
 from tests.needs import need
 
-KINDS = ["rsa-2048", "rsa-3072", "ecdsa-256", "ecdsa-384", "ecdsa-521", "ed25519-256"]
+KINDS = ["rsa-2048", "ecdsa-256", "ecdsa-384", "ecdsa-521", "ed25519-256"]
 SECURITY_KINDS = ["sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"]
 TYPES = "ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-ed25519"
 NO_TYPE = f"must be PEM or start with the type of the key: {TYPES}, {', '.join(SECURITY_KINDS)}"
@@ -77,20 +77,15 @@ def refused(text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_fingerprint_is_the_one_that_ssh_keygen_prints(made: Path, kind: str) -> None:
-    assert public_keys.fingerprint((made / f"{kind}.pub").read_text()) == judged(made / kind)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", ["PEM", "PKCS8", "RFC4716"])
 def test_a_key_has_the_same_fingerprint_in_all_its_forms(made: Path, kind: str, form: str) -> None:
     if kind.startswith("ed25519") and form != "RFC4716":  # ssh-keygen does not write it
         text = pem(load_ssh_public_key((made / f"{kind}.pub").read_bytes()))
     else:
         text = keygen("-e", "-m", form, "-f", made / kind)
-    assert public_keys.fingerprint(text) == judged(made / kind)
-    assert public_keys.fingerprint(f"\n {text.strip()}  \r\n") == judged(made / kind)
-    assert public_keys.fingerprint(text.replace("\n", "\r\n")) == judged(made / kind)
+    fingerprint = judged(made / kind)
+    for same in ((made / f"{kind}.pub").read_text(), text, f"\n {text.strip()}  \r\n", text.replace("\n", "\r\n")):
+        assert public_keys.fingerprint(same) == fingerprint
 
 
 def test_the_bytes_of_a_fingerprint_are_the_hash_of_the_key(made: Path) -> None:
@@ -110,8 +105,9 @@ def test_the_bytes_of_a_fingerprint_are_the_hash_of_the_key(made: Path) -> None:
 
 def test_a_comment_is_no_part_of_the_key(made: Path) -> None:
     name, encoded, *_ = (made / "rsa-2048.pub").read_text().split()
+    fingerprint = judged(made / "rsa-2048")
     for comment in ("", " ", "\tone", " two words", " ssh-rsa", " -----BEGIN PRIVATE KEY-----", " größer"):
-        assert public_keys.fingerprint(f"{name} \t{encoded}{comment}") == judged(made / "rsa-2048")
+        assert public_keys.fingerprint(f"{name} \t{encoded}{comment}") == fingerprint
 
 
 def test_headers_of_rfc_4716_are_no_part_of_the_key(made: Path) -> None:

@@ -1,8 +1,5 @@
 """What AWS answers instead of doing its work: busy or out of reach, used wrongly, or an answer to the question."""
 
-import subprocess
-import sys
-
 import pytest
 from botocore.exceptions import (
     ClientError,
@@ -18,7 +15,6 @@ from botocore.exceptions import (
 
 from chalicelib.storage import aws
 from chalicelib.storage.aws import AwsError, Misconfigured, Unavailable
-from tests.conftest import ROOT, free_port
 
 
 def answered(code: str, status: int = 400) -> ClientError:
@@ -103,12 +99,3 @@ def test_what_is_meant_does_not_carry_what_was_answered() -> None:
     assert meant.__cause__ is None
     assert meant.__suppress_context__
     assert isinstance(meant, AwsError)
-
-
-@pytest.mark.parametrize("settings", ["AWS_ENDPOINT_URL=http://127.0.0.1:{port}", "LOCALSTACK_HOST=127.0.0.1:{port}"])
-def test_the_endpoint_is_a_setting(settings: str) -> None:
-    script = "from chalicelib.storage import aws; print(aws.client('dynamodb').meta.endpoint_url)"
-    port = free_port()
-    command = ["env", settings.format(port=port), sys.executable, "-c", script]
-    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30).stdout
-    assert output.strip() == f"http://127.0.0.1:{port}"

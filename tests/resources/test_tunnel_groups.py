@@ -92,6 +92,7 @@ def test_new_labels_replace_the_old_and_find_other_tunnels(admin: Client) -> Non
     created = admin.create(PATH, {"labels": {"app": "web"}})
     changed = admin.patch(f"{PATH}/{created['id']}", {"labels": {"dc": "north"}}).json
     assert changed == {**created, "labels": {"dc": "north"}, "tunnels": [other]}
+    assert admin.patch(f"{PATH}/{created['id']}", {"labels": {}}).json == changed
     assert admin.get(f"{PATH}/{created['id']}").json == changed
 
 

@@ -9,7 +9,7 @@ import pytest
 from chalice.app import Chalice
 from pydantic import Field
 
-from chalicelib import edges, ids, modules
+from chalicelib import edges, modules
 from chalicelib.edges import tcp
 from chalicelib.http import endpoints, middleware
 from chalicelib.http.module import Enabled, Module
@@ -17,7 +17,7 @@ from chalicelib.model.modules import Module as StoredModule
 from chalicelib.schema.fields import Domain
 from tests import conformity
 from tests.modules.samples import OF_EDGES
-from tests.refusals import assert_invalid, assert_refused
+from tests.refusals import assert_invalid
 from tests.transports import Client, InProcess
 
 
@@ -54,51 +54,19 @@ def test_every_edge_and_route_has_the_modules_whose_path_says_so() -> None:
     assert {module for resource in edges.ALL for module in resource.modules} == {*OF_EDGES}
 
 
-def test_it_is_put_read_and_deleted(client: Client) -> None:
-    address = f"/edges/tcp/{ids.new('edgtcp')}/domain_policy"
-    response = {"enabled": True, "domains": ["a.example.com"]}
-    put = client.put(address, {"domains": ["a.example.com"]})
-    assert (put.status, put.json) == (200, response)
-    read = client.get(address)
-    assert (read.status, read.json) == (200, response)
-    assert client.put(address, None).json == {"enabled": True, "domains": []}
-    deleted = client.delete(address)
-    assert (deleted.status, deleted.text) == (204, "")
-    assert_refused(client.get(address), 404, "not_found", "The module domain_policy is not set there.")
-
-
-def test_it_is_checked_like_any_other(client: Client) -> None:
-    answer = client.put(f"/edges/tcp/{ids.new('edgtcp')}/domain_policy", {"domains": ["x"], "colour": "red"})
-    rule = "is not a field here; known: enabled, domains"
-    assert_invalid(answer, {"domains.0": "must be a domain, for example example.com", "colour": rule})
-
-
-def test_its_edge_shows_it_inline(client: Client, admin: Client) -> None:
-    edge = client.create("/edges/tcp", {})
-    assert edge == {
-        "id": edge["id"],
-        "uri": f"http://localhost/edges/tcp/{edge['id']}",
-        "created_at": edge["created_at"],
-        "description": "",
-        "metadata": "",
-        "hostports": [],
-        "backend": None,
-        "traffic_policy": None,
-        "domain_policy": None,
-    }
-    address, policy = f"/edges/tcp/{edge['id']}", {"enabled": False, "domains": ["a.example.com"]}
-    client.put(f"{address}/domain_policy", policy)
-    assert client.get(address).json == {**edge, "domain_policy": policy}
-    assert client.get("/edges/tcp").json["tcp_edges"] == [{**edge, "domain_policy": policy}]
-    assert "domain_policy" not in admin.get(address).json
-
-
-def test_it_can_be_set_with_its_edge_and_stays_until_it_is_deleted(client: Client) -> None:
+def test_it_is_set_checked_shown_and_deleted_as_any_other(client: Client, admin: Client) -> None:
     edge = client.create("/edges/tcp", {"domain_policy": {"domains": ["a.example.com"]}})
-    address = f"/edges/tcp/{edge['id']}"
-    assert client.get(f"{address}/domain_policy").json == {"enabled": True, "domains": ["a.example.com"]}
-    answer = client.patch(address, {"domain_policy": {"domains": [1]}})
-    assert_invalid(answer, {"domain_policy.domains.0": "must be a string"})
+    address, policy = f"/edges/tcp/{edge['id']}", {"enabled": True, "domains": ["a.example.com"]}
+    assert edge["domain_policy"] == policy
+    assert client.get(f"{address}/domain_policy").json == policy
+    assert client.get("/edges/tcp").json["tcp_edges"] == [edge]
+    assert "domain_policy" not in admin.get(address).json
+    answer = client.patch(address, {"domain_policy": {"domains": ["x"], "colour": "red"}})
+    rule = "is not a field here; known: enabled, domains"
+    errors = {"domain_policy.domains.0": "must be a domain, for example example.com", "domain_policy.colour": rule}
+    assert_invalid(answer, errors)
     assert client.patch(address, {"domain_policy": None}).json == edge
+    put = client.put(f"{address}/domain_policy", None)
+    assert (put.status, put.json) == (200, {"enabled": True, "domains": []})
     assert client.delete(f"{address}/domain_policy").status == 204
-    assert client.get(f"{address}/domain_policy").status == 404
+    assert client.get(address).json == {**edge, "domain_policy": None}

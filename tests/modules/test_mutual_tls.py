@@ -19,18 +19,6 @@ def refs(named: list[str]) -> list[dict[str, str]]:
     return [ref(PATH, id) for id in named]
 
 
-def test_mutual_tls_is_put_read_and_deleted(admin: Client) -> None:
-    address, named = anywhere(MUTUAL_TLS), [ids.new("ca"), ids.new("ca")]
-    response = {"enabled": True, "certificate_authorities": refs(named)}
-    put = admin.put(address, {"enabled": True, FIELD: named})
-    assert (put.status, put.json) == (200, response)
-    read = admin.get(address)
-    assert (read.status, read.json) == (200, response)
-    deleted = admin.delete(address)
-    assert (deleted.status, deleted.text) == (204, "")
-    assert admin.get(address).status == 404
-
-
 @pytest.mark.parametrize("count", [1, 10])
 def test_one_to_ten_authorities_keep_their_order(admin: Client, count: int) -> None:
     address, named = anywhere(MUTUAL_TLS), sorted((ids.new("ca") for _ in range(count)), reverse=True)
@@ -59,12 +47,6 @@ def test_each_bad_id_is_named(admin: Client) -> None:
     errors = {f"{FIELD}.1": form, f"{FIELD}.2": form, f"{FIELD}.3": form}
     errors |= {f"{FIELD}.4": "must be a string", f"{FIELD}.5": "must be a string"}
     assert_invalid(admin.put(anywhere(MUTUAL_TLS), {FIELD: named}), errors)
-
-
-def test_refs_are_not_asked_for(admin: Client) -> None:
-    named = [ids.new("ca")]
-    answer = admin.put(anywhere(MUTUAL_TLS), {FIELD: named, "certificate_authorities": refs(named)})
-    assert_invalid(answer, {"certificate_authorities": f"is not a field here; known: enabled, {FIELD}"})
 
 
 def test_strict_references_need_authorities_of_the_account(

@@ -15,18 +15,6 @@ NO_POLICY = "must be a policy: "
 DENY = {"type": "deny"}
 
 
-def test_a_traffic_policy_is_put_read_and_deleted(admin: Client) -> None:
-    address = anywhere(TRAFFIC_POLICY)
-    value = '{"inbound":[{"name":"all","expressions":["conn.client_ip != \'1.1.1.1\'"],"actions":[{"type":"deny"}]}]}'
-    put = admin.put(address, {"enabled": True, "value": value})
-    assert (put.status, put.json) == (200, {"enabled": True, "value": value})
-    read = admin.get(address)
-    assert (read.status, read.json) == (200, {"enabled": True, "value": value})
-    deleted = admin.delete(address)
-    assert (deleted.status, deleted.text) == (204, "")
-    assert admin.get(address).status == 404
-
-
 VERBATIM = [
     "{}",
     ' {\n\t"outbound" : [ ] ,\r\n "inbound": [{"actions": [{"type": "log", "config": {"n": 1e3, "x": null}}]}]}\n',

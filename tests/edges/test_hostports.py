@@ -12,7 +12,6 @@ ON_443 = "must be of the form host:443, for example app.example.com:443"
 ON_ANY = "must be of the form host:port with a port from 1 to 65535, for example app.example.com:443"
 HOSTPORT = "app.example.com:443"
 
-each_path = pytest.mark.parametrize("path", KINDS)
 each_form = pytest.mark.parametrize("path", KINDS[1:])  # HTTPS edges have the hostports of TLS edges
 NEXT = dict(zip(KINDS, [*KINDS[1:], KINDS[0]], strict=True))
 
@@ -116,7 +115,7 @@ def test_a_deleted_edge_releases_its_hostports(admin: Client, stranger: Client, 
     assert stranger.create(other, {"hostports": [HOSTPORT]})["hostports"] == [HOSTPORT]
 
 
-@each_path
+@each_form
 def test_a_changed_edge_releases_what_it_leaves_and_holds_what_it_takes(
     admin: Client, stranger: Client, path: str
 ) -> None:
@@ -130,7 +129,7 @@ def test_a_changed_edge_releases_what_it_leaves_and_holds_what_it_takes(
     assert stranger.create(path, {"hostports": [b, c]})["hostports"] == [b, c]
 
 
-@each_path
+@each_form
 def test_a_refused_change_leaves_everything_as_it_was(admin: Client, stranger: Client, path: str) -> None:
     a, b, c = (f"{name}.example.com:443" for name in "abc")
     edge = admin.create(path, {"hostports": [a], "description": "d"})
@@ -141,7 +140,7 @@ def test_a_refused_change_leaves_everything_as_it_was(admin: Client, stranger: C
     assert_taken(stranger.post(path, {"hostports": [a]}))
 
 
-@each_path
+@each_form
 def test_a_change_of_something_else_keeps_the_hostports(admin: Client, stranger: Client, path: str) -> None:
     edge = admin.create(path, {"hostports": [HOSTPORT]})
     assert admin.patch(address(path, edge), {"metadata": "m"}).json == {**edge, "metadata": "m"}

@@ -20,17 +20,6 @@ def holders(client: Client, module: Any) -> Collection:
 
 
 @each_module
-def test_a_module_that_is_unset_is_null_everywhere(admin: Client, module: Any) -> None:
-    mine = holders(admin, module)
-    for unset in ({}, {module.name: None}):
-        created = mine.one(**unset)
-        assert created[module.name] is None
-        assert mine.read(created["id"]) == created
-        assert created in mine.entries()
-        assert mine.client.patch(f"{mine.path}/{created['id']}", {"metadata": ""}).json == created
-
-
-@each_module
 def test_a_module_can_be_created_with_its_holder(admin: Client, module: Any) -> None:
     mine = holders(admin, module)
     for sample in SAMPLES[module.path]:

@@ -4,8 +4,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.modules import backend
-from tests.modules.samples import anywhere, on_a_holder, ref
-from tests.refusals import assert_invalid, assert_refused
+from tests.modules.samples import anywhere, ref
+from tests.refusals import assert_invalid
 from tests.transports import Client
 
 BACKEND = next(module for module in backend.MODULES if module.home == "/edges/tls/{id}")
@@ -32,19 +32,3 @@ def test_null_detaches_the_backend(admin: Client, nothing: dict[str, object]) ->
 def test_another_id_is_refused(admin: Client, id: object) -> None:
     rule = "must be the id of a backend (bkd…_…)" if isinstance(id, str) else "must be a string"
     assert_invalid(admin.put(anywhere(BACKEND), {"backend_id": id}), {"backend_id": rule})
-
-
-def test_strict_references_need_a_backend_of_the_account(
-    admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STRICT_REFERENCES", "true")
-    address = on_a_holder(admin, BACKEND)
-    known = admin.create("/backends/weighted", {})["id"]
-    response = {"enabled": True, "backend": ref("/backends/weighted", known)}
-    assert admin.put(address, {"backend_id": known}).json == response
-    for unknown in (ids.new("bkdwd"), ids.new("bkdxy"), stranger.create("/backends/weighted", {})["id"]):
-        answer = admin.put(address, {"backend_id": unknown})
-        details = {"backend_id": f"{unknown} is not known"}
-        assert_refused(answer, 400, "unknown_reference", "'backend_id' names nothing.", details)
-        assert admin.get(address).json == response
-    assert admin.put(address, {"backend_id": None}).json == DETACHED

@@ -17,15 +17,6 @@ PATH = "/api_keys"
 BEYOND = "A key never makes one with more reach or a later end than its own."
 FAR, FARTHER = "2098-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 ENDPOINTS = [endpoint for served in routes.ALL for endpoint in served.endpoints() if endpoint.authorizer]
-SCOPES = [
-    "*",
-    "*:read",
-    "api_keys:read",
-    "api_keys:write",
-    "edges:write",
-    "ssh_user_certificates:write",
-    "tunnels:read",
-]
 
 
 def key(client: Client, **fields: Any) -> Client:
@@ -42,7 +33,7 @@ def allows(scope: str, endpoint: Endpoint) -> bool:
     )
 
 
-@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("scope", ["*", "*:read", "api_keys:read", "edges:write"])
 def test_a_key_does_what_its_scope_says_and_nothing_else(admin: Client, scope: str) -> None:
     bearer = key(admin, scopes=[scope])
     for endpoint in ENDPOINTS:

@@ -194,31 +194,6 @@ def test_a_bot_stays_while_it_owns_credentials(admin: Client) -> None:
     assert admin.delete(f"{BOTS}/{bot['id']}").status == 204
 
 
-def test_a_bot_that_owns_credentials_can_be_renamed_and_made_inactive(admin: Client) -> None:
-    bot = admin.create(BOTS, {"name": "deploy"})
-    key = admin.create("/api_keys", {"owner_id": bot["id"]})
-    changed = admin.patch(f"{BOTS}/{bot['id']}", {"name": "release", "active": False}).json
-    assert changed == {**bot, "name": "release", "active": False}
-    assert_held(admin.delete(f"{BOTS}/{bot['id']}"), f"/api_keys/{key['id']}")
-    assert admin.delete(f"/api_keys/{key['id']}").status == 204
-    assert admin.delete(f"{BOTS}/{bot['id']}").status == 204
-    assert admin.create(BOTS, {"name": "release"})["name"] == "release"
-
-
-def test_rules_of_a_bot_s_credential_can_be_changed(admin: Client) -> None:
-    bot = admin.create(BOTS, {"name": "deploy"})
-    credential = admin.create("/ssh_credentials", {"owner_id": bot["id"], "public_key": public_key()})
-    uri = f"/ssh_credentials/{credential['id']}"
-    assert admin.patch(uri, {"acl": ["bind:a.example"]}).json == {**credential, "acl": ["bind:a.example"]}
-    assert_held(admin.delete(f"{BOTS}/{bot['id']}"), uri)
-
-
-def test_an_unknown_bot_owns_nothing(admin: Client) -> None:
-    answer = admin.post("/api_keys", {"owner_id": ids.new("bot")})
-    details = {"owner_id": "must be the id of a user or bot of this account"}
-    assert_refused(answer, 400, "unknown_reference", "The owner is not known.", details)
-
-
 def test_a_bot_is_held_by_the_keys_it_made_itself(admin: Client) -> None:
     bot = admin.create(BOTS, {"name": "deploy"})
     first = admin.create("/api_keys", {"owner_id": bot["id"]})

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
@@ -63,15 +64,47 @@ def store() -> Iterator[None]:
         yield
 
 
+def stored() -> Any:
+    """Return what moto keeps of the table: its items by scope and id."""
+    return get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account whose records are made once, with a key that is in use already, and copied for each test."""
+
+    admin: Client
+    records: Mapping[Any, Mapping[Any, Any]]
+
+    @staticmethod
+    def new(name: str) -> "Account":
+        account, user, token = operations.create_account(name, "admin")
+        admin = Client(InProcess(), account=account.id, user=user.id).with_token(token)
+        admin.get("/api_keys")
+        records = deepcopy({**stored()})
+        stored().clear()
+        return Account(admin, records)
+
+    def open(self) -> Client:
+        """Put its records into the table; return its admin's client."""
+        for scope, items in deepcopy(self.records).items():
+            stored()[scope] |= items
+        return self.admin
+
+
+@pytest.fixture(scope="session")
+def accounts(store: None) -> Mapping[str, Account]:
+    return {name: Account.new(name) for name in ("test", "other")}
+
+
 @pytest.fixture(autouse=True)
-def emptied(store: None) -> Iterator[None]:
+def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
     """Empty the table after each test."""
     yield
-    items = get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
-    for record in [item.to_json()["Attributes"] for scope in items.values() for item in scope.values()]:
+    for record in [item.to_json()["Attributes"] for scope in stored().values() for item in scope.values()]:
         context = vault.context(record["scope"]["S"].partition("#")[0], record["id"]["S"])
         RECORD.sealed += [(secret["B"], context) for secret in record.get("sealed", {"M": {}})["M"].values()]
-    items.clear()
+    stored().clear()
     reset_model_data()  # moto keeps every item that it ever made, and every copy
 
 
@@ -163,17 +196,15 @@ def nobody(transport: InProcess) -> Client:
 
 
 @pytest.fixture
-def admin(transport: InProcess) -> Client:
-    """Return a client with the key of the admin of a new account."""
-    account, user, token = operations.create_account("test", "admin")
-    return Client(transport, account=account.id, user=user.id).with_token(token)
+def admin(accounts: Mapping[str, Account]) -> Client:
+    """Return a client with the key of the admin of an account that has nothing else."""
+    return accounts["test"].open()
 
 
 @pytest.fixture
-def stranger(transport: InProcess) -> Client:
-    """Return a client with the key of the admin of another new account."""
-    account, user, token = operations.create_account("other", "admin")
-    return Client(transport, account=account.id, user=user.id).with_token(token)
+def stranger(accounts: Mapping[str, Account]) -> Client:
+    """Return a client with the key of the admin of another account."""
+    return accounts["other"].open()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from chalice.deploy.swagger import TemplatedSwaggerGenerator
 
 from app import app
+from chalicelib import clock
 from chalicelib.authorizer import authorize
 from chalicelib.http.middleware import ANY_METHOD
 from tests import gateway
@@ -23,10 +24,10 @@ def headers(client: Client, version: str = "2") -> Headers:
     return {"Authorization": f"Bearer {client.token}", "Service-Version": version}
 
 
-def context(client: Client, admin: str, version: str = "2") -> dict[str, str]:
+def context(client: Client, admin: str, version: str = "2", used: str = "0") -> dict[str, str]:
     """Who is calling, as the app is told."""
     key = f"ak_{client.token[:27]}"
-    reach = {"scopes": "", "expires": "", "used": "0"}
+    reach = {"scopes": "", "expires": "", "used": used}
     return {"account": client.account, "caller": client.user, "admin": admin, "version": version, "key": key, **reach}
 
 
@@ -42,7 +43,9 @@ def policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, An
 @pytest.mark.parametrize("version", ["2", "0"])
 def test_a_caller_may_use_every_route_and_is_described_in_strings(admin: Client, version: str) -> None:
     event = gateway.event("GET", "/api_keys", headers(admin, version))
-    assert authorize(event, None) == policy("Allow", admin.user, context(admin, "true", version))
+    last_used = clock.parse(admin.get(f"/api_keys/ak_{admin.token[:27]}/usage").json["last_used_at"])
+    told = context(admin, "true", version, used=f"{last_used.timestamp():.0f}")
+    assert authorize(event, None) == policy("Allow", admin.user, told)
 
 
 def test_a_member_is_described_as_no_admin(member: Client) -> None:

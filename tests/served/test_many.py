@@ -1,4 +1,4 @@
-"""What takes more than one transaction: tried on the embedded cloud, since moto copies all it has for each of them."""
+"""What takes more than one transaction, tried on the embedded cloud."""
 
 from concurrent.futures import ThreadPoolExecutor
 

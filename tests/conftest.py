@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -279,12 +280,12 @@ def processes_with(setting: str) -> list[str]:
 
 
 def await_answer(url: str, process: subprocess.Popen[bytes] | subprocess.Popen[str], log: Path) -> None:
-    while process.poll() is None:
-        try:
-            httpx.get(url, timeout=5, trust_env=False)
-        except httpx.TransportError:
-            continue
-        return
+    with httpx.Client(timeout=5, trust_env=False) as client:
+        while process.poll() is None:
+            with suppress(httpx.TransportError):
+                client.get(url)
+                return
+            time.sleep(0.02)
     raise AssertionError(log.read_text())
 
 

@@ -5,7 +5,7 @@ import os
 import resource
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,13 +15,13 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 
-from tests.conftest import Served, processes_with, serve
+from tests.conftest import Served, serve
 from tests.served.test_faults import is_clear
 from tests.transports import Client
 
-BOTS, KEYS = "/bot_users", "/api_keys"
+AUTHORITIES, BOTS, KEYS = "/ssh_certificate_authorities", "/bot_users", "/api_keys"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
 Records = dict[str, Any]
 BEFORE_THE_INDEX: Records = {"GlobalSecondaryIndexes": [], "_template_body": ""}
 
@@ -32,7 +32,7 @@ def cloud_of(process: subprocess.Popen[bytes]) -> int:
 
 @contextmanager
 def run(local: Path) -> Iterator[tuple[Served, subprocess.Popen[bytes]]]:
-    """The API on what the folder keeps; however it ends, its cloud has ended with it."""
+    """The API on what the folder keeps; it waits for the end of a cloud whose API was killed."""
     process, api = serve(local)
     try:
         yield api, process
@@ -40,8 +40,6 @@ def run(local: Path) -> Iterator[tuple[Served, subprocess.Popen[bytes]]]:
         with suppress(ProcessLookupError):
             process.terminate()
         process.wait(timeout=30)
-        while processes_with(f"LOCAL_DIR={local}"):
-            Event().wait(0.05)
 
 
 def create(client: Client, acknowledged: list[Records]) -> None:
@@ -52,15 +50,19 @@ def create(client: Client, acknowledged: list[Records]) -> None:
                 acknowledged.append(answer.json)
 
 
-@pytest.mark.parametrize("killed", ["cloud", "API", "both"])
-def test_what_was_answered_outlives_kill_9(tmp_path: Path, killed: str) -> None:
+def lost(api: Served, acknowledged: list[Records]) -> list[Records]:
+    """Return what was acknowledged and is not there as it was."""
+    there = {bot["id"]: bot for bot in api.client().all(BOTS, "bot_users")}
+    return [bot for bot in acknowledged if there.get(bot["id"]) != bot | {"uri": f"{api.base_url}{BOTS}/{bot['id']}"}]
+
+
+def test_what_was_answered_outlives_kill_9_and_of_a_cut_journal_all_but_what_was_cut(tmp_path: Path) -> None:
     acknowledged: list[Records] = []
-    for moment in range(3):
+    for killed in ("cloud", "API", "both"):
         with run(tmp_path / "local") as (api, process), ThreadPoolExecutor(4) as threads:
-            there = {bot["id"]: bot for bot in api.client().all(BOTS, "bot_users")}
-            assert [bot for bot in acknowledged if there.get(bot["id"]) != bot | {"uri": there[bot["id"]]["uri"]}] == []
+            assert lost(api, acknowledged) == []
             victims = {"cloud": [cloud_of(process)], "API": [process.pid], "both": [cloud_of(process), process.pid]}
-            until = len(acknowledged) + Random(f"{killed}{moment}").randrange(2, 20)
+            until = len(acknowledged) + Random(killed).randrange(5, 40)
             creating = [threads.submit(create, api.client(), acknowledged) for _ in range(4)]
             while len(acknowledged) < until:
                 Event().wait(0.001)
@@ -68,6 +70,21 @@ def test_what_was_answered_outlives_kill_9(tmp_path: Path, killed: str) -> None:
                 os.kill(victim, signal.SIGKILL)
             for each in creating:
                 each.result()
+
+    with run(tmp_path / "local") as (api, process):
+        assert lost(api, acknowledged) == []
+        last = api.client().create(BOTS, {"name": "last"})
+        os.kill(cloud_of(process), signal.SIGKILL)
+        assert process.wait(timeout=30) == 1
+        assert api.log.read_text().splitlines()[-1] == (
+            f"The embedded cloud ended by itself; its last words are in {api.local / 'cloud' / 'cloud.log'}."
+        )
+    (journal,) = (api.local / "cloud").glob("journal-*")
+    os.truncate(journal, journal.stat().st_size - 40)
+    with run(tmp_path / "local") as (api, _):
+        assert lost(api, acknowledged) == []
+        assert api.client().get(f"{BOTS}/{last['id']}").status == 404
+        assert f"The journal {journal} ended in a change that is not whole: " in api.log.read_text()
 
 
 def limit(cloud: int, size: int) -> None:
@@ -84,7 +101,7 @@ def test_what_a_full_disk_does_not_take_is_refused_whole_and_nothing_is_forgotte
         client.create(KEYS, {"description": "the same size"})  # with a claim of its token: two items
         size = journal.stat().st_size - began
         before = list(client.all(KEYS, "keys"))
-        for room in range(0, size, 97):
+        for room in range(0, size, size // 5):
             limit(cloud, journal.stat().st_size + room)
             assert is_clear(client.post(KEYS, {"description": "the same size"}))
         limit(cloud, journal.stat().st_size)
@@ -100,53 +117,28 @@ def test_what_a_full_disk_does_not_take_is_refused_whole_and_nothing_is_forgotte
         assert [key["id"] for key in listed] == [again["id"], *(key["id"] for key in before)]
 
 
-def test_a_journal_that_was_cut_is_served_up_to_there_and_it_is_said(tmp_path: Path) -> None:
-    with run(tmp_path / "local") as (api, process):
-        first, second = (api.client().create(BOTS, {"name": name})["id"] for name in ("first", "second"))
-        os.kill(cloud_of(process), signal.SIGKILL)
-        process.wait(timeout=30)
-    journal = api.local / "cloud" / "journal-1"
-    os.truncate(journal, journal.stat().st_size - 40)
-    with run(tmp_path / "local") as (api, _):
-        assert api.client().get(f"{BOTS}/{first}").status == 200
-        assert api.client().get(f"{BOTS}/{second}").status == 404
-        assert f"The journal {journal} ended in a change that is not whole: " in api.log.read_text()
-
-
-def test_what_the_first_edition_kept_is_taken_up(tmp_path: Path) -> None:
-    with run(tmp_path / "local") as (api, _):
-        authority = api.client().create("/ssh_certificate_authorities", {})
-    folder = api.local / "cloud"
-    for name, state in json.loads((folder / "state.json").read_text())["services"].items():
-        (folder / f"{name}.json").write_text(json.dumps({"__ministack_format__": 2, "payload": state}))
-    (folder / "state.json").unlink()
-    for _ in range(2):
-        with run(tmp_path / "local") as (api, _):
-            assert api.client().get(f"/ssh_certificate_authorities/{authority['id']}").status == 200
-            asked: Mapping[str, Any] = {
-                "ssh_certificate_authority_id": authority["id"],
-                "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh",
-            }
-            assert api.client().post("/ssh_user_certificates", asked).status == 201  # with the key that KMS kept
-        assert [file.name for file in folder.glob("*.json")] == ["state.json"]
-
-
 def before_the_index(kept: Records) -> Records:
     """Return a part of the state as it was before the table had an index."""
     return {name: BEFORE_THE_INDEX.get(name, part) for name, part in kept.items()}
 
 
-def test_a_store_from_before_the_index_of_audit_events_is_given_it(tmp_path: Path) -> None:
+def test_what_the_first_edition_kept_is_taken_up_and_its_table_given_the_index_of_audit_events(tmp_path: Path) -> None:
     with run(tmp_path / "local") as (api, _):
-        old = api.client().create(BOTS, {"name": "old"})
-    state = api.local / "cloud" / "state.json"
-    state.write_text(json.dumps(json.loads(state.read_text(), object_hook=before_the_index)))
+        authority = api.client().create(AUTHORITIES, {})
+    folder = api.local / "cloud"
+    kept = json.loads((folder / "state.json").read_text(), object_hook=before_the_index)
+    for name, state in kept["services"].items():
+        (folder / f"{name}.json").write_text(json.dumps({"__ministack_format__": 2, "payload": state}))
+    (folder / "state.json").unlink()
     for name in ("first", "second"):  # the second reads what the first has changed
         with run(tmp_path / "local") as (api, process):
-            assert api.client().get(f"{BOTS}/{old['id']}").json == old | {"uri": f"{api.base_url}{BOTS}/{old['id']}"}
-            new = api.client().create(BOTS, {"name": name})
-            for bot in (old, new):
-                (event,) = api.client().get(f"/audit_events?resource_id={bot['id']}").json["audit_events"]
-                assert event["action"] == "bot_user.create"
+            client, new = api.client(), api.client().create(BOTS, {"name": name})
+            assert client.get(f"{AUTHORITIES}/{authority['id']}").json["public_key"] == authority["public_key"]
+            asked = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
+            assert client.post("/ssh_user_certificates", asked).status == 201  # with the key that KMS kept
+            for id, action in ((authority["id"], "ssh_certificate_authority.create"), (new["id"], "bot_user.create")):
+                events = client.get(f"/audit_events?resource_id={id}").json["audit_events"]
+                assert events[-1]["action"] == action
+            assert [file.name for file in folder.glob("*.json")] == ["state.json"]
             os.kill(cloud_of(process), signal.SIGKILL)
             process.wait(timeout=30)

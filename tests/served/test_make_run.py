@@ -179,31 +179,39 @@ def test_plain_chalice_local_works_on_the_embedded_cloud(served: Served, tmp_pat
         assert client.get(f"/api_keys/{made['id']}").status == 404
 
 
-def test_what_was_created_outlives_ctrl_c_until_it_is_reset(tmp_path: Path) -> None:
-    chosen = settings(tmp_path / "local")
-    with make_run(chosen) as run:
-        token = run.token
-        authority = run.client().create(AUTHORITIES, {"private_key_type": "ecdsa", "description": "kept"})
+def test_a_folder_in_use_is_neither_served_twice_nor_reset(first: Run) -> None:
+    pid = Path(f"/proc/{first.process.pid}/task/{first.process.pid}/children").read_text().strip()
+    sentence = (
+        f"{first.local} is in use by process {pid}, which serves it at {first.base_url}: "
+        f"end that first (kill {pid}), or choose another place with LOCAL_DIR=….\n"
+    )
+    other_ports = {**first.settings, "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
+    second = [sys.executable, "-m", "infra.local.run"]
+    for command, status, chosen in ((second, 1, other_ports), (["make", "-s", "reset"], 2, first.settings)):
+        done = subprocess.run(command, cwd=ROOT, env=environment(chosen), capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stdout) == (status, "")
+        assert done.stderr.startswith(sentence)
+    assert first.client().get("/api_keys").status == 200
+
+
+def test_what_was_created_outlives_a_killed_run_and_ctrl_c_until_it_is_reset(first: Run, tmp_path: Path) -> None:
+    authority = first.client().create(AUTHORITIES, {"private_key_type": "ecdsa", "description": "kept"})
+    first.process.kill()  # make, not what it started: that ends by itself, and the next start waits for it
+    first.process.wait(timeout=30)
+    chosen = {**first.settings, "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
+    with running(["sh", "-c", '. "$LOCAL_DIR/cloud.env" && exec make run'], chosen) as run:  # of the cloud that ended
+        assert f"API key   {first.token}\n" in run.log.read_text()
+        kept = run.client().get(f"{AUTHORITIES}/{authority['id']}").json
+        assert kept == authority | {"uri": f"{run.base_url}{AUTHORITIES}/{authority['id']}"}
+        request = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
+        assert signer(run.client().create(CERTIFICATES, request)["certificate"]) == authority["public_key"]
         run.interrupt()
         assert STOPPED in run.log.read_text()
         assert processes_with(f"LOCAL_DIR={run.local}") == []
 
-    with running(["sh", "-c", '. "$LOCAL_DIR/cloud.env" && exec make run'], chosen) as run:  # of the cloud that ended
-        assert run.token == token
-        assert f"API key   {token}\n" in run.log.read_text()
-        assert run.client().get(f"{AUTHORITIES}/{authority['id']}").json == authority
-        request = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
-        assert signer(run.client().create(CERTIFICATES, request)["certificate"]) == authority["public_key"]
-
     (run.local / "notes").write_text("not from here")
     reset(tmp_path, LOCAL_DIR=str(run.local))
     assert [path.name for path in run.local.iterdir()] == ["notes"]
-    (run.local / "env").write_bytes(b"API_KEY=\xff\n")  # no key that could be printed again
-
-    with make_run(chosen) as run:
-        assert run.token != token
-        assert run.client().with_token(token).get("/api_keys").status == 401
-        assert run.client().get(AUTHORITIES).json[AUTHORITIES.strip("/")] == []
 
 
 def signer(certificate: str) -> str:
@@ -219,25 +227,3 @@ def reset(folder: Path, **chosen: str) -> None:
     command = ["make", "-f", str(ROOT / "Makefile"), "reset"]
     done = subprocess.run(command, cwd=folder, env=environment(chosen), capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
-def test_nothing_is_left_running_however_it_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
-    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
-        assert len(processes_with(f"LOCAL_DIR={run.local}")) == 2
-        run.process.send_signal(ending)
-        assert run.process.wait(timeout=30) == 0
-        assert run.log.read_text().endswith(f"\n{STOPPED}\n")
-        assert processes_with(f"LOCAL_DIR={run.local}") == []
-
-
-def test_when_the_embedded_cloud_dies_it_says_so_and_ends(tmp_path: Path) -> None:
-    with running([sys.executable, "-m", "infra.local.run"], settings(tmp_path / "local")) as run:
-        cloud = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text()
-        os.kill(int(cloud), signal.SIGKILL)
-        assert run.process.wait(timeout=30) == 1
-        last_words = run.local / "cloud" / "cloud.log"
-        assert run.log.read_text().splitlines()[-1] == (
-            f"The embedded cloud ended by itself; its last words are in {last_words}."
-        )
-        assert processes_with(f"LOCAL_DIR={run.local}") == []

@@ -1,4 +1,4 @@
-"""`make run` in surroundings that are not as it would have them: its output, its files."""
+"""`make run` in surroundings that are not as it would have them, until a signal ends it."""
 
 import os
 import signal
@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import ROOT, await_answer, serve
+from tests.conftest import ROOT, await_answer, processes_with, serve
 from tests.needs import need
-from tests.served.test_make_run import environment, settings
+from tests.served.test_make_run import STOPPED, environment, settings
 from tests.transports import Client, Http
 
 
@@ -25,18 +25,22 @@ def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     os.close(writing)
     await_answer(base_url, process, log)
     assert [Client(Http(base_url)).get("/api_keys").status for _ in range(3)] == [401] * 3
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGHUP)
     assert (process.wait(timeout=30), log.read_text()) == (0, "")
+    assert processes_with(f"LOCAL_DIR={chosen['LOCAL_DIR']}") == []
 
 
 def test_what_it_writes_down_is_its_owners_whatever_was_there(tmp_path: Path) -> None:
     (tmp_path / "local").mkdir()
-    (tmp_path / "elsewhere").write_text("another program's")
+    (tmp_path / "elsewhere").write_bytes(b"API_KEY=\xff\n")  # no key that could be printed again
     (tmp_path / "local" / "env").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "local" / "cloud.env").touch(mode=0o644)
     process, api = serve(tmp_path / "local")
     for name in ("env", "cloud.env"):
         assert (api.local / name).lstat().st_mode == stat.S_IFREG | 0o600
-    assert (tmp_path / "elsewhere").read_text() == "another program's"
+    assert (tmp_path / "elsewhere").read_bytes() == b"API_KEY=\xff\n"
+    assert len(processes_with(f"LOCAL_DIR={api.local}")) == 2
     process.terminate()
-    process.wait(timeout=30)
+    assert process.wait(timeout=30) == 0
+    assert api.log.read_text().endswith(f"\n{STOPPED}\n")
+    assert processes_with(f"LOCAL_DIR={api.local}") == []

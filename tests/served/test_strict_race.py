@@ -12,7 +12,9 @@ from tests.conftest import serve
 from tests.samples import BODIES
 from tests.transports import Answer, Client
 
-ROUNDS, CLIENTS = 200, 8
+ROUNDS, CLIENTS = 40, 8
+MOST = 200  # rounds, until everyone has won once
+EACH_WON = [("PUT", 200), ("PATCH", 200), ("POST", 201), ("DELETE", 204), ("DELETE", 409)]
 EDGES, BACKENDS, AUTHORITIES = "/edges/tls", "/backends/weighted", "/certificate_authorities"
 Request = tuple[str, str, Any]
 Answered = list[tuple[Request, Answer]]
@@ -114,7 +116,7 @@ def test_attaching_and_deleting_in_a_race_leaves_nothing_that_points_at_nothing(
     authority = BODIES[AUTHORITIES](client)
     outcomes: Counter[tuple[str, int]] = Counter()
     with ThreadPoolExecutor(CLIENTS) as threads:
-        for number in range(ROUNDS):
+        for number in range(MOST):
             path, body = (AUTHORITIES, authority) if number % 4 == 3 else (BACKENDS, {})
             target = f"{path}/{client.create(path, body)['id']}"
             deleters = 1 + number % 3
@@ -122,17 +124,18 @@ def test_attaching_and_deleting_in_a_race_leaves_nothing_that_points_at_nothing(
             answers = at_once(client, threads, requests)
             check(client, target, answers[:-deleters], answers[-deleters:])
             outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)
+            if number >= ROUNDS and outcomes.keys() >= {*EACH_WON}:
+                break
     existing = {entry["uri"] for entry in client.all(BACKENDS, "backends")}
     existing |= {entry["uri"] for entry in client.all(AUTHORITIES, "certificate_authorities")}
     assert named_anywhere(client) <= existing
-    each_won = [("PUT", 200), ("PATCH", 200), ("POST", 201), ("DELETE", 204), ("DELETE", 409)]
-    assert min(outcomes[outcome] for outcome in each_won) > 0, outcomes
+    assert outcomes.keys() >= {*EACH_WON}
 
 
 def test_creating_routes_and_deleting_their_edge_in_a_race_leaves_no_route_without_an_edge(client: Client) -> None:
     outcomes: Counter[tuple[str, int]] = Counter()
     with ThreadPoolExecutor(CLIENTS) as threads:
-        for number in range(ROUNDS // 8):
+        for number in range(ROUNDS // 4):
             edge = f"/edges/https/{client.create('/edges/https', {})['id']}"
             deleters = 1 + number % 3
             bodies = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]

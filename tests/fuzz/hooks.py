@@ -88,6 +88,15 @@ def _one_provider(body: Body) -> None:
         module["provider"] = {name: provider}
 
 
+def _bounds(body: Body) -> None:
+    """A longest lifetime that is not below the default one, and default extensions among the allowed ones."""
+    for bounds in (body.get("user"), body.get("host")):
+        if bounds and bounds.get("default_lifetime") and bounds.get("max_lifetime"):
+            bounds["max_lifetime"] = max(bounds["default_lifetime"], bounds["max_lifetime"])
+        if bounds and bounds.get("default_extensions") and bounds.get("allowed_extensions") is not None:
+            bounds["allowed_extensions"] = list(bounds["default_extensions"])
+
+
 def _written(value: Any) -> Any:
     """Whole numbers without a fraction, and long texts in no more bytes than characters, as x-max-bytes counts."""
     match value:
@@ -111,7 +120,7 @@ def _one_subject(body: Body) -> None:
         body["serial"] = str(1 + secrets.randbelow(2**63))
 
 
-_REPAIRS = (_owner, _key_type, _certificate, _headers, _hostports, _termination, _one_provider)
+_REPAIRS = (_owner, _key_type, _certificate, _headers, _hostports, _termination, _one_provider, _bounds)
 
 
 @schemathesis.hook

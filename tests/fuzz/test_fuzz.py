@@ -8,21 +8,13 @@ from tests.fuzz import runs
 
 SAME = ("--generation-deterministic", "--no-shrink")
 
-# One operation of each method has all its limits, headers and methods tried: every other is read by the same code.
-WIDEST = (
-    "list_https_edge_routes",
-    "create_http_response_backend",
-    "get_https_edge_route",
-    "update_https_edge_route",
-    "replace_https_edge_tls_termination",
-    "delete_https_edge_route_oauth",
-)
+# A query, a body and a path have all their limits, headers and methods tried: every other is read by the same code.
+WIDEST = ("list_https_edge_routes", "create_http_response_backend", "delete_https_edge_route_oauth")
 
 
 def test_every_operation_does_what_the_document_says(served: Served) -> None:
-    done = runs.run(
-        served.newcomer(), *SAME, "--phases", "examples,fuzzing,stateful", "--max-examples", "3", capture=True
-    )
+    phases = ("--phases", "examples,fuzzing,stateful", "--max-examples", "1")
+    done = runs.run(served.newcomer(), *SAME, *phases, capture=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

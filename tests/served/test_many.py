@@ -19,7 +19,7 @@ def test_all_keys_of_a_bot_are_refused_once_it_is_switched_off(served: Served) -
         return admin.with_token(token).get(KEYS).status
 
     with ThreadPoolExecutor(4) as threads:
-        tokens = list(threads.map(token, range(130)))
+        tokens = list(threads.map(token, range(101)))
         assert set(threads.map(status, tokens)) == {200}
         assert admin.patch(f"/bot_users/{bot['id']}", {"active": False}).status == 200
         assert set(threads.map(status, tokens)) == {401}

@@ -10,32 +10,26 @@ import pytest
 from tests.conftest import Served
 from tests.transports import Client
 
-PATH = "/ssh_certificate_authorities"
-ITEMS = "ssh_certificate_authorities"
-COUNT = 210  # more than two of the largest pages
+PATH, ITEMS = "/backends/weighted", "backends"
+COUNT = 105  # more than the largest page
 
 
 @pytest.fixture(scope="module")
 def shelf(served: Served) -> tuple[Client, list[Any]]:
-    """An account with 210 resources that nobody changes, the newest first."""
+    """An account with so many resources that nobody changes, the newest first."""
     client = served.newcomer().client()
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda number: client.create(PATH, {"metadata": str(number)}), range(COUNT)))
     return client, sorted(made, key=lambda entry: str(entry["id"]), reverse=True)
 
 
-@pytest.mark.parametrize("limit", [7, 100])  # one by one: below, in more difficult conditions
+@pytest.mark.parametrize("limit", [7, 100])
 def test_a_walk_meets_every_entry_once_the_newest_first(shelf: tuple[Client, list[Any]], limit: int) -> None:
     client, entries = shelf
     assert list(client.all(PATH, ITEMS, limit)) == entries
 
 
-def test_the_order_of_a_walk_is_the_order_of_creation(http: Client) -> None:
-    made = [http.create("/api_keys", {})["id"] for _ in range(10)]
-    assert [key["id"] for key in http.all("/api_keys", "keys", 3)][:10] == made[::-1]
-
-
-@pytest.mark.parametrize("limit", [1, 50, 100])
+@pytest.mark.parametrize("limit", [1, 50])
 def test_no_page_is_empty_and_only_the_last_leads_nowhere(shelf: tuple[Client, list[Any]], limit: int) -> None:
     client, entries = shelf
     base_url = client.transport.base_url
@@ -49,7 +43,7 @@ def test_no_page_is_empty_and_only_the_last_leads_nowhere(shelf: tuple[Client, l
     assert last == {ITEMS: entries[-limit:], "uri": f"{base_url}{PATH}", "next_page_uri": None}
 
 
-@pytest.mark.parametrize("limit", [1, 7, 100])
+@pytest.mark.parametrize("limit", [2, 100])
 def test_a_walk_meets_what_stays_once_while_others_come_and_go(shelf: tuple[Client, list[Any]], limit: int) -> None:
     client, entries = shelf
     staying = {entry["id"] for entry in entries}

@@ -15,7 +15,7 @@ from tests.ssh import krls
 from tests.ssh.keygen import Certificate
 from tests.transports import Client, Http
 
-CLIENTS = 16
+CLIENTS = 8
 AUTHORITIES, USERS = "/ssh_certificate_authorities", "/ssh_user_certificates"
 
 

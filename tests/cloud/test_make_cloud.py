@@ -55,16 +55,12 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
 
 
 def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None:
-    for name, text in {"env": "NAME=another program's\n", "started": "PID=1\n", "cloud/table": ""}.items():
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        told = f"{tmp_path / Path(name).parts[0]} is not of an emulated cloud: "
-        settings = environment(tmp_path, free_port())
-        assert said_by("stop", settings) == (0, "")
-        assert said_by("check", settings) == (1, f"{told}choose another place with DEPLOYED_DIR=….\n")
-        assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
-        file.unlink()
+    file, settings = tmp_path / "env", environment(tmp_path, free_port())
+    file.write_text("NAME=another program's\n")
+    assert said_by("stop", settings) == (0, "")
+    told = f"{file} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….\n"
+    assert said_by("check", settings) == (1, told)
+    assert [*tmp_path.iterdir()] == [file]
 
 
 def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:

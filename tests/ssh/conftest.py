@@ -15,8 +15,7 @@ AUTHORITIES = {
     "ecdsa": {"private_key_type": "ecdsa"},
     "nistp384": {"private_key_type": "ecdsa", "elliptic_curve": "nistp384"},
     "nistp521": {"private_key_type": "ecdsa", "elliptic_curve": "nistp521"},
-    "rsa": {"private_key_type": "rsa"},
-    "rsa-2048": {"private_key_type": "rsa", "key_size": 2048},
+    "rsa": {"private_key_type": "rsa", "key_size": 2048},
 }
 KEYS = {
     "ed25519": ("ed25519", 256),

@@ -106,13 +106,14 @@ class Sshd:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Sshd]:
-    """Run a server that trusts nobody yet."""
+def running(folder: Path, *lines: str) -> Iterator[Sshd]:
+    """Run a server that trusts nobody yet, with further lines of its configuration; files in them must exist."""
     need("ssh", "sshd")
     program = shutil.which("sshd", path=os.pathsep.join((os.environ["PATH"], *_SBIN)))
     assert program, "sshd is not installed"
     server = Sshd(folder, free_port())
     _configure(server, program)
+    _append(folder / "config", *lines)
     process = subprocess.Popen([program, "-D", "-f", str(folder / "config"), "-E", str(folder / "log")])
     try:
         _await(server, process)
@@ -143,6 +144,6 @@ def _await(server: Sshd, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError((server.folder / "log").read_text())
 
 
-def _append(file: Path, line: str) -> None:
-    with open(file, "a") as lines:
-        lines.write(line + "\n")
+def _append(file: Path, *lines: str) -> None:
+    with open(file, "a") as appended:
+        appended.writelines(f"{line}\n" for line in lines)

@@ -3,14 +3,12 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from tests.ssh.conftest import Sign
-from tests.ssh.keygen import Certificate, Fingerprint, KeyPair
+from tests.ssh.keygen import Certificate, KeyPair
 from tests.ssh.sshd import USER, Sshd, accepted
 from tests.transports import Client, refusal
 
-EVERYTHING = {
+EVERYTHING: dict[str, Any] = {
     "principals": ["zoe", "adam", "deploy bot", "a,b"],
     "critical_options": {"source-address": "192.0.2.0/24,2001:db8::/32", "force-command": "/usr/bin/env  -i 'x' \"y\""},
     "extensions": {
@@ -27,15 +25,16 @@ EVERYTHING = {
 }
 
 
-@pytest.mark.parametrize("names", [[], ["principals"], ["critical_options"], ["extensions"], list(EVERYTHING)])
-def test_every_field_of_the_response_stands_in_the_certificate(
-    sign: Sign, authorities: dict[str, Any], names: list[str]
-) -> None:
-    request: dict[str, Any] = {name: EVERYTHING[name] for name in names}
-    answer = sign(**request).certificate
+def test_every_field_of_the_response_stands_in_the_certificate(sign: Sign, authorities: dict[str, Any]) -> None:
+    answer = sign(**EVERYTHING).certificate
     read = Certificate.of(answer["certificate"])
-    assert {name: answer[name] for name in request} == request
+    assert answer.items() >= EVERYTHING.items()
     assert read == Certificate.promised(answer, authorities["ed25519"], serial=read.serial)
+
+
+def test_times_of_any_offset_and_fraction_stand_in_the_certificate_as_whole_seconds_of_utc(sign: Sign) -> None:
+    signed = sign(valid_after="2030-01-01T00:30:00.999+02:00", valid_until="2030-06-01T00:00:00.001-11:30")
+    assert Certificate.of(signed.certificate["certificate"]).valid == "from 2029-12-31T22:30:00 to 2030-06-01T11:30:00"
 
 
 def test_what_is_not_asked_for_has_its_default_in_the_certificate(
@@ -49,38 +48,6 @@ def test_what_is_not_asked_for_has_its_default_in_the_certificate(
     assert read.critical_options == {}
     assert read.extensions == {"permit-pty": "", "permit-user-rc": ""}
     assert read.valid == f"from {created.isoformat()} to {(created + timedelta(hours=24)).isoformat()}"
-    assert read == Certificate.promised(answer, authorities["ed25519"], serial=read.serial)
-
-
-def test_an_extension_asked_for_by_name_is_the_only_one_in_the_certificate(sign: Sign) -> None:
-    signed = sign(extensions={"permit-user-rc": ""})
-    assert Certificate.of(signed.certificate["certificate"]).extensions == {"permit-user-rc": ""}
-
-
-def test_times_of_any_offset_and_fraction_stand_in_the_certificate_as_whole_seconds_of_utc(sign: Sign) -> None:
-    signed = sign(valid_after="2030-01-01T00:30:00.999+02:00", valid_until="2030-06-01T00:00:00.001-11:30")
-    assert Certificate.of(signed.certificate["certificate"]).valid == "from 2029-12-31T22:30:00 to 2030-06-01T11:30:00"
-
-
-def test_no_two_certificates_have_one_serial_and_none_has_the_serial_zero(sign: Sign) -> None:
-    serials = [Certificate.of(sign().certificate["certificate"]).serial for _ in range(5)]
-    assert len({*serials, 0}) == 6
-
-
-def test_the_comment_of_a_certificate_is_the_id_of_its_resource(sign: Sign) -> None:
-    answer = sign().certificate
-    assert Fingerprint.of(answer["certificate"]).comment == answer["id"]
-    assert answer["certificate"].split(" ")[2:] == [answer["id"]]
-
-
-@pytest.mark.parametrize("form", ["{}", "{} ", "{} me@laptop", "{}  two  words\n", "  {}\tgrüße\r\n"])
-def test_the_public_key_is_echoed_as_it_was_sent(
-    sign: Sign, authorities: dict[str, Any], key_pairs: dict[str, KeyPair], form: str
-) -> None:
-    sent = form.format(" ".join(key_pairs["ed25519"].public.split()[:2]))
-    answer = sign(public_key=sent).certificate
-    read = Certificate.of(answer["certificate"])
-    assert answer["public_key"] == sent
     assert read == Certificate.promised(answer, authorities["ed25519"], serial=read.serial)
 
 
@@ -98,20 +65,6 @@ def test_the_largest_certificate_that_can_be_asked_for_still_lets_in(
     read = Certificate.of(signed.certificate["certificate"])
     assert read == Certificate.promised(signed.certificate, authorities["ed25519"], serial=read.serial)
     assert server.login(signed, "echo asked") == accepted("in\n")
-
-
-@pytest.mark.parametrize(
-    "networks",
-    ["10.0.0.0/255.0.0.0", "10.0.0.0/0.255.255.255", "127.0.0.1,fe80::1%eth0", f"127.0.0.1/{'0' * 40}32", "10.0.0.1/8"],
-)
-def test_networks_that_the_server_cannot_read_are_not_signed(
-    http: Client, authorities: dict[str, Any], key_pairs: dict[str, KeyPair], networks: str
-) -> None:
-    request = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
-    answer = http.post("/ssh_user_certificates", request | {"critical_options": {"source-address": networks}})
-    rule = "must be a comma-separated list of addresses or CIDR networks"
-    assert answer.status == 400
-    assert answer.json == refusal(answer, **{"critical_options.source-address": rule})
 
 
 def test_extensions_with_values_that_the_server_cannot_read_are_not_signed(

@@ -11,7 +11,7 @@ import pytest
 from chalicelib.crypto import keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.ssh_certificates import HostCertificate
-from tests.ssh import configured, keygen
+from tests.ssh import keygen, sshd
 from tests.ssh.sshd import HOST
 
 AUTHORITIES: dict[str, PrivateKey] = {
@@ -55,7 +55,7 @@ def connect(tmp_path: Path) -> Connect:
         known = tmp_path / "known_hosts"
         known.write_text(f"@cert-authority * {keys.authorized_key(trusted.public_key())}\n")
         lines = (f"HostKey {tmp_path}/certified", f"HostCertificate {tmp_path}/certified-cert.pub")
-        with configured.running(tmp_path, *lines) as server:
+        with sshd.running(tmp_path, *lines) as server:
             options = [f"-o{option}" for option in (*_OPTIONS, f"UserKnownHostsFile={known}", f"HostKeyAlias={name}")]
             command = ["ssh", "-F", "none", *options, "-p", str(server.port), HOST]
             return subprocess.run(command, capture_output=True, text=True, timeout=30).stderr.splitlines()[-1]

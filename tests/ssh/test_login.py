@@ -1,14 +1,16 @@
 """Whom a real OpenSSH server lets in with a certificate of the service, when, from where, and to do what."""
 
 import os
+import time
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import pytest
 
 from tests.ssh import keygen
 from tests.ssh.conftest import Sign
-from tests.ssh.sshd import HOST, USER, Login, Signed, Sshd, accepted, refused
+from tests.ssh.sshd import HOST, USER, Login, Sshd, accepted, refused
 from tests.transports import Client
 
 EXPIRED = refused("Certificate invalid: expired")
@@ -22,14 +24,6 @@ WRONG_ADDRESS = refused(
 
 def in_seconds(seconds: int) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
-
-
-def logins_until(server: Sshd, signed: Signed, last: Login) -> list[Login]:
-    """How logins with a certificate end, one after another, until one ends as named or half a minute is over."""
-    ends, deadline = [server.login(signed, "true")], datetime.now(UTC) + timedelta(seconds=30)
-    while ends[-1] != last and datetime.now(UTC) < deadline:
-        ends.append(server.login(signed, "true"))
-    return ends
 
 
 @pytest.fixture
@@ -79,40 +73,27 @@ def test_a_certificate_outlives_its_authority(http: Client, server: Sshd, sign: 
     assert server.login(signed, "echo in") == accepted("in\n")
 
 
-def test_a_certificate_is_refused_before_valid_after_and_accepted_from_then_on(server: Sshd, sign: Sign) -> None:
-    ends = logins_until(server, sign(valid_after=in_seconds(3)), accepted(""))
-    assert ends == [NOT_YET_VALID] * (len(ends) - 1) + [accepted("")]
-    assert len(ends) > 1
+def test_a_certificate_is_accepted_from_valid_after_until_valid_until(server: Sshd, sign: Sign) -> None:
+    signed, ends = sign(valid_after=in_seconds(3), valid_until=in_seconds(5)), list[Login]()
+    deadline = datetime.now(UTC) + timedelta(seconds=30)
+    while EXPIRED not in ends and datetime.now(UTC) < deadline:
+        ends.append(server.login(signed, "true"))
+        time.sleep(0.1)
+    assert [end for end, _ in groupby(ends)] == [NOT_YET_VALID, accepted(""), EXPIRED]
 
 
-def test_a_certificate_is_accepted_until_valid_until_and_refused_from_then_on(server: Sshd, sign: Sign) -> None:
-    ends = logins_until(server, sign(valid_until=in_seconds(3)), EXPIRED)
-    assert ends == [accepted("")] * (len(ends) - 1) + [EXPIRED]
-    assert len(ends) > 1
+def test_a_certificate_may_be_valid_from_the_first_to_the_last_second_there_is(server: Sshd, sign: Sign) -> None:
+    signed = sign(valid_after="1970-01-01T00:00:00Z", valid_until="9999-12-31T23:59:59Z")
+    assert server.login(signed, "echo in") == accepted("in\n")
 
 
-@pytest.mark.parametrize(
-    ("valid_after", "valid_until", "end"),
-    [
-        ("2001-01-01T00:00:00Z", "2002-01-01T00:00:00Z", EXPIRED),
-        ("1970-01-01T00:00:00Z", "2002-01-01T00:00:00Z", EXPIRED),
-        ("1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z", accepted("in\n")),
-        ("9999-01-01T00:00:00Z", "9999-12-31T23:59:59Z", NOT_YET_VALID),
-    ],
-)
-def test_a_certificate_is_accepted_in_its_window_only(
-    server: Sshd, sign: Sign, valid_after: str, valid_until: str, end: Login
-) -> None:
-    assert server.login(sign(valid_after=valid_after, valid_until=valid_until), "echo in") == end
-
-
-@pytest.mark.parametrize("networks", ["127.0.0.0/8", "127.0.0.1/32", "127.0.0.1", "2001:DB8::/32,10.0.0.0/8,127.0.0.1"])
+@pytest.mark.parametrize("networks", ["127.0.0.1", "2001:DB8::/32,10.0.0.0/8,127.0.0.0/8"])
 def test_a_certificate_is_accepted_from_inside_its_source_address(server: Sshd, sign: Sign, networks: str) -> None:
     signed = sign(critical_options={"source-address": networks})
     assert server.login(signed, "echo in") == accepted("in\n")
 
 
-@pytest.mark.parametrize("networks", ["10.0.0.0/8", "127.0.0.2", "::/0", "2001:db8::/32,127.0.0.2/31"])
+@pytest.mark.parametrize("networks", ["::/0", "2001:db8::/32,127.0.0.2/31"])
 def test_a_certificate_is_refused_from_outside_its_source_address(server: Sshd, sign: Sign, networks: str) -> None:
     assert server.login(sign(critical_options={"source-address": networks}), "echo in") == WRONG_ADDRESS
 

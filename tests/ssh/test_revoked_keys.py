@@ -11,7 +11,7 @@ from chalicelib.crypto import keys, krl, public_keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
 from chalicelib.crypto.ssh_certificates import HostCertificate, UserCertificate
-from tests.ssh import configured, keygen
+from tests.ssh import keygen, sshd
 from tests.ssh.keygen import KeyPair
 from tests.ssh.sshd import HOST, USER, Login, Signed, Sshd, accepted
 
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """A server that trusts all authorities and reads the list of revoked keys at every login."""
     folder = tmp_path_factory.mktemp("revoking")
     (folder / "revoked").write_bytes(revocations())
-    with configured.running(folder, f"RevokedKeys {folder}/revoked") as started:
+    with sshd.running(folder, f"RevokedKeys {folder}/revoked") as started:
         for authority in AUTHORITIES.values():
             started.trust({"public_key": line(authority)})
         yield started
@@ -129,7 +129,7 @@ def test_a_client_refuses_a_host_once_the_list_revokes_its_certificate(tmp_path:
     )
     said = {}
     lines = (f"HostKey {tmp_path}/certified", f"HostCertificate {tmp_path}/certified-cert.pub")
-    with configured.running(tmp_path, *lines) as server:
+    with sshd.running(tmp_path, *lines) as server:
         command = ["ssh", "-F", "none", *(f"-o{option}" for option in options), "-p", str(server.port), HOST]
         for serial in (11, 12):
             (tmp_path / "revoked").write_bytes(revocations(Revoked(line(OLD), [serial])))

@@ -9,12 +9,6 @@ from tests.conftest import Served, client_of
 from tests.served.test_guarded_cloud import REFUSED, SCAN, answered, asked, signed
 
 
-@pytest.mark.parametrize("key_id", ["test", "000000000000"])
-def test_nobody_reads_it_without_its_key_id(deployed: Served, key_id: str) -> None:
-    assert answered(asked(deployed, {**SCAN, **signed(key_id)})) == (403, REFUSED)
-    assert answered(asked(deployed, SCAN)) == (403, REFUSED)
-
-
 def test_the_credentials_of_its_functions_can_be_calculated_and_open_nothing(deployed: Served) -> None:
     assert deployed.client().get("/api_keys").status == 200  # from now on the API's function has them
     for function in client_of(deployed.cloud, "lambda").list_functions()["Functions"]:

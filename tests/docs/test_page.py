@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import ROOT
-from tests.transports import Client, refusal
+from tests.transports import Client
 
 PAGE = ROOT / "chalicelib" / "docs.html"
 LAMBDA = 6 * 1024 * 1024  # bytes of a function's answer
@@ -35,21 +35,6 @@ def test_the_page_may_load_nothing_and_be_shown_in_no_other(nobody: Client) -> N
     }
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
-
-
-@pytest.mark.needs("the page of the reference")
-def test_a_page_that_has_not_changed_is_not_sent_again(nobody: Client) -> None:
-    first = nobody.get("/docs")
-    assert first.headers["cache-control"] == "no-cache"
-    again = nobody.send("GET", "/docs", If_None_Match=first.headers["etag"])
-    assert (again.status, again.text, again.headers["etag"]) == (304, "", first.headers["etag"])
-    assert nobody.send("GET", "/docs", If_None_Match='"another"').status == 200
-
-
-def test_it_answers_no_other_method(nobody: Client) -> None:
-    answer = nobody.post("/docs", {})
-    assert (answer.status, answer.headers["allow"]) == (405, "GET")
-    assert answer.json == {**refusal(answer), "error_code": "method_not_allowed"}
 
 
 @pytest.mark.needs("the page of the reference")

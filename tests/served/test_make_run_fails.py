@@ -59,6 +59,12 @@ def test_a_cloud_of_another_folder_is_named(tmp_path: Path, served: Served) -> N
     assert said == (1, "", f"The cloud at {url} cannot be used (UnrecognizedClientException).\n")
 
 
+def test_an_edge_whose_store_has_no_key_names_it(tmp_path: Path, served: Served) -> None:
+    chosen = {**served.cloud, "KEY_ID": "alias/nobodys", "EDGE_DIR": str(tmp_path / "edge")}
+    sentence = "The store cannot be used (NotFoundException): see which table and key the environment names.\n"
+    assert run(chosen, sys.executable, "-m", "edge", "gateway") == (1, "", sentence)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with the Makefile, before anything was made."""

@@ -112,16 +112,6 @@ def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
     mine.kill()
 
 
-def test_a_deleted_credential_ends_its_tunnels(started: Started) -> None:
-    key = _credential(started.api, started.folder, "deleted")
-    client = started.ssh("-R", "deleted:80:localhost:1", key=key)
-    client.says("is online")
-    id = started.api.get("/ssh_credentials").json()["ssh_credentials"][0]["id"]
-    started.api.delete(f"/ssh_credentials/{id}")
-    assert client.ends(within=6) == 1
-    until(lambda: started.tunnels() == [], within=5)
-
-
 def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
     client = started.ssh("-R", "banned:80:localhost:1")
     client.says("is online")

@@ -37,21 +37,6 @@ def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
     assert any("Permission denied (publickey)" in line for line in client.said)
 
 
-def test_an_agent_may_hold_the_key(edge: Edge, tmp_path: Path) -> None:
-    key = edge.key("acct_A")
-    agent = tmp_path / "agent"
-    server = subprocess.Popen(["ssh-agent", "-D", "-a", agent], stdout=subprocess.DEVNULL)
-    try:
-        until(agent.exists)
-        subprocess.run(["ssh-add", "-q", key.file], env={"SSH_AUTH_SOCK": str(agent)}, check=True, capture_output=True)
-        key.file.unlink()
-        public = Key(key.file.with_suffix(".pub"), key.fingerprint)
-        edge.ssh(public, "-o", f"IdentityAgent={agent}", "-R", "agent:80:localhost:1").says("is online")
-    finally:
-        server.terminate()
-        server.wait()
-
-
 def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:
     edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").says("https://certified.tunnels.localhost")
 
@@ -87,14 +72,6 @@ def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key
     edge.store.certificates.clear()
 
     assert edge.ssh(key, "-R", "d:80:localhost:1").ends() == 255
-
-
-def test_a_certificate_of_an_unknown_authority_is_not_let_in(edge: Edge, tmp_path: Path) -> None:
-    stranger = Key.make(tmp_path, "stranger")
-    key = certified(edge, stranger)
-    edge.store.certificates.clear()
-
-    assert edge.ssh(key, "-R", "u:80:localhost:1").ends() == 255
 
 
 def test_whoever_tries_six_wrong_keys_is_sent_away(edge: Edge, tmp_path: Path) -> None:

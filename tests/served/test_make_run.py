@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -102,12 +102,6 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         yield run
 
 
-def test_its_document_names_the_version_header_of_its_own(first: Run) -> None:
-    document = first.client().get("/openapi.json").json
-    assert document["components"]["parameters"]["Version"]["name"] == "Vendor-Version"
-    assert "Service-Version" not in json.dumps(document)
-
-
 @pytest.mark.needs("the page of the reference")  # without which it says that it lacks it, too
 def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
     file = os.path.relpath(first.local / "env", ROOT)
@@ -155,12 +149,6 @@ def test_what_it_keeps_is_for_its_owners_eyes_only(first: Run) -> None:
     kept = [first.local, *first.local.rglob("*")]
     assert {oct(path.stat().st_mode & 0o777) for path in kept if path.is_dir()} == {"0o700"}
     assert {oct(path.stat().st_mode & 0o777) for path in kept if path.is_file()} == {"0o600"}
-
-
-@pytest.mark.parametrize("name", ["Vendor-Version", "SERVICE-VERSION"])
-def test_the_version_is_read_from_any_header_that_is_set(first: Run, name: str) -> None:
-    client = replace(first.client(), headers={name: "2"})
-    assert client.get("/api_keys").status == 200
 
 
 def test_plain_chalice_local_works_on_the_embedded_cloud(served: Served, tmp_path: Path) -> None:

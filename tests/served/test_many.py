@@ -5,25 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.conftest import Served
 from tests.transports import Client
 
-KEYS, EDGES = "/api_keys", "/edges/https"
-
-
-def test_all_keys_of_a_bot_are_refused_once_it_is_switched_off(served: Served) -> None:
-    admin = served.newcomer().client()
-    bot = admin.create("/bot_users", {"name": "deployer"})
-
-    def token(_: int) -> str:
-        return str(admin.create(KEYS, {"owner_id": bot["id"]})["token"])
-
-    def status(token: str) -> int:
-        return admin.with_token(token).get(KEYS).status
-
-    with ThreadPoolExecutor(4) as threads:
-        tokens = list(threads.map(token, range(101)))
-        assert set(threads.map(status, tokens)) == {200}
-        assert admin.patch(f"/bot_users/{bot['id']}", {"active": False}).status == 200
-        assert set(threads.map(status, tokens)) == {401}
-    assert admin.post(KEYS, {"owner_id": bot["id"]}).status == 201
+EDGES = "/edges/https"
 
 
 def test_an_edge_is_deleted_with_all_routes_that_it_can_have(served: Served) -> None:

@@ -55,6 +55,13 @@ class Key:
         return Key(file, said.split()[1])
 
 
+def ssh_command(port: int, key: Key, *arguments: str) -> list[str]:
+    """Return the command of an `ssh` that knows this key alone, and any host."""
+    options = ["IdentitiesOnly=yes", "UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR"]
+    given = [part for option in options for part in ("-o", option)]
+    return ["ssh", "-F", "none", *given, "-p", str(port), "-i", str(key.file), *arguments]
+
+
 class Ssh:
     """An `ssh` that runs."""
 
@@ -129,10 +136,8 @@ class Edge:
         command: Sequence[str] = (),
     ) -> Ssh:
         """Start a client; it is ended with the test."""
-        options = ["IdentitiesOnly=yes", "UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR"]
-        given = [part for option in options for part in ("-o", option)]
-        where = ["-p", str(self.settings.ssh_port), "-i", str(key.file)]
-        started = Ssh(["ssh", "-F", "none", *given, *where, terminal, *arguments, "127.0.0.1", *command], reads=reads)
+        port = self.settings.ssh_port
+        started = Ssh(ssh_command(port, key, terminal, *arguments, "127.0.0.1", *command), reads=reads)
         self.started.append(started)
         return started
 

@@ -7,15 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.conftest import ROOT, free_port
+from tests.conftest import ROOT, Served, free_port, serve
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Key, Ssh, until, upstream
+from tests.edge.running import Key, Ssh, ssh_command, until, upstream
 
 PYTHON = ROOT / ".venv-edge" / "bin" / "python"
 pytestmark = needs_envoy
@@ -25,9 +23,8 @@ pytestmark = needs_envoy
 class Started:
     """An API with an edge beside it."""
 
-    folder: Path
-    api: httpx.Client
-    environment: dict[str, str]
+    api: Served
+    ports: dict[str, str]
     edge: subprocess.Popen[str]
     key: Key
 
@@ -37,19 +34,16 @@ class Started:
         return int(said) if said.strip() else 0
 
     def ssh(self, *arguments: str, key: Key | None = None) -> Ssh:
-        options = ["IdentitiesOnly=yes", "UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR"]
-        given = [part for option in options for part in ("-o", option)]
-        where = ["-p", self.environment["SSH_PORT"], "-i", str((key or self.key).file)]
-        return Ssh(["ssh", "-F", "none", *given, *where, "-tt", *arguments, "127.0.0.1"])
+        return Ssh(ssh_command(int(self.ports["SSH_PORT"]), key or self.key, "-tt", *arguments, "127.0.0.1"))
 
     def status(self, name: str) -> str:
-        port, host = self.environment["EDGE_PORT"], f"{name}.tunnels.localhost"
-        trust = ["--cacert", str(self.folder / "edge" / "authority.crt"), "--resolve", f"{host}:{port}:127.0.0.1"]
+        port, host = self.ports["EDGE_PORT"], f"{name}.tunnels.localhost"
+        trust = ["--cacert", str(self.api.local / "edge" / "authority.crt"), "--resolve", f"{host}:{port}:127.0.0.1"]
         command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust]
         return subprocess.run([*command, f"https://{host}:{port}/"], capture_output=True, text=True).stdout
 
     def tunnels(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.api.get("/tunnels").json()["tunnels"]
+        found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
         return found
 
 
@@ -58,21 +52,13 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """make run, a credential, and the edge."""
     folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
     folder.mkdir()
-    ports = {name: str(free_port()) for name in ("PORT", "CLOUD_PORT", "SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-    environment = {**_plain(), **ports, "LOCAL_DIR": str(folder), "LEASE": "6"}
-    run = subprocess.Popen(
-        [sys.executable, "-m", "infra.local.run"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
-    )
+    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+    run, api = serve(folder)
     try:
-        until((folder / "env").exists, within=60)
-        given = dict(line.split("=", 1) for line in (folder / "env").read_text().splitlines())
-        headers = {"Authorization": f"Bearer {given['API_KEY'].strip(chr(39))}", "Service-Version": "2"}
-        api = httpx.Client(base_url=given["BASE_URL"].strip("'"), headers=headers, trust_env=False)
-        until(lambda: _answers(api), within=60)
-        key = _credential(api, folder, "key")
-        edge = _edge(folder, environment)
+        key = _credential(api, "key")
+        edge = _edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "6"})
         try:
-            yield Started(folder, api, environment, edge, key)
+            yield Started(api, ports, edge, key)
         finally:
             edge.send_signal(signal.SIGINT)
             edge.wait(20)
@@ -87,7 +73,10 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
         client.says("is online")
         until(lambda: started.status("demo") == "200", within=10)
         (tunnel,) = started.tunnels()
-        assert (tunnel["public_url"], tunnel["proto"]) == (f"https://demo.tunnels.localhost:{_port(started)}", "https")
+        assert (tunnel["public_url"], tunnel["proto"]) == (
+            f"https://demo.tunnels.localhost:{started.ports['EDGE_PORT']}",
+            "https",
+        )
         client.kill()
         until(lambda: started.status("demo") == "404" and started.tunnels() == [], within=5)
 
@@ -99,23 +88,24 @@ def test_it_may_have_as_many_connections_as_the_system_permits(started: Started)
 
 
 def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
-    stranger = _stranger(started)
-    key = _credential(stranger, started.folder, "stranger")
+    newcomer = started.api.newcomer()
+    key, stranger = _credential(newcomer, "stranger"), newcomer.client()
     mine = started.ssh("-R", "mine:80:localhost:1")
     mine.says("is online")
     other = started.ssh("-R", "mine:80:localhost:1", key=key)
     assert other.ends() == 1
     assert other.said == ["mine.tunnels.localhost is taken by another credential: choose another name."]
-    assert stranger.get("/tunnels").json()["tunnels"] == []
+    assert stranger.get("/tunnels").json["tunnels"] == []
     (tunnel,) = started.tunnels()
-    assert stranger.get(f"/tunnels/{tunnel['id']}").status_code == 404
+    assert stranger.get(f"/tunnels/{tunnel['id']}").status == 404
     mine.kill()
 
 
 def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
     client = started.ssh("-R", "banned:80:localhost:1")
     client.says("is online")
-    _operate(started, "names", "ban", "banned.tunnels.localhost")
+    ban = [sys.executable, "-m", "chalicelib", "names", "ban", "banned.tunnels.localhost"]
+    subprocess.run(ban, cwd=ROOT, env={**os.environ, **started.api.cloud}, check=True, capture_output=True)
     assert started.tunnels() == []
     assert client.ends(within=6) == 1
     again = started.ssh("-R", "banned:80:localhost:1")
@@ -136,7 +126,6 @@ def test_whatever_is_killed_comes_back_with_its_names(started: Started, names: l
             first.ends()
             until(lambda: _online(started, f"back:80:127.0.0.1:{port}"), within=60)
         until(lambda: started.status("back") == "200", within=20)
-        started.api.get("/tunnels")
 
 
 def _online(started: Started, forward: str) -> bool:
@@ -145,31 +134,11 @@ def _online(started: Started, forward: str) -> bool:
     return not client.is_over
 
 
-def _port(started: Started) -> str:
-    return started.environment["EDGE_PORT"]
-
-
-def _plain() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-
-
-def _answers(api: httpx.Client) -> bool:
-    try:
-        return api.get("/tunnels").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-def _cloud(folder: Path, environment: dict[str, str]) -> dict[str, str]:
-    lines = (folder / "cloud.env").read_text().splitlines()
-    return {**environment, **dict(line.removeprefix("export ").split("=", 1) for line in lines)}
-
-
-def _edge(folder: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
+def _edge(api: Served, settings: dict[str, str]) -> "subprocess.Popen[str]":
     edge = subprocess.Popen(
         ["sh", "-c", f"ulimit -S -n 256; exec {PYTHON} -m edge"],
         cwd=ROOT,
-        env=_cloud(folder, environment),
+        env={**os.environ, **api.cloud, **settings},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -179,20 +148,7 @@ def _edge(folder: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
     return edge
 
 
-def _credential(api: httpx.Client, folder: Path, name: str) -> Key:
-    key = Key.make(folder, name)
-    answer = api.post("/ssh_credentials", json={"public_key": key.file.with_suffix(".pub").read_text()})
-    assert answer.status_code == 201, answer.text
+def _credential(api: Served, name: str) -> Key:
+    key = Key.make(api.local, name)
+    api.client().create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text()})
     return key
-
-
-def _operate(started: Started, *arguments: str) -> str:
-    environment = _cloud(started.folder, started.environment)
-    command = [sys.executable, "-m", "chalicelib", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
-
-
-def _stranger(started: Started) -> httpx.Client:
-    token = _operate(started, "accounts", "create", "stranger").split()[-1]
-    headers = {"Authorization": f"Bearer {token}", "Service-Version": "2"}
-    return httpx.Client(base_url=started.api.base_url, headers=headers, trust_env=False)

@@ -1,16 +1,14 @@
-"""Whom a real OpenSSH server refuses, and which host a real client does, once our list revokes them."""
+"""Whom a real OpenSSH server refuses once our list revokes them."""
 
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from chalicelib.crypto import keys, krl, public_keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
-from chalicelib.crypto.ssh_certificates import HostCertificate, UserCertificate
+from chalicelib.crypto.ssh_certificates import UserCertificate
 from tests.ssh import keygen, sshd
 from tests.ssh.keygen import KeyPair
 from tests.ssh.sshd import HOST, USER, Login, Signed, Sshd, accepted
@@ -103,37 +101,3 @@ def test_a_list_of_100_000_holds_at_a_login(server: Sshd, laptops: tuple[KeyPair
     content = revocations(Revoked(line(OLD), serials))
     holders = [signed(laptops[0], OLD, serials[77_777]), signed(laptops[0], OLD, serials[77_777] + 1)]
     assert logins(server, content, *holders) == [REFUSED, accepted("in\n")]
-
-
-def test_a_client_refuses_a_host_once_the_list_revokes_its_certificate(tmp_path: Path) -> None:
-    own = keygen.generate(tmp_path / "certified", "ecdsa", 256)
-    certificate = HostCertificate(
-        key_id="shcrt_1",
-        serial=12,
-        public_key=keys.parse_authorized_key(own.public).key,
-        principals=["db.example.com"],
-        valid_after=NOW - timedelta(hours=1),
-        valid_until=NOW + timedelta(hours=1),
-    )
-    (tmp_path / "certified-cert.pub").write_text(ssh_certificates.sign(certificate, OLD))
-    (tmp_path / "known").write_text(f"@cert-authority * {line(OLD)}\n")
-    options = (
-        "BatchMode=yes",
-        "StrictHostKeyChecking=yes",
-        "GlobalKnownHostsFile=/dev/null",
-        f"UserKnownHostsFile={tmp_path}/known",
-        "HostKeyAlgorithms=ecdsa-sha2-nistp256-cert-v01@openssh.com",
-        "HostKeyAlias=db.example.com",
-        f"RevokedHostKeys={tmp_path}/revoked",
-        "PreferredAuthentications=none",
-    )
-    said = {}
-    lines = (f"HostKey {tmp_path}/certified", f"HostCertificate {tmp_path}/certified-cert.pub")
-    with sshd.running(tmp_path, *lines) as server:
-        command = ["ssh", "-F", "none", *(f"-o{option}" for option in options), "-p", str(server.port), HOST]
-        for serial in (11, 12):
-            (tmp_path / "revoked").write_bytes(revocations(Revoked(line(OLD), [serial])))
-            said[serial] = subprocess.run(command, capture_output=True, text=True, timeout=30).stderr
-    assert "Permission denied (publickey)" in said[11]
-    assert "revoked" in said[12]
-    assert "Host key verification failed" in said[12]

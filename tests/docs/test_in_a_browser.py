@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from selenium.webdriver import Chrome, Keys
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -50,15 +50,6 @@ def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, 
     assert browser.requested(page) == []
     assert logged(page) == []
     assert page.title == document["info"]["title"]
-
-
-def test_it_finds_what_is_searched_for(page: Chrome, document: Any) -> None:
-    summary = next(operation["summary"] for methods in document["paths"].values() for operation in methods.values())
-    page.find_element(By.CSS_SELECTOR, "[role=search] input").send_keys(summary, Keys.ENTER)
-    results = WebDriverWait(page, PATIENCE).until(lambda _: page.find_elements(By.CSS_SELECTOR, "[role=search] li"))
-    assert summary in [result.text.rpartition("\n")[2] for result in results]  # behind the method
-    assert browser.requested(page) == []
-    assert logged(page) == []
 
 
 def test_its_addresses_are_those_of_the_api_also_behind_a_slash(page: Chrome, served: Served) -> None:

@@ -29,7 +29,7 @@ from xdist.scheduler import LoadScopeScheduling
 from chalicelib import operations
 from chalicelib.storage import provisioning, vault
 from infra.local import cloud, terminal
-from tests import needs, quick_moto, secrecy
+from tests import needs, secrecy
 from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -54,9 +54,7 @@ hypothesis_settings.load_profile("tests")
 @pytest.fixture(scope="session", autouse=True)
 def store() -> Iterator[None]:
     """Make the table and the key in this process (moto)."""
-    with pytest.MonkeyPatch.context() as patch, mock_aws(config={"core": {"mock_credentials": False}}):
-        # the emulated clouds know the credentials from above
-        quick_moto.install(patch)
+    with mock_aws(config={"core": {"mock_credentials": False}}):  # the emulated clouds know those from above
         provisioning.create_table()
         provisioning.create_key()
         gc.collect()
@@ -126,7 +124,8 @@ def recorded_logs(store: None) -> Iterator[None]:
     assert [line for line in secrecy.logged(RECORD) if "PRIVATE KEY" in line] == []
 
 
-# Those that share what is slow to start run in one process.
+# Those that share what is slow to start run in one process, and those that start such for themselves in another.
+ALONE = {"tests/served/test_faults.py", "tests/served/test_kept.py", "tests/served/test_strict_race.py"}
 TOGETHER = {
     "cloud": "deployed",
     "contract": "deployed",
@@ -142,7 +141,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return TOGETHER.get(file.split("/")[1], file)
+        return "alone" if file in ALONE else TOGETHER.get(file.split("/")[1], file)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -179,6 +178,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 # 66,000 values of 8 bytes: of the piece of 1 MiB that such a frame needs, half is left for others.
 pytest_runtest_protocol.__code__ = pytest_runtest_protocol.__code__.replace(co_stacksize=66_000)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run the tests: one more than there are cores, since many tests wait for servers."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:

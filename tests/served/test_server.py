@@ -81,6 +81,13 @@ def test_a_method_that_http_does_not_have_is_refused_with_those_of_the_path(wire
     assert answer.headers["allow"] == "GET, POST"
 
 
+@pytest.mark.parametrize("path", ["//example.com/api_keys", "/%2e%2e/%00", "/?a=b", "*", "/[::1"])
+def test_a_path_that_leads_nowhere_is_a_404(wire: HTTPConnection, headers: dict[str, str], path: str) -> None:
+    answer = ask(wire, "GET", path, headers)
+    assert answer.json == refusal(answer)
+    assert (answer.status, answer.json["error_code"]) == (404, "no_such_route")
+
+
 def test_a_body_above_the_gateways_limit_is_a_413_and_ends_the_connection(
     address: tuple[str, int], headers: dict[str, str]
 ) -> None:
@@ -96,7 +103,9 @@ def test_a_body_above_the_gateways_limit_is_a_413_and_ends_the_connection(
     "framing",
     [
         {"Transfer-Encoding": "chunked"},
+        {"Content-Length": "five"},
         {"Content-Length": "-5"},
+        {"Content-Length": ""},
         {"Content-Length": "٥"},
         {"Transfer-Encoding": "chunked", "Content-Length": "5"},
     ],
@@ -114,6 +123,9 @@ def test_a_body_of_unknown_length_is_refused_and_ends_the_connection(
     ("sent", "fault"),
     [
         (b"GARBAGE\r\n\r\n", "Bad request syntax"),
+        (b"GET / SOAP/1.1\r\n\r\n", "Bad request version"),
+        (b"GET / HTTP/3.0\r\n\r\n", "Invalid HTTP version"),
+        (b"GET /two words HTTP/1.1\r\n\r\n", "Bad request syntax"),
         (b"POST /api_keys\r\n\r\n", "Bad HTTP/0.9 request type"),
         (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", "Request-URI Too Long"),
         (b"GET / HTTP/1.1\r\nLong: " + b"x" * 70_000 + b"\r\n\r\n", "Line too long"),
@@ -140,12 +152,15 @@ ASKED = {"Content-Length": "2"}
         (b"Content-Length: 2\r\nTransfer-Encoding : chunked\r\n", LINE),
         (b"Content-Length : 2\r\n", LINE),
         (b"Content-Length: 2\r\nX: a\r\n Transfer-Encoding: chunked\r\n", LINE),
+        (b"Content-Length: 2\r\nX: a\r\n\tfolded\r\n", LINE),
         (b"Content-Length: 2\r\nX: a\rTransfer-Encoding: chunked\r\n", LINE),
         (b"Content-Length: 2\nX: a\r\n", LINE),
         (b"Content-Length: 2\r\nX: a\0b\r\n", LINE),
         (b"Content-Length: 2\r\nno colon\r\n", LINE),
+        (b"Content-Length: 2\r\n: no name\r\n", LINE),
         (b"Content-Length: 2\r\nHost: there\r\n", TWICE("Host")),
         (b"Content-Length: 2\r\nauthorization: Bearer another\r\n", TWICE("Authorization")),
+        (b"Content-Length: 2\r\nService-Version: 0\r\n", TWICE("Service-Version")),
         (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", TWICE("Transfer-Encoding")),
     ],
 )
@@ -166,7 +181,9 @@ def test_a_head_that_two_servers_could_read_differently_is_refused_with_all_behi
     [
         (b"GET /openapi.json HTTP/1.1\r\n", b"", "The header Host is missing"),
         (b"GET /openapi.json HTTP/1.1\r\n", b"Host: a/b\r\n", "The header Host is no host or host:port"),
+        (b"GET /openapi.json HTTP/1.1\r\n", b"Host:\r\n", "The header Host is no host or host:port"),
         (b"GET  /openapi.json HTTP/1.1\r\n", b"Host: here\r\n", "Bad request line"),
+        (b"GET\t/openapi.json HTTP/1.1\r\n", b"Host: here\r\n", "Bad request line"),
         (b"GET /openapi.json HTTP/1.1\n", b"Host: here\r\n", "Bad request line"),
     ],
 )
@@ -176,6 +193,10 @@ def test_a_request_without_one_host_or_in_another_form_is_refused(
     answer = read(exchange(address, line + host + b"\r\n"))
     assert (answer.status, answer.json["msg"]) == (400, f"{NOT_HTTP}{fault}.")
     assert answer.json == refusal(answer)
+
+
+def test_an_older_client_may_leave_the_host_out(address: tuple[str, int]) -> None:
+    assert exchange(address, b"GET /openapi.json HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on(

@@ -19,7 +19,7 @@ class Identity:
 
     @property
     def grant(self) -> Grant:
-        """What this client may do; PermissionError while it has not signed in."""
+        """Return what this client may do; PermissionError while it has not signed in."""
         if self._grant is None:
             raise PermissionError("must sign in first")
         return self._grant

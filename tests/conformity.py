@@ -58,7 +58,7 @@ def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str
 
 
 def _plain(method: str, text: str) -> str:
-    """A body without what is tolerated in older clients and not documented: addresses, a module in `module`."""
+    """Return a body without what is tolerated in older clients and not documented: addresses, a module in `module`."""
     body = {name: value for name, value in json.loads(text).items() if name not in ("id", "edge_id")}
     return json.dumps(body["module"] if method == "PUT" and body.keys() == {"module"} else body)
 
@@ -68,7 +68,7 @@ def of_another_app(*exchange: Any) -> None:
 
 
 def operation_at(method: str, path: str) -> Mapping[str, Any] | None:
-    """What the document says of a method at an address."""
+    """Return what the document says of a method at an address."""
     plain = re.sub("/+", "/", path.partition("?")[0])
     place = next((known for form, known in _PATHS if form.fullmatch(plain.rstrip("/"))), None)
     operation: Mapping[str, Any] | None = DOCUMENT["paths"][place].get(method.lower()) if place else None
@@ -76,7 +76,7 @@ def operation_at(method: str, path: str) -> Mapping[str, Any] | None:
 
 
 def found(words: Any) -> Any:
-    """What the document says, behind a reference if it is one."""
+    """Return what the document says, behind a reference if it is one."""
     if not words or "$ref" not in words:
         return words
     place = DOCUMENT
@@ -98,13 +98,13 @@ class _MaxBytes:
 
 @cache
 def schema(ref: str) -> Draft202012Validator:
-    """What holds values against a schema of the document."""
+    """Return what holds values against a schema of the document."""
     return _validator(ref, DOCUMENT)
 
 
 @cache
 def tolerant_schema(ref: str) -> Draft202012Validator:
-    """The same, with what is tolerated beyond the document."""
+    """Return the same, with what is tolerated beyond the document."""
     return _validator(ref, _widened())
 
 

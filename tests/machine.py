@@ -47,7 +47,7 @@ def lacks(name: str) -> bool:
 
 
 def lacking() -> list[str]:
-    """All that is not there."""
+    """Return all that is not there."""
     return [name for name in NEEDS if lacks(name)]
 
 
@@ -57,7 +57,7 @@ def packages(names: list[str]) -> list[str]:
 
 
 def advice(names: list[str]) -> str:
-    """The commands that install what is named, in one line."""
+    """Return the commands that install what is named, in one line."""
     root = "" if os.geteuid() == 0 else "sudo "
     installed, made = packages(names), [NEEDS[name].made for name in names if NEEDS[name].made]
     commands = [f"{root}apt-get install -y --no-install-recommends {' '.join(installed)}"] if installed else []

@@ -14,7 +14,7 @@ CHANGES = [
 
 
 def written(file: Path) -> list[int]:
-    """A journal with the changes; where each of them ends."""
+    """Return a journal with the changes; where each of them ends."""
     made, ends = Journal(file), []
     for change in CHANGES:
         for line in change:

@@ -23,7 +23,7 @@ TOKEN = r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}"
 
 
 def said(output: Output, *arguments: str) -> list[str]:
-    """The lines that a command prints."""
+    """Return the lines that a command prints."""
     main([*arguments])
     captured = output.readouterr()
     assert captured.err == ""
@@ -32,14 +32,14 @@ def said(output: Output, *arguments: str) -> list[str]:
 
 
 def refused(*arguments: str) -> object:
-    """What a command that fails ends with: a string is printed by Python, which then exits with status 1."""
+    """Return what a command that fails ends with: a string is printed by Python, which then exits with status 1."""
     with pytest.raises(SystemExit) as ended:
         main([*arguments])
     return ended.value.code
 
 
 def created(output: Output, *arguments: str) -> tuple[str, str, str]:
-    """A fresh account: its id, its admin's, and the admin's token."""
+    """Return a fresh account: its id, its admin's, and the admin's token."""
     account, admin, token = said(output, "accounts", "create", *(arguments or (ids.new("acme"),)))
     return account.removeprefix("account "), admin.removeprefix("admin "), token.removeprefix("token ")
 

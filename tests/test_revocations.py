@@ -26,11 +26,11 @@ class Tables:
         self._earlier: list[Any] = []
 
     def remember(self) -> None:
-        """The time that is restored later."""
+        """Note the time that is restored later."""
         self._earlier = self._records(TABLE)
 
     def restore(self) -> None:
-        """The API's table is as it was; as it is now it is there under another name."""
+        """Put the API's table back as it was; keep the one of now under another name."""
         described = self._dynamodb.describe_table(TableName=TABLE)["Table"]
         attributes = [it for it in described["AttributeDefinitions"] if it["AttributeName"] != "indexed"]
         shape = {"KeySchema": described["KeySchema"], "AttributeDefinitions": attributes}
@@ -67,7 +67,7 @@ def tables() -> Iterator[Tables]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where the list is kept between the two commands."""
+    """Return where the list is kept between the two commands."""
     return tmp_path / "revoked.txt"
 
 

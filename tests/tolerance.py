@@ -18,20 +18,20 @@ _OF_A_REVOCATION = "of a revocation"
 
 
 def tolerated(schema: str, field: str, is_required: bool) -> list[Any]:
-    """The values that the list has for a field of a request's schema beside those of the document."""
+    """Return the values that the list has for a field of a request's schema beside those of the document."""
     values = [] if is_required or schema == "CriticalOptions" else [None]
     return values + [value for bullet, value in (('`""`', ""), ("`0`", 0)) if _names(bullet, schema, field)]
 
 
 @cache
 def _bullets() -> dict[str, str]:
-    """The list's bullets by their first words."""
+    """Return the list's bullets by their first words."""
     told = (ROOT / "docs" / "conventions.md").read_text().partition(_HEADING)[2]
     return dict(re.findall(r"^- \*\*(.+?)\*\* (.+?)(?=^- |^$)", told, re.MULTILINE | re.DOTALL))
 
 
 def _names(bullet: str, schema: str, field: str) -> bool:
-    """Whether a bullet of the list names a field: everywhere, of a PATCH alone, or of a revocation alone."""
+    """Return whether a bullet of the list names a field: everywhere, of a PATCH alone, or of a revocation alone."""
     named, _, of_a_revocation = _bullets()[bullet].replace("\n  ", " ").partition(_OF_A_REVOCATION)
     if f"`{field}` of a PATCH" in named:
         return schema.endswith("Update")
@@ -39,7 +39,7 @@ def _names(bullet: str, schema: str, field: str) -> bool:
 
 
 def requested(document: Mapping[str, Any] = DOCUMENT) -> set[str]:
-    """The names of the schemas that bodies of requests hold, at any depth."""
+    """Return the names of the schemas that bodies of requests hold, at any depth."""
     operations = [operation for methods in document["paths"].values() for operation in methods.values()]
     found: set[str] = set()
     todo = [name for operation in operations for name in _named(operation.get("requestBody"))]
@@ -52,7 +52,7 @@ def requested(document: Mapping[str, Any] = DOCUMENT) -> set[str]:
 
 
 def widened(document: Mapping[str, Any] = DOCUMENT) -> Words:
-    """The document with the tolerated values of each field."""
+    """Return the document with the tolerated values of each field."""
     made, requests = copy.deepcopy(dict(document)), requested(document)
     for name in requests:
         words = made["components"]["schemas"][name]
@@ -63,5 +63,5 @@ def widened(document: Mapping[str, Any] = DOCUMENT) -> Words:
 
 
 def _named(words: Any) -> Iterator[str]:
-    """The schemas that a part of the document refers to itself."""
+    """Yield the schemas that a part of the document refers to itself."""
     yield from re.findall(r'"#/components/schemas/(\w+)"', json.dumps(words))

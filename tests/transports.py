@@ -62,7 +62,7 @@ class InProcess:
 
 
 def plain(headers: Mapping[str, str], content: bytes) -> bytes:
-    """What an answer holds, as HTTP clients give it: not compressed."""
+    """Return what an answer holds, as HTTP clients give it: not compressed."""
     return gzip.decompress(content) if headers.get("content-encoding") == "gzip" else content
 
 
@@ -138,13 +138,13 @@ class Client:
         return self.send("DELETE", path)
 
     def create(self, path: str, body: Any) -> Any:
-        """The body of a creation that must succeed."""
+        """Return the body of a creation that must succeed."""
         answer = self.post(path, body)
         assert answer.status == 201, answer.text
         return answer.json
 
     def all(self, path: str, items: str, limit: int = 100) -> Iterator[Any]:
-        """Every entry of a list, by its next_page_uri."""
+        """Yield every entry of a list, by its next_page_uri."""
         uri = f"{path}?limit={limit}"
         while uri:
             answer = self.get(uri)
@@ -157,7 +157,7 @@ class Client:
         return replace(self, token=token)
 
     def with_version(self, version: str) -> "Client":
-        """The same, speaking another version; "" leaves the header out."""
+        """Return the same, speaking another version; "" leaves the header out."""
         return replace(self, headers=dict.fromkeys(self.headers, version))
 
     def _remember(self, answer: Answer) -> None:
@@ -168,7 +168,7 @@ class Client:
 
 
 def refusal(answer: Answer, **details: str) -> dict[str, Any]:
-    """The whole body that a refusal must have, given its message and the details beside the operation id."""
+    """Return the whole body that a refusal must have, given its message and the details beside the operation id."""
     body = answer.json
     return {
         "error_code": body["error_code"],

@@ -60,7 +60,7 @@ class Static:
 
 
 def _takes_gzip(request: Request) -> bool:
-    """Whether the client takes gzip: it says so, and has an Accept header, without which API Gateway sends no bytes."""
+    """Return whether the client takes gzip: it says so, and sends Accept, without which API Gateway sends no bytes."""
     taken = dict(_coding(part) for part in request.headers.get("accept-encoding", "").split(","))
     return "accept" in request.headers and taken.get("gzip", taken.get("*", False))
 

@@ -161,7 +161,7 @@ def _pieces(pattern: str, caller: str) -> list[str]:
 
 
 def _matches(pieces: list[str], text: str) -> bool:
-    """Whether a text is the pieces with any text between them: each is looked for once, from the left."""
+    """Return whether a text is the pieces with any text between them: each is looked for once, from the left."""
     first, *others = pieces
     if not others:
         return text == first

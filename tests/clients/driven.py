@@ -47,7 +47,7 @@ class Driven:
 
 @contextmanager
 def driven(api: Served, command: Sequence[str | Path], **settings: Any) -> Iterator[Driven]:
-    """A client that was started by a command, with the address of the API and a key of its own."""
+    """Yield a client that was started by a command, with the address of the API and a key of its own."""
     process = subprocess.Popen(
         [*command, api.base_url, api.token], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **settings
     )

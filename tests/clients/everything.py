@@ -36,7 +36,7 @@ def check(driven: Driven, client: Client) -> None:
 
 
 def _endpoint(routes: Routes, method: str, *, end: str = "") -> Endpoint:
-    """The first endpoint of a kind or module with a method, whose path ends so."""
+    """Return the first endpoint of a kind or module with a method, whose path ends so."""
     return next(it for it in routes.endpoints() if it.method == method and it.path.endswith(end))
 
 
@@ -106,7 +106,7 @@ def _check_policy(driven: Driven, client: Client, policy: Module) -> None:
 
 
 def _set(value: Any) -> Any:
-    """A value without what is null in it: to Go a list that is null is one that is not there."""
+    """Return a value without what is null in it: to Go a list that is null is one that is not there."""
     if isinstance(value, dict):
         return {name: _set(field) for name, field in value.items() if field is not None}
     return [_set(entry) for entry in value] if isinstance(value, list) else value

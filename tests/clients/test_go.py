@@ -25,7 +25,7 @@ replace tunneledge => {client}
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the client; `make client-go` fails where the generator warns of anything."""
+    """Return the folder of the client; `make client-go` fails where the generator warns of anything."""
     folder = tmp_path_factory.mktemp("go")
     subprocess.run(["make", "client-go", f"CLIENT={folder}"], cwd=ROOT, check=True, timeout=100)
     return folder
@@ -33,7 +33,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def driver(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that uses the client, as any that has it beside itself; nothing comes from the network."""
+    """Return a program that uses the client, as any that has it beside itself; nothing comes from the network."""
     folder = tmp_path_factory.mktemp("driver")
     (folder / "go.mod").write_text(MODULE.format(client=client))
     shutil.copy(DRIVER, folder / "main.go")

@@ -18,7 +18,7 @@ DRIVER = Path(__file__).with_name("drivers") / "driver.py"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the client; `make client-python` fails where the generator warns of anything."""
+    """Return the folder of the client; `make client-python` fails where the generator warns of anything."""
     folder = tmp_path_factory.mktemp("python")
     subprocess.run(["make", "client-python", f"CLIENT={folder}"], cwd=ROOT, check=True, timeout=100)
     return folder

@@ -22,7 +22,7 @@ OPTIONS = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that has installed the client."""
+    """Return a project that has installed the client."""
     client, folder = tmp_path_factory.mktemp("typescript"), tmp_path_factory.mktemp("project")
     subprocess.run(["make", "client-typescript", f"CLIENT={client}"], cwd=ROOT, check=True, timeout=100)
     (folder / "package.json").write_text('{"type": "module", "private": true}')
@@ -42,7 +42,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compiled(project: Path, name: str) -> Path:
-    """A program of the project, once its types hold."""
+    """Return a program of the project, once its types hold."""
     command = [str(COMPILER / ".bin" / "tsc"), *OPTIONS, f"{name}.ts"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout
@@ -50,7 +50,7 @@ def compiled(project: Path, name: str) -> Path:
 
 
 def examples() -> Iterator[str]:
-    """Every example of a request and of a response as a constant of its type."""
+    """Return every example of a request and of a response as a constant of its type."""
     yield 'import type { components } from "tunnel-edge-client";'
     shown: list[Any] = [
         content for *_, operation in OPERATIONS for content in contents(operation) if "example" in content

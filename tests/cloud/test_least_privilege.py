@@ -25,7 +25,7 @@ Calls = list[tuple[str, Mapping[str, Any]]]
 
 @pytest.fixture
 def calls() -> Iterator[Calls]:
-    """Every call to AWS from here on: its action's name, and what it was given."""
+    """Record every call to AWS from here on: its action's name, and what it was given."""
     made: Calls = []
 
     def record(params: Mapping[str, Any], model: Any, **_: object) -> None:
@@ -40,7 +40,7 @@ def calls() -> Iterator[Calls]:
 
 
 def actions(calls: Calls) -> set[str]:
-    """The actions that a policy must allow: those of a transaction's parts, for a transaction."""
+    """Return the actions that a policy must allow: those of a transaction's parts, for a transaction."""
     parts = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
     named = set()
     for action, given in calls:
@@ -50,7 +50,7 @@ def actions(calls: Calls) -> set[str]:
 
 
 def allowed(policy: str) -> set[str]:
-    """What a policy allows, but for writing its log."""
+    """Return what a policy allows, but for writing its log."""
     named = policies.actions(policies.of_function(policy))
     return {action for action in named if not action.startswith("logs:")}
 
@@ -141,7 +141,7 @@ def _work_as_an_edge(account: str, credential: str, certificate: str) -> None:
 
 
 def _written(calls: Calls) -> set[str]:
-    """The partition keys of every write."""
+    """Return the partition keys of every write."""
     alone = [given for action, given in calls if action.split(":")[1] in ("PutItem", "UpdateItem", "DeleteItem")]
     parts = [write for _, given in calls for it in given.get("TransactItems", ()) for write in it.values()]
     return {(write.get("Key") or write["Item"])["scope"]["S"] for write in [*alone, *parts]}

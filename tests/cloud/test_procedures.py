@@ -30,7 +30,7 @@ Calls = list[list[str]]
 
 
 def commands(section: str) -> list[str]:
-    """The shell blocks of a section, then what stands as a command in its text."""
+    """Return the shell blocks of a section, then what stands as a command in its text."""
     text, *blocks = re.split(r"^ *```sh\n(.*?)^ *```$", section, flags=re.M | re.S)
     told = [text, *blocks[1::2]]
     return [*blocks[::2], *re.findall(r"`((?:aws|gh|TABLE_NAME=[^\s`]+) [^`]+)`", "".join(told))]
@@ -38,7 +38,7 @@ def commands(section: str) -> list[str]:
 
 @pytest.fixture(scope="module", params=[name for name, section in SECTIONS.items() if commands(section)])
 def calls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Calls:
-    """What a section calls, in a shell that only began as the page says."""
+    """Return what a section calls, in a shell that only began as the page says."""
     need("bash")
     folder = tmp_path_factory.mktemp("procedure")
     (folder / "infra").symlink_to(ROOT / "infra")
@@ -68,7 +68,7 @@ def options(call: list[str]) -> dict[str, str]:
 
 
 def operation(service: str, name: str, rest: list[str]) -> tuple[str, list[str]]:
-    """The operation behind a command of the AWS CLI, as botocore knows it, and the options."""
+    """Return the operation behind a command of the AWS CLI, as botocore knows it, and the options."""
     if name == "wait":
         waiters: Any = SESSION.get_waiter_model(service)
         return waiters.get_waiter(rest[0].title().replace("-", "")).operation, rest[1:]

@@ -49,7 +49,7 @@ def paste(lines: list[str], folder: Path) -> str:
 
 
 def project(folder: Path, served: Served) -> Path:
-    """The project's folder after that API was started from it."""
+    """Return the project's folder after that API was started from it."""
     for entry in ROOT.iterdir():
         if entry.name != ".local":
             (folder / entry.name).symlink_to(entry)

@@ -43,6 +43,6 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
 
 
 def expected(transport: str, case: Case) -> Refused | Accepted | Bodiless:
-    """What the transport answers to the case."""
+    """Return what the transport answers to the case."""
     difference = DIFFERENCES[transport].get(case.name)
     return difference.instead if difference else case.expected

@@ -15,7 +15,7 @@ NAMED = {BACKEND: "/backends/weighted", **dict.fromkeys(AUTHORITIES, "/certifica
 
 
 def samples(client: Client, module: Module) -> list[Sample]:
-    """The examples of a module, with the addresses of the client's transport, and naming what is in its account."""
+    """Return the examples of a module, with addresses of the client's transport, naming what is in its account."""
     text = json.dumps([asdict(sample) for sample in SAMPLES[module.path]]).replace(BASE_URL, client.transport.base_url)
     for id, path in NAMED.items():
         if id in text:

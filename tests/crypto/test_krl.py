@@ -73,7 +73,7 @@ class Judge:
         self.folder = folder
 
     def revoked(self, revocations: bytes | Path, **candidates: str) -> set[str]:
-        """The names of those asked about that a list revokes."""
+        """Return the names of those asked about that a list revokes."""
         for name, text in candidates.items():
             (self.folder / name).write_text(f"{text.split()[0]} {text.split()[1]}\n")
         file = revocations if isinstance(revocations, Path) else self.file(revocations)
@@ -85,7 +85,7 @@ class Judge:
         return {name for name, verdict in verdicts.items() if verdict == "REVOKED"}
 
     def listed(self, revocations: bytes) -> list[str]:
-        """What stands in a list, without blank lines."""
+        """Return what stands in a list, without blank lines."""
         return list(filter(None, keygen("-Q", "-l", "-f", self.file(revocations)).splitlines()))
 
     def file(self, content: bytes) -> Path:
@@ -93,7 +93,7 @@ class Judge:
         return self.folder / "krl"
 
     def reference(self, authority: PrivateKey, specification: str) -> Path:
-        """The list that `ssh-keygen -k` makes."""
+        """Return the list that `ssh-keygen -k` makes."""
         (self.folder / "ca.pub").write_text(line(authority))
         (self.folder / "specification").write_text(specification)
         keygen("-k", "-f", self.folder / "reference", "-s", self.folder / "ca.pub", self.folder / "specification")
@@ -117,7 +117,7 @@ def drawn(count: int) -> list[int]:
 
 
 def expanded(lines: list[str]) -> list[int]:
-    """The serials in the lines of a list."""
+    """Return the serials in the lines of a list."""
     found: list[int] = []
     for first, last in re.findall(r"^serial: (\d+)(?:-(\d+))?$", "\n".join(lines), flags=re.MULTILINE):
         found.extend(range(int(first), int(last or first) + 1))

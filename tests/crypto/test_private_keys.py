@@ -12,7 +12,7 @@ VALUES = ("n", "e", "d", "p", "q", "dp", "dq", "qinv")
 
 
 def integer(number: int) -> bytes:
-    """A number in DER."""
+    """Return a number in DER."""
     content = number.to_bytes(number.bit_length() // 8 + 1, signed=True)
     return b"\x02" + length(content) + content
 
@@ -23,7 +23,7 @@ def length(content: bytes) -> bytes:
 
 
 def rsa(**values: int) -> str:
-    """An RSA key of these numbers in PKCS#1."""
+    """Return an RSA key of these numbers in PKCS#1."""
     content = b"".join(map(integer, (0, *(values[name] for name in VALUES))))
     return pem.encode("RSA PRIVATE KEY", b"\x30" + length(content) + content)
 

@@ -33,13 +33,13 @@ def keygen(*arguments: object) -> str:
 
 
 def judged(path: Path) -> str:
-    """The fingerprint that ssh-keygen -l prints."""
+    """Return the fingerprint that ssh-keygen -l prints."""
     return keygen("-l", "-f", path).split()[1]
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a key pair of every kind, and one that is too short."""
+    """Return a directory with a key pair of every kind, and one that is too short."""
     directory = tmp_path_factory.mktemp("keys")
     for kind in [*KINDS, "rsa-2047"]:
         name, bits = kind.split("-")
@@ -53,12 +53,12 @@ def string(content: bytes | str) -> bytes:
 
 
 def line(name: str, *strings: bytes | str) -> str:
-    """An authorized_keys line from the strings of its wire form."""
+    """Return an authorized_keys line from the strings of its wire form."""
     return f"{name} {base64.b64encode(b''.join(map(string, (name, *strings)))).decode()}"
 
 
 def security_key(name: str, application: str) -> str:
-    """What a security key would give: there is none here to make one."""
+    """Return what a security key would give: there is none here to make one."""
     if "ed25519" in name:
         raw = keys.generate_ed25519().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         return line(name, raw, application)
@@ -229,7 +229,7 @@ def test_whatever_is_sent_is_a_key_or_refused_in_a_sentence(made: Path, data: st
 
 
 def _strings(text: str) -> list[bytes]:
-    """The strings in the wire form of a line."""
+    """Return the strings in the wire form of a line."""
     wire, found = base64.b64decode(text.split()[1]), []
     while wire:
         size = int.from_bytes(wire[:4])

@@ -29,7 +29,7 @@ def document() -> Any:
 
 @pytest.fixture(scope="module")
 def page(served: Served, document: Any) -> Iterator[Chrome]:
-    """A browser that shows the whole reference."""
+    """Yield a browser that shows the whole reference."""
     need("chromium", "the page of the reference")
     with browser.opened() as chrome:
         chrome.get(f"{served.base_url}/docs")

@@ -29,7 +29,7 @@ class Started:
     key: Key
 
     def child(self, name: str) -> int:
-        """The process id of a child of the edge."""
+        """Return the process id of a child of the edge."""
         said = subprocess.run(["pgrep", "-P", str(self.edge.pid), "-f", name], capture_output=True, text=True).stdout
         return int(said) if said.strip() else 0
 

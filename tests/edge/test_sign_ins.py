@@ -14,7 +14,7 @@ from tests.edge.running import Edge, Key, running, until
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Key:
-    """An SSH certificate authority."""
+    """Return an SSH certificate authority."""
     return Key.make(tmp_path_factory.mktemp("authority"), "ca")
 
 

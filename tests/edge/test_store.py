@@ -32,7 +32,7 @@ def records() -> Records:
 
 
 def credential(client: Client, folder: Path, **fields: Any) -> tuple[Key, str]:
-    """A key, and the id of the credential that the API made of it."""
+    """Return a key, and the id of the credential that the API made of it."""
     key = Key.make(folder, f"key{len([*folder.iterdir()])}")
     return key, client.create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text(), **fields})[
         "id"

@@ -14,7 +14,7 @@ UNKNOWN_EDGE = "There is no such edge in this account."
 
 
 def new_edge(client: Client, routes: int = 0) -> tuple[str, list[str]]:
-    """The paths of an edge with a hostport and modules, and of its routes."""
+    """Return the paths of an edge with a hostport and modules, and of its routes."""
     edge = client.create(EDGES, {"hostports": [HOSTPORT], "tls_termination": {"min_version": "1.2"}})
     address = f"{EDGES}/{edge['id']}"
     modules: dict[str, Any] = {"oauth": {"provider": {"google": {}}}, "user_agent_filter": {}}
@@ -28,7 +28,7 @@ def hold(scope: str, id: str, holders: set[str]) -> None:
 
 
 def left_over(address: str) -> list[str]:
-    """The scopes of all records that have to do with an edge, or with the hostport."""
+    """Return the scopes of all records that have to do with an edge, or with the hostport."""
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
     keys = [(record["scope"]["S"], record["id"]["S"]) for page in pages for record in page["Items"]]
     edge_id = address.rpartition("/")[2]

@@ -19,12 +19,12 @@ NUMBERS = count()
 
 @pytest.fixture
 def owner(admin: Client) -> Client:
-    """A client that does not mind what is larger than the document says."""
+    """Return a client that does not mind what is larger than the document says."""
     return replace(admin, check=conformity.of_another_app)
 
 
 def heavy_edge(client: Client, routes: int) -> Any:
-    """An edge with routes of 250,000 characters each: of such a size there may be some from before the bounds."""
+    """Return an edge with routes of 250,000 characters each, as there may be some from before the bounds."""
     edge = client.create(PATH, {})
     scope = items.scope(client.account, f"{PATH}/{edge['id']}/routes")
     for _ in range(routes):

@@ -15,7 +15,7 @@ UNKNOWN_EDGE = "There is no such edge in this account."
 
 
 def new_edge(client: Client) -> str:
-    """The path of the routes of a fresh edge."""
+    """Return the path of the routes of a fresh edge."""
     return f"{EDGES}/{client.create(EDGES, {})['id']}/routes"
 
 

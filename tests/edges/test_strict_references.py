@@ -25,7 +25,7 @@ def new_backend(client: Client) -> str:
 
 
 def new_edge(client: Client, backend_id: str | None) -> str:
-    """The path of an edge with the backend."""
+    """Return the path of an edge with the backend."""
     return f"{EDGES}/{client.create(EDGES, {'backend': {'backend_id': backend_id}})['id']}"
 
 

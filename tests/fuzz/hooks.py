@@ -35,7 +35,7 @@ def _owner(body: Body) -> None:
 
 
 def _key_type(body: Body) -> None:
-    """A curve is only for ecdsa, a size only for rsa."""
+    """Leave out a curve that is not for ecdsa and a size that is not for rsa."""
     if body.get("private_key_type") != "ecdsa":
         body.pop("elliptic_curve", None)
     if body.get("private_key_type") != "rsa":
@@ -43,7 +43,7 @@ def _key_type(body: Body) -> None:
 
 
 def _certificate(body: Body) -> None:
-    """By an authority that is there, from a time to a later one, without values that OpenSSH refuses."""
+    """Name an authority that is there, times of which the first is earlier, and no values that OpenSSH refuses."""
     if "ssh_certificate_authority_id" in body:
         body["ssh_certificate_authority_id"] = _AUTHORITY["id"]
     for name in (body.get("extensions") or {}).keys() & {"permit-pty", "permit-user-rc"}:
@@ -60,7 +60,7 @@ def _certificate(body: Body) -> None:
 
 
 def _headers(body: Body) -> None:
-    """No header twice, in whatever case."""
+    """Leave out headers that are there already, in whatever case."""
     if body.get("headers"):
         body["headers"] = {name.lower(): value for name, value in body["headers"].items()}
 
@@ -71,14 +71,14 @@ def _hostports(body: Body) -> None:
 
 
 def _termination(body: Body) -> None:
-    """TLS ends at every edge: it is refused to say otherwise beside a least version, or in the module alone."""
+    """End TLS at every edge: another place is refused beside a least version, or in the module alone."""
     for place in (body, body.get("tls_termination") or {}):
         if place.get("terminate_at") == "upstream":
             place["terminate_at"] = "edge"
 
 
 def _one_provider(body: Body) -> None:
-    """One provider, with both halves of an app or neither."""
+    """Keep one provider, with both halves of an app or neither."""
     module = body.get("oauth") or body
     if "provider" in module:
         named = [(name, provider) for name, provider in module["provider"].items() if provider is not None]
@@ -89,7 +89,7 @@ def _one_provider(body: Body) -> None:
 
 
 def _bounds(body: Body) -> None:
-    """A longest lifetime that is not below the default one, and default extensions among the allowed ones."""
+    """Raise a longest lifetime below the default one, and allow just the default extensions where some are allowed."""
     for bounds in (body.get("user"), body.get("host")):
         if bounds and bounds.get("default_lifetime") and bounds.get("max_lifetime"):
             bounds["max_lifetime"] = max(bounds["default_lifetime"], bounds["max_lifetime"])

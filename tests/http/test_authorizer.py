@@ -25,7 +25,7 @@ def headers(client: Client, version: str = "2") -> Headers:
 
 
 def context(client: Client, admin: str, version: str = "2", used: str = "0") -> dict[str, str]:
-    """Who is calling, as the app is told."""
+    """Return who is calling, as the app is told."""
     key = f"ak_{client.token[:27]}"
     reach = {"scopes": "", "expires": "", "used": used}
     return {"account": client.account, "caller": client.user, "admin": admin, "version": version, "key": key, **reach}

@@ -13,7 +13,7 @@ LIMIT = 256 * 1024
 
 
 def padded(body: dict[str, Any], length: int) -> bytes:
-    """The body in exactly so many bytes."""
+    """Return the body in exactly so many bytes."""
     return json.dumps(body).encode().ljust(length)
 
 

@@ -18,7 +18,7 @@ UNKNOWN = "is not a field here; known: before_id, limit"
 
 
 def some(mine: Collection, count: int) -> list[Any]:
-    """All resources of the kind, newest first, after creating so many; an account starts with one API key."""
+    """Return all resources of the kind, newest first, after creating so many; an account starts with one API key."""
     before = mine.entries()
     return [mine.one() for _ in range(count)][::-1] + before
 

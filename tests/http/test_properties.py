@@ -67,7 +67,7 @@ def assert_answered(answer: Answer) -> None:
 
 
 def fields(resource: Any) -> list[str]:
-    """Every name that a body of the kind may hold."""
+    """Return every name that a body of the kind may hold."""
     return sorted(
         {field.alias or name for name, field in model(request_of(resource, "POST")).model_fields.items()}
         | {"id", "colour"}

@@ -16,7 +16,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def of_the_first_edition() -> list[dict[str, Any]]:
-    """The records without the lists of revocations, which are removed."""
+    """Return the records without the lists of revocations, which are removed."""
     lists = [record for record in records() if record["scope"]["S"].startswith("krl#")]
     for record in lists:
         key = {name: record[name] for name in ("scope", "id")}
@@ -32,7 +32,7 @@ def age(record: dict[str, Any]) -> None:
 
 @pytest.fixture
 def edge(admin: Client) -> Any:
-    """An edge with a route and modules; it and all other records as of the first edition."""
+    """Return an edge with a route and modules; it and all other records as of the first edition."""
     edge = admin.create("/edges/https", {"hostports": ["app.example.com:443"], "tls_termination": {}})
     admin.create(f"/edges/https/{edge['id']}/routes", {"match_type": "exact_path", "match": "/", "oauth": None})
     for record in records():
@@ -87,7 +87,7 @@ def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(a
 
 @pytest.fixture
 def authority(admin: Client) -> Any:
-    """An SSH authority of the first edition, which made no lists of revocations, with a certificate."""
+    """Return an SSH authority of the first edition, which made no lists of revocations, with a certificate."""
     authority = admin.create("/ssh_certificate_authorities", {})
     asked = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
     certificate = admin.create("/ssh_user_certificates", asked)

@@ -35,7 +35,7 @@ DOMAIN_POLICY = Module(path="/edges/tcp/{id}/domain_policy", shape=DomainPolicy,
 
 @pytest.fixture
 def client(admin: Client) -> Iterator[Client]:
-    """The admin at an app that serves TCP edges and, beside their own modules, the seventh."""
+    """Yield the admin at an app that serves TCP edges and, beside their own modules, the seventh."""
     its_modules = (*modules.of(tcp.RESOURCE.kind), DOMAIN_POLICY)
     logger = logging.getLogger("tunnel_edge")
     handlers, level = logger.handlers, logger.level

@@ -116,7 +116,7 @@ def test_an_empty_body_is_an_empty_object(admin: Client, module: Module) -> None
 
 
 def malformed(module: Module) -> list[tuple[str, str]]:
-    """The module's path with each of its ids in turn of a form or kind that none has, and where those ids stand."""
+    """Return the module's path with each of its ids in turn of a form or kind that none has, and that id's place."""
     template, segments = module.path.split("/"), anywhere(module).split("/")
     others = (ids.new("ak"), "edghts_short", "edghtsrt_" + "é" * 27)
     return [

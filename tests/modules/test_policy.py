@@ -234,7 +234,7 @@ USER_REQUEST = {
 
 
 def some(bounds: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    """One or two of the bounds: with more of them hardly a certificate would be signed."""
+    """Return one or two of the bounds: with more of them hardly a certificate would be signed."""
     names = st.lists(st.sampled_from([*bounds]), min_size=1, max_size=2, unique=True)
     return names.flatmap(lambda chosen: st.fixed_dictionaries({name: bounds[name] for name in chosen}))
 
@@ -246,7 +246,7 @@ EVERY_REQUEST = st.one_of(
 
 
 def beyond(certificate: SSHCertificate, bounds: dict[str, Any]) -> list[str]:
-    """The bounds that a signed certificate breaks, as the library reads it."""
+    """Return the bounds that a signed certificate breaks, as the library reads it."""
     names = [name.decode() for name in certificate.valid_principals]
     key = certificate.public_key()
     kind = {Ed25519PublicKey: "ed25519", EllipticCurvePublicKey: "ecdsa", RSAPublicKey: "rsa"}

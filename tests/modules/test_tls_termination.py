@@ -16,7 +16,7 @@ NULL = "must be null where TLS is terminated upstream"
 
 
 def module_of(client: Client, terminate_at: str) -> str:
-    """The module's path on a fresh edge that terminates TLS there."""
+    """Return the module's path on a fresh edge that terminates TLS there."""
     edge = client.create("/edges/https", {"terminate_at": terminate_at})
     return f"/edges/https/{edge['id']}/tls_termination"
 

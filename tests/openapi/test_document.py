@@ -28,7 +28,7 @@ OPERATIONS = [
 
 
 def contents(operation: dict[str, Any]) -> list[dict[str, Any]]:
-    """The JSON that an operation takes and answers: schemas with examples."""
+    """Return the JSON that an operation takes and answers: schemas with examples."""
     sides = [operation.get("requestBody", {}), *map(found, operation["responses"].values())]
     return [side["content"]["application/json"] for side in sides if "application/json" in side.get("content", {})]
 
@@ -48,7 +48,7 @@ def test_it_holds_every_route_but_the_page_that_shows_it_and_no_other(capsys: py
 
 
 def anonymous(path: str) -> str:
-    """A path whose variables have no names: the gateway knows one for each place, the document calls more `{id}`."""
+    """Return a path whose variables have no names: the gateway has one for each place, the document more `{id}`."""
     return re.sub(r"\{\w+\}", "{}", path)
 
 

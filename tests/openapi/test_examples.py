@@ -45,7 +45,7 @@ def example(side: Mapping[str, Any]) -> Any:
 
 
 def example_id(path: str) -> str:
-    """The id of the examples for the last variable of a path."""
+    """Return the id of the examples for the last variable of a path."""
     parameters = PATHS[path]["get"]["parameters"]
     return str([parameter["example"] for parameter in parameters if parameter.get("in") == "path"][-1])
 
@@ -66,7 +66,7 @@ def known(admin: Client, path: str) -> dict[str, str]:
 
 
 def here(value: Any, known: Mapping[str, str]) -> Any:
-    """The same with the ids and the address that there are here."""
+    """Return the same with the ids and the address that there are here."""
     text = json.dumps(value).replace(EXAMPLES_URL, BASE_URL)
     for id, own in known.items():
         text = text.replace(f'"{id}"', f'"{own}"')
@@ -86,7 +86,7 @@ def assert_as_in_the_example(answer: Answer, operation: Mapping[str, Any], known
 
 
 def plan(schema: str, written: Mapping[str, Any], state: Mapping[str, Any]) -> set[str]:
-    """The fields that a provider would change: what was written and is not so. What was not, it takes as it comes."""
+    """Return the fields that a provider would change: those that were written and are not so."""
     found: set[str] = set()
     for name, value in written.items():
         held, shown = SCHEMAS[schema]["properties"][name].get("allOf"), state.get(name)
@@ -163,7 +163,7 @@ def test_every_drift_that_is_told_is_one(admin: Client) -> None:
 
 
 def _is_shown(schema: str, field: str) -> bool:
-    """Whether the response that belongs to a request's schema has the field."""
+    """Return whether the response that belongs to a request's schema has the field."""
     response = SCHEMAS[schema.removesuffix("Create").removesuffix("Replace")]
     return field in response["properties"]
 

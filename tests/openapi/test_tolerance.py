@@ -24,7 +24,7 @@ Body = dict[str, Any]
 
 
 def fields(schema: str, body: Body) -> Iterator[tuple[str, str, bool, Body]]:
-    """Every field of a schema, and of the objects in the body: its schema, name, whether it is required, its object."""
+    """Yield each field of a schema, and of objects in the body: schema, name, whether it is required, object."""
     words = DOCUMENT["components"]["schemas"][schema]
     for name, told in words["properties"].items():
         yield schema, name, name in words.get("required", ()), body

@@ -20,7 +20,7 @@ OWNER = "must be the id of a user (usr_…) or bot (bot_…)"
 
 
 def everything_stored() -> str:
-    """The whole table, as text."""
+    """Return the whole table, as text."""
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
     records = [record for page in pages for record in page["Items"]]
     return json.dumps([it for it in records if not it["scope"]["S"].endswith("/audit_events")], default=repr)

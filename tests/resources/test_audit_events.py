@@ -17,7 +17,7 @@ PATH = "/audit_events"
 
 
 def page(client: Client, query: str = "") -> list[Any]:
-    """All events that a query finds, by its next_page_uri, the newest first."""
+    """Return all events that a query finds, by its next_page_uri, the newest first."""
     found, uri = [], f"{PATH}?{query}"
     while uri:
         answer = client.get(uri)
@@ -28,7 +28,7 @@ def page(client: Client, query: str = "") -> list[Any]:
 
 
 def told(client: Client) -> list[tuple[str, str]]:
-    """The action and resource of each event, the oldest first."""
+    """Return the action and resource of each event, the oldest first."""
     return [(event["action"], event["resource_id"]) for event in page(client)][::-1]
 
 

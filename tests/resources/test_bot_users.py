@@ -23,12 +23,12 @@ def uri(bot: Any) -> str:
 
 
 def acting(client: Client, bot: Any) -> Client:
-    """The bot, with a key that the client issues to it."""
+    """Return the bot, with a key that the client issues to it."""
     return client.with_token(client.create("/api_keys", {"owner_id": bot["id"]})["token"])
 
 
 def operated(client: Client, name: str, *, admin: bool = False) -> Any:
-    """A bot that the operator made, as the API shows it."""
+    """Return a bot that the operator made, as the API shows it."""
     return client.get(f"{PATH}/{operations.add_owner(client.account, 'bot', name, admin=admin).id}").json
 
 

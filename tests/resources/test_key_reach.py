@@ -20,12 +20,12 @@ ENDPOINTS = [endpoint for served in routes.ALL for endpoint in served.endpoints(
 
 
 def key(client: Client, **fields: Any) -> Client:
-    """A caller with a fresh key of these fields."""
+    """Return a caller with a fresh key of these fields."""
     return client.with_token(client.create(PATH, fields)["token"])
 
 
 def allows(scope: str, endpoint: Endpoint) -> bool:
-    """Whether a scope should reach an endpoint: the contract's rule once more, by its words."""
+    """Return whether a scope should reach an endpoint: the contract's rule once more, by its words."""
     collection, _, verb = scope.partition(":")
     is_read = endpoint.method == "GET"
     return scope == "*" or (

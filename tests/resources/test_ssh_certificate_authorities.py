@@ -23,7 +23,7 @@ ONLY_ECDSA = "must be absent unless private_key_type is ecdsa"
 
 
 def described(public_key: str) -> tuple[int, str]:
-    """The bits and the type of a public key, as ssh-keygen says."""
+    """Return the bits and the type of a public key, as ssh-keygen says."""
     need("ssh")
     output = subprocess.run(
         ["ssh-keygen", "-l", "-f", "-"], input=public_key, check=True, capture_output=True, text=True
@@ -32,7 +32,7 @@ def described(public_key: str) -> tuple[int, str]:
 
 
 def sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
-    """What is stored of an authority, and the ciphertext of its private key."""
+    """Return what is stored of an authority, and the ciphertext of its private key."""
     key = {"scope": {"S": f"{client.account}#{PATH}"}, "id": {"S": id}}
     item = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=key)["Item"]
     return item, item["sealed"]["M"]["private_key"]["B"]

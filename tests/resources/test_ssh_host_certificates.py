@@ -19,7 +19,7 @@ LATER = "must be after valid_after; unspecified it is 365 days after creation"
 
 @pytest.fixture
 def least(admin: Client) -> dict[str, Any]:
-    """The smallest body that is accepted."""
+    """Return the smallest body that is accepted."""
     return samples.BODIES[PATH](admin)
 
 

@@ -24,7 +24,7 @@ Revoked = Callable[[Answer, Any], bool]
 
 @pytest.fixture
 def revoked(tmp_path_factory: pytest.TempPathFactory) -> Revoked:
-    """Whether ssh-keygen finds a certificate revoked by a raw answer."""
+    """Return whether ssh-keygen finds a certificate revoked by a raw answer."""
 
     def is_revoked(answer: Answer, certificate: Any) -> bool:
         return krls.is_revoked(tmp_path_factory.mktemp("krl"), answer.content, certificate["certificate"])
@@ -43,7 +43,7 @@ def certify(client: Client, authority: str, kind: str = USERS, **fields: Any) ->
 
 
 def fetch(client: Client, authority: str, query: str = "", **headers: str) -> Answer:
-    """The list, raw, as a server fetches it: without a token and a version."""
+    """Return the list, raw, as a server fetches it: without a token and a version."""
     sent = {"Accept": RAW, "Service_Version": "", **headers}
     return client.send("GET", f"{AUTHORITIES}/{authority}/krl{query}", **sent)
 
@@ -123,7 +123,7 @@ def test_a_list_that_has_not_changed_is_not_sent_again(admin: Client, nobody: Cl
 
 
 def reads(send: Callable[[], Answer]) -> tuple[int, int]:
-    """The status of an answer, and how often the store was asked for it."""
+    """Return the status of an answer, and how often the store was asked for it."""
     asked: list[str] = []
 
     def count(**_: object) -> None:

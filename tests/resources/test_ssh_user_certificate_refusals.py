@@ -31,7 +31,7 @@ DSA = (  # which newer versions of ssh-keygen do not make any more
 
 @pytest.fixture
 def least(admin: Client) -> dict[str, Any]:
-    """The smallest body that is accepted."""
+    """Return the smallest body that is accepted."""
     authority = admin.create("/ssh_certificate_authorities", {})
     return {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
 

@@ -35,7 +35,7 @@ def authority(admin: Client) -> Any:
 
 @pytest.fixture
 def least(authority: Any) -> dict[str, Any]:
-    """The smallest body that is accepted."""
+    """Return the smallest body that is accepted."""
     return {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
 
 

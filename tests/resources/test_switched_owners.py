@@ -43,7 +43,7 @@ def broken() -> None:
 
 @pytest.fixture
 def bot(admin: Client) -> str:
-    """The address of a bot."""
+    """Return the address of a bot."""
     return f"{BOTS}/{admin.create(BOTS, {'name': 'deploy'})['id']}"
 
 

@@ -57,7 +57,7 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(admin: Client, data: st.Data
 
 
 def damaged(data: st.DataObject, text: str) -> str:
-    """A PEM text whose content has a few bytes or bits changed, added or left out."""
+    """Return a PEM text whose content has a few bytes or bits changed, added or left out."""
     label, content = text.splitlines()[0][11:-5], bytearray(base64.b64decode("".join(text.splitlines()[1:-1])))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(content) - 1))

@@ -186,7 +186,7 @@ def test_a_chain_signed_as_nobody_trusts_any_more_is_a_break(admin: Client) -> N
 
 
 def patched(issued: Issued, old: bytes, new: bytes) -> str:
-    """The certificate with some bytes changed: its signature is wrong then, but a leaf's own is nobody's to check."""
+    """Return the certificate with some bytes changed, and so with a wrong signature, which of a leaf nobody checks."""
     content = base64.b64decode("".join(issued.certificate.splitlines()[1:-1]))
     assert old in content
     return pem.encode("CERTIFICATE", content.replace(old, new))

@@ -56,7 +56,7 @@ LEAVES: dict[str, dict[str, Any]] = {
 
 
 def response(created: Any, issued: Issued) -> dict[str, Any]:
-    """The whole resource that an upload must have become."""
+    """Return the whole resource that an upload must have become."""
     return {
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
@@ -70,7 +70,7 @@ def response(created: Any, issued: Issued) -> dict[str, Any]:
 
 
 def sealed_key(client: Client, id: str) -> str:
-    """The private key that the vault holds of a certificate, as openssl writes it."""
+    """Return the private key that the vault holds of a certificate, as openssl writes it."""
     item = table.read(f"{client.account}#{PATH}", id)
     assert item
     key = vault.unseal(item.sealed["private_key"], vault.context(client.account, id), bytes)

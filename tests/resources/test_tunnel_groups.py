@@ -16,7 +16,7 @@ BASE = "http://localhost"
 
 
 def online(client: Client, labels: Mapping[str, str], lease: int = 600) -> dict[str, str]:
-    """The Ref of a new backend tunnel of the client's account."""
+    """Return the Ref of a new backend tunnel of the client's account."""
     tunnel = BackendTunnel(tunnel_session=ids.new("ts"), region="eu", forwards_to="localhost:80", labels=labels)
     id = tunnels.open_tunnel(client.account, tunnel, lease=lease)
     return {"id": id, "uri": f"{BASE}/tunnels/{id}"}

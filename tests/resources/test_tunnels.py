@@ -58,7 +58,7 @@ def backend_tunnel(**labels: str) -> BackendTunnel:
 
 
 def group_of(client: Client, id: str) -> Any:
-    """What a tunnel says of the group that it serves."""
+    """Return what a tunnel says of the group that it serves."""
     return client.get(f"/tunnels/{id}").json.get("backends")
 
 

@@ -33,7 +33,7 @@ def caller() -> Caller:
 
 
 def answered(served: Served, caller: Caller, *requests: Request) -> tuple[list[tuple[int, Any]], set[str]]:
-    """The status and JSON that a fresh process answers to each request, and what of the heavy it imported."""
+    """Return the status and JSON that a fresh process answers to each request, and what of the heavy it imported."""
     process = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         cwd=ROOT,
@@ -53,7 +53,7 @@ def event(caller: Caller, method: str, path: str, body: Any) -> dict[str, Any]:
 
 
 def created(served: Served, caller: Caller, path: str, body: Any) -> tuple[str, set[str]]:
-    """The path of what a fresh process created, and what it imported to do so."""
+    """Return the path of what a fresh process created, and what it imported to do so."""
     [(status, one)], imported = answered(served, caller, ("POST", path, body))
     assert status == 201, one
     return f"{path}/{one['id']}", imported

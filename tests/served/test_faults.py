@@ -89,7 +89,7 @@ def client(site: Site) -> Client:
 
 @pytest.fixture(scope="module")
 def fresh(site: Site) -> Iterator[Client]:
-    """The same account at an API which has seen no failure yet: boto3 retries less after many."""
+    """Yield the same account at an API which has seen no failure yet: boto3 retries less after many."""
     process, api = serve(site.api.local.with_name("fresh"), **site.api.cloud)
     yield api.client()
     process.terminate()
@@ -103,7 +103,7 @@ def attempt(client: Client, path: str, request: dict[str, Any]) -> Attempt:
 
 
 def is_clear(answer: Answer) -> bool:
-    """Whether it is the contract's 503, whole."""
+    """Return whether it is the contract's 503, whole."""
     return answer.headers.get("retry-after") == "1" and (answer.status, answer.json) == (
         503,
         {
@@ -117,7 +117,7 @@ def is_clear(answer: Answer) -> bool:
 
 @pytest.fixture
 def requests(client: Client) -> list[tuple[str, str, Any, int]]:
-    """One request of every kind, with the status it has when all is well."""
+    """Return one request of every kind, with the status it has when all is well."""
     keys = [f"{KEYS}/{client.create(KEYS, {})['id']}" for _ in range(2)]
     authority = client.create(AUTHORITIES, {})["id"]
     return [
@@ -133,7 +133,7 @@ def requests(client: Client) -> list[tuple[str, str, Any, int]]:
 
 
 def send_all(client: Client, requests: list[tuple[str, str, Any, int]]) -> list[Answer]:
-    """All of them at once, twice; the answers, none of which may come too late for the gateway."""
+    """Send all of them at once, twice; return the answers, none of which may come too late for the gateway."""
 
     def send(request: tuple[str, str, Any, int]) -> Answer:
         started = time.monotonic()

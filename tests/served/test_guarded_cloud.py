@@ -27,7 +27,7 @@ def asked(api: Served, headers: Mapping[str, str], method: str = "POST", path: s
 
 
 def answered(answer: httpx.Response) -> tuple[int, Any]:
-    """The status, and what is told in JSON or, where the request named no target, in XML."""
+    """Return the status, and what is told in JSON or, where the request named no target, in XML."""
     assert [name for name in answer.headers if name.startswith("access-control")] == []
     if answer.headers["content-type"] == "text/xml":
         code, message = ElementTree.fromstring(answer.text)[0]

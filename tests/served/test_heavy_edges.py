@@ -27,7 +27,7 @@ LARGEST = {
 
 
 def encoded(text: str) -> int:
-    """How Lambda counts an answer: its text stands in JSON."""
+    """Return an answer as Lambda counts it: its text stands in JSON."""
     return len(json.dumps(text))
 
 
@@ -36,7 +36,7 @@ def match(number: int) -> str:
 
 
 def create(client: Client, path: str, numbers: range) -> Counter[int]:
-    """The statuses of creations, fifty at once."""
+    """Return the statuses of creations, fifty at once."""
     with ThreadPoolExecutor(50) as threads:
         answers = threads.map(lambda number: client.post(path, {**LARGEST, "match": match(number)}), numbers)
         return Counter(answer.status for answer in answers)

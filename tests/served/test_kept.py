@@ -32,7 +32,7 @@ def cloud_of(process: subprocess.Popen[bytes]) -> int:
 
 @contextmanager
 def run(local: Path) -> Iterator[tuple[Served, subprocess.Popen[bytes]]]:
-    """The API on what the folder keeps; it waits for the end of a cloud whose API was killed."""
+    """Yield the API on what the folder keeps; it waits for the end of a cloud whose API was killed."""
     process, api = serve(local)
     try:
         yield api, process

@@ -16,7 +16,7 @@ SETTINGS = {"BASE_URL": "https://api.example.com", "STRICT_REFERENCES": "true", 
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Served]:
-    """An API with other settings, which says that it is where it is not yet."""
+    """Yield an API with other settings, which says that it is where it is not yet."""
     process, api = serve(tmp_path / "local", **SETTINGS)
     yield api
     process.terminate()

@@ -52,7 +52,7 @@ class Run:
         return Client(Http(self.base_url)).with_token(self.token)
 
     def interrupt(self) -> None:
-        """What Ctrl-C does: a signal to everything in the terminal's foreground."""
+        """Do what Ctrl-C does: send a signal to everything in the terminal's foreground."""
         os.killpg(self.process.pid, signal.SIGINT)
         self.process.wait(timeout=30)
 
@@ -71,7 +71,7 @@ def settings(local: Path) -> dict[str, str]:
 
 @contextmanager
 def running(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
-    """The command in a process group of its own, until it answers, and until its end."""
+    """Yield the command in a process group of its own, until it answers, and until its end."""
     need("the embedded cloud")
     log = Path(chosen["LOCAL_DIR"]).with_suffix(".log")
     RECORD.log_files.append(log)
@@ -95,7 +95,7 @@ def make_run(chosen: Mapping[str, str]) -> AbstractContextManager[Run]:
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """The first `make run` of a user whose clients have a version header of their own."""
+    """Yield the first `make run` of a user whose clients have a version header of their own."""
     local = tmp_path_factory.mktemp("first") / "local"
     elsewhere = {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "AWS_DEFAULT_PROFILE": "nobody"}  # another cloud's
     with make_run({**settings(local), **elsewhere, "VERSION_HEADERS": "Vendor-Version, Service-Version"}) as run:
@@ -203,7 +203,7 @@ def test_what_was_created_outlives_a_killed_run_and_ctrl_c_until_it_is_reset(fir
 
 
 def signer(certificate: str) -> str:
-    """The public key of the authority behind a certificate whose signature holds."""
+    """Return the public key of the authority behind a certificate whose signature holds."""
     read = load_ssh_public_identity(certificate.encode())
     assert isinstance(read, SSHCertificate)
     read.verify_cert_signature()

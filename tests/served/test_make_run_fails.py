@@ -14,7 +14,7 @@ from tests.served.test_make_run import environment, settings
 
 
 def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
-    """The exit status and what was said on both channels."""
+    """Return the exit status and what was said on both channels."""
     done = subprocess.run(
         command or (sys.executable, "-m", "infra.local.run"),
         cwd=ROOT,
@@ -67,7 +67,7 @@ def test_an_edge_whose_store_has_no_key_names_it(tmp_path: Path, served: Served)
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with the Makefile, before anything was made."""
+    """Return a folder with the Makefile, before anything was made."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "requirements-run.txt").touch()
     return tmp_path

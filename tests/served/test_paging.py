@@ -16,7 +16,7 @@ COUNT = 105  # more than the largest page
 
 @pytest.fixture(scope="module")
 def shelf(served: Served) -> tuple[Client, list[Any]]:
-    """An account with so many resources that nobody changes, the newest first."""
+    """Return an account with so many resources that nobody changes, the newest first."""
     client = served.newcomer().client()
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda number: client.create(PATH, {"metadata": str(number)}), range(COUNT)))

@@ -26,7 +26,7 @@ def address(served: Served) -> tuple[str, int]:
 
 @pytest.fixture
 def wire(address: tuple[str, int]) -> Iterator[HTTPConnection]:
-    """One connection, which its owner must find open at the end."""
+    """Yield one connection, which its owner must find open at the end."""
     connection = HTTPConnection(*address, timeout=20)
     connection.connect()
     kept = connection.sock
@@ -41,7 +41,7 @@ def headers(served: Served) -> dict[str, str]:
 
 
 def ask(wire: HTTPConnection, method: str, path: str, headers: Mapping[str, str], body: Any = None) -> Answer:
-    """One request on a connection that is open and stays so."""
+    """Return one request on a connection that is open and stays so."""
     kept = wire.sock
     raw = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
     wire.request(method, path, raw, dict(headers))
@@ -59,7 +59,7 @@ def exchange(address: tuple[str, int], sent: bytes) -> bytes:
 
 
 def read(raw: bytes) -> Answer:
-    """The one answer in the bytes, which end with it."""
+    """Return the one answer in the bytes, which end with it."""
     head, _, body = raw.partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
     named = [line.split(": ", 1) for line in lines]
@@ -67,7 +67,7 @@ def read(raw: bytes) -> Answer:
 
 
 def asking(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """A request as bytes, the last one of its connection."""
+    """Return a request as bytes, the last one of its connection."""
     lines = [f"{method} {path} HTTP/1.1", "Host: here", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

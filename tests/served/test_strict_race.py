@@ -22,7 +22,7 @@ Answered = list[tuple[Request, Answer]]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """The first account's admin at an API whose references are strict."""
+    """Yield the first account's admin at an API whose references are strict."""
     process, api = serve(tmp_path_factory.mktemp("strict") / "local", STRICT_REFERENCES="true")
     yield api.client()
     process.terminate()
@@ -30,7 +30,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def module_for(target: str) -> tuple[str, dict[str, Any]]:
-    """The name and body of the module that refers to a target."""
+    """Return the name and body of the module that refers to a target."""
     id = target.rpartition("/")[2]
     if target.startswith(AUTHORITIES):
         return "mutual_tls", {"certificate_authority_ids": [id]}
@@ -59,7 +59,7 @@ def at_once(client: Client, threads: ThreadPoolExecutor, requests: list[Request]
 
 
 def holders(client: Client, target: str, attached: Answered) -> set[str]:
-    """The paths of what refers to the target, of all that was answered with success."""
+    """Return the paths of what refers to the target, of all that was answered with success."""
     name, _ = module_for(target)
     won = [(request, answer.json) for request, answer in attached if answer.status in (200, 201)]
     paths = {path for (method, path, _), _ in won if method == "PUT"}
@@ -68,7 +68,7 @@ def holders(client: Client, target: str, attached: Answered) -> set[str]:
 
 
 def check(client: Client, target: str, attached: Answered, deleted: Answered) -> None:
-    """That a round ended with the target gone, or pointed at and refused to go for those who do."""
+    """Assert that a round ended with the target gone, or pointed at and refused to go for those who do."""
     gone = [answer for _, answer in deleted if answer.status == 204]
     referring = holders(client, target, attached)
     assert client.get(target).status == (404 if gone else 200)
@@ -86,7 +86,7 @@ def check(client: Client, target: str, attached: Answered, deleted: Answered) ->
 
 
 def check_deleted(client: Client, edge: str, routed: Answered, deleted: Answered) -> None:
-    """That an edge is gone with its routes, or there with all of them."""
+    """Assert that an edge is gone with its routes, or there with all of them."""
     created = [answer.json["id"] for _, answer in routed if answer.status == 201]
     statuses = Counter(answer.status for _, answer in deleted)
     assert statuses.keys() <= {204, 404, 503}
@@ -102,7 +102,7 @@ def check_deleted(client: Client, edge: str, routed: Answered, deleted: Answered
 
 
 def named_anywhere(client: Client) -> set[str]:
-    """The addresses of all that anything refers to."""
+    """Return the addresses of all that anything refers to."""
     refs = []
     for edge in client.all(EDGES, "tls_edges"):
         refs += [edge["backend"]["backend"]] if edge["backend"] else []

@@ -29,7 +29,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def bot_with_keys(client: Client, count: int) -> tuple[str, list[Client]]:
-    """The address of a new bot, and as many clients with a key of it each."""
+    """Return the address of a new bot, and as many clients with a key of it each."""
     id = client.create(BOTS, {"name": f"bot {count}"})["id"]
     client = replace(client, check=conformity.of_another_app)  # which takes longer than the answers
     keys = [client.create(KEYS, {"owner_id": id})["token"] for _ in range(count)]

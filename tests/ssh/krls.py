@@ -17,7 +17,7 @@ def is_revoked(folder: Path, krl: bytes, line: str) -> bool:
 
 
 def serials(folder: Path, krl: bytes) -> set[int]:
-    """The serials in a list. CalledProcessError for a list that ssh-keygen cannot read."""
+    """Return the serials in a list. CalledProcessError for a list that ssh-keygen cannot read."""
     (folder / "krl").write_bytes(krl)
     command = ["ssh-keygen", "-Q", "-l", "-f", str(folder / "krl")]
     said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

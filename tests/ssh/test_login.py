@@ -28,7 +28,7 @@ def in_seconds(seconds: int) -> str:
 
 @pytest.fixture
 def own_authority(http: Client) -> Any:
-    """An authority of this test alone, which the server does not know yet."""
+    """Return an authority of this test alone, which the server does not know yet."""
     return http.create("/ssh_certificate_authorities", {})
 
 

@@ -26,7 +26,7 @@ each_authority = pytest.mark.parametrize("authority", AUTHORITIES.values(), ids=
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    """A server that trusts all authorities and reads the list of revoked keys at every login."""
+    """Yield a server that trusts all authorities and reads the list of revoked keys at every login."""
     folder = tmp_path_factory.mktemp("revoking")
     (folder / "revoked").write_bytes(revocations())
     with sshd.running(folder, f"RevokedKeys {folder}/revoked") as started:
@@ -51,7 +51,7 @@ def revocations(*certificates: Revoked, lost: KeyPair | None = None) -> bytes:
 
 
 def signed(laptop: KeyPair, authority: PrivateKey, serial: int) -> Signed:
-    """What the service answers when it is asked to sign a key, as far as a login needs it."""
+    """Return what the service answers when it is asked to sign a key, as far as a login needs it."""
     certificate = UserCertificate(
         key_id=f"sucrt_{serial}",
         serial=serial,

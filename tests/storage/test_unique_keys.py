@@ -103,7 +103,7 @@ def test_what_a_claim_tells_is_in_no_representation() -> None:
 
 
 def leased(*held: UniqueKey, seconds: int) -> Item:
-    """An item that expires."""
+    """Return an item that expires."""
     return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=held, expires=items.now() + seconds)
 
 

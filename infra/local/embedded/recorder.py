@@ -71,7 +71,7 @@ class Recorder:
             return before
 
     def _replace(self, table: Table) -> None:
-        """All items of a table are others now: those of before a PartiQL transaction that failed, or of a backup.
+        """Note that a table has other items now: those of before a PartiQL transaction that failed, or of a backup.
 
         The first leaves nothing to write down; after the second there is a snapshot.
         """

@@ -10,7 +10,7 @@ _PACKAGE = "tunnel_edge_client"
 
 
 def _function(operation: str) -> Any:
-    """The module of an operation: the generator has one for each, in the folder of its tag."""
+    """Return the module of an operation: the generator has one for each, in the folder of its tag."""
     package = import_module(f"{_PACKAGE}.api")
     (file,) = Path(str(package.__file__)).parent.glob(f"*/{operation}.py")
     return import_module(f"{_PACKAGE}.api.{file.parent.name}.{operation}")

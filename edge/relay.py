@@ -51,6 +51,8 @@ class Relay(asyncio.Protocol):
         self._idle: asyncio.TimerHandle | None = None
         self._early = b""
         self._holding: set[object] = set()
+        self._has_answered = False
+        self._unread = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -96,6 +98,7 @@ class Relay(asyncio.Protocol):
         """Send Envoy what the SSH client sent."""
         if self._transport:
             self._transport.write(data)
+            self._has_answered = True
 
     def pause_writing(self) -> None:
         if self._channel:
@@ -118,9 +121,12 @@ class Relay(asyncio.Protocol):
             self._transport.resume_reading()
 
     def stalled(self, channel: Channel) -> None:
-        """Hold for an SSH client that does not read, and end both ends if that lasts: who pauses sees nobody leave."""
+        """Hold for an SSH client that reads slowly, and end both ends when nothing moves for the idle timeout.
+
+        While reading is paused, it is not noticed that the visitor leaves.
+        """
         self.hold(channel)
-        self._idle = asyncio.get_running_loop().call_later(self._limits.idle_timeout, self._abort)
+        self._watch()
 
     def moving(self, channel: Channel) -> None:
         """End `stalled`; close the channel if all that its visitor sent before leaving has been read."""
@@ -160,12 +166,21 @@ class Relay(asyncio.Protocol):
     def _close(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         """Close the channel once the SSH client has read what is left, for which it has as long as when it stalls."""
         if channel.get_write_buffer_size():
-            channel.set_write_buffer_limits(0)  # which stalls it, and moves it when all is read
+            channel.set_write_buffer_limits(0)  # calls `stalled` now, and `moving` when the buffer is empty
         else:
             channel.close()
 
-    def _abort(self) -> None:
-        """End both, and drop what neither has taken."""
+    def _watch(self) -> None:
+        """Look after each idle timeout whether the SSH client has read or sent something since."""
+        self._has_answered = False
+        self._unread = self._channel.get_write_buffer_size() if self._channel else 0
+        self._idle = asyncio.get_running_loop().call_later(self._limits.idle_timeout, self._end_if_idle)
+
+    def _end_if_idle(self) -> None:
+        """End both where nothing has moved, and drop what neither has taken."""
+        if self._channel and (self._has_answered or self._channel.get_write_buffer_size() < self._unread):
+            self._watch()
+            return
         if self._transport:
             self._transport.abort()
         if self._channel:

@@ -1,10 +1,14 @@
 """The vault: what is sealed opens in its own context only, and not at all when it was tampered with."""
 
+import subprocess
+import sys
+
 import pytest
 from botocore.exceptions import ClientError
 
 from chalicelib import ids
 from chalicelib.storage import vault
+from tests.conftest import ROOT
 
 SECRET = b"\x00 a private key \xff"
 
@@ -71,3 +75,34 @@ def test_what_could_not_be_read_is_not_remembered() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="no number"):
             vault.unseal(sealed, where, int)
+
+
+IN_A_FAST_PROCESS = """
+import threading, time, weakref
+now, wait = time.monotonic, threading.Event.wait
+time.monotonic = lambda: now() * 100
+threading.Event.wait = lambda event, timeout=None: wait(event, timeout and timeout / 100)
+
+from moto import mock_aws
+from chalicelib.storage import provisioning, vault
+
+class Secret:
+    def __init__(self, plaintext):
+        self.plaintext = plaintext
+
+with mock_aws():
+    provisioning.create_key()
+    sealed = vault.seal(b"secret", {})
+    began = time.monotonic()
+    opened = weakref.ref(vault.unseal(sealed, {}, Secret))
+    while opened() and time.monotonic() < began + 900:
+        time.sleep(0.01)
+    print(time.monotonic() - began)
+"""
+
+
+def test_what_was_opened_is_forgotten_within_five_minutes_though_nobody_asks_for_it() -> None:
+    """In a process to which a hundredth of a second is a second; a busy machine may add a few."""
+    command = [sys.executable, "-c", IN_A_FAST_PROCESS]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert 240 < float(told) < 400

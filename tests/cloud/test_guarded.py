@@ -9,6 +9,11 @@ from tests.conftest import Served, client_of
 from tests.served.test_guarded_cloud import REFUSED, SCAN, answered, asked, signed
 
 
+def test_nobody_reads_it_without_its_key_id(deployed: Served) -> None:
+    for headers in (SCAN, {**SCAN, **signed("test")}):
+        assert answered(asked(deployed, headers)) == (403, REFUSED)
+
+
 def test_the_credentials_of_its_functions_can_be_calculated_and_open_nothing(deployed: Served) -> None:
     assert deployed.client().get("/api_keys").status == 200  # from now on the API's function has them
     for function in client_of(deployed.cloud, "lambda").list_functions()["Functions"]:

@@ -24,6 +24,7 @@ def said(folder: Path, *arguments: str, **settings: str) -> str:
     [
         ({"SSH_PORT": "0"}, "SSH_PORT=0 is not a port: choose one from 1 to 65535.\n"),
         ({"HOP_PORT": "65536"}, "HOP_PORT=65536 is not a port: choose one from 0 to 65535.\n"),
+        ({"EDGE_CERTIFICATE": "a.pem"}, "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.\n"),
         ({"EDGE_KEY": "a.pem"}, "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.\n"),
     ],
 )

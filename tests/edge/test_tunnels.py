@@ -40,6 +40,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
     ("forward", "sentence"),
     [
         ("demo:443", "Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside."),
+        ("2000", "Port 2000 is not served yet: ask for port 80, which is https outside."),
         ("0", "Port 0 is not served yet: ask for port 80, which is https outside."),
         ("a_b:80", "'a_b' is no name for a tunnel"),
         ("example.com:80", "is no name for a tunnel"),

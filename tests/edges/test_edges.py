@@ -110,3 +110,10 @@ def test_an_edge_that_only_modules_know_is_no_edge(admin: Client) -> None:
     assert_not_found(admin.patch(address, {"description": "x"}), "/edges/tls")
     assert admin.get("/edges/tls").json["tls_edges"] == []
     assert admin.get(f"{address}/backend").json == {"enabled": True, "backend": None}
+
+
+def test_who_is_not_an_admin_may_do_all_of_it_too(member: Client) -> None:
+    for resource in KINDS:
+        edge = member.create(resource.kind.path, {})
+        assert member.patch(f"{resource.kind.path}/{edge['id']}", {"metadata": "m"}).json == {**edge, "metadata": "m"}
+        assert member.delete(f"{resource.kind.path}/{edge['id']}").status == 204

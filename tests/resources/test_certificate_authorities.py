@@ -141,3 +141,11 @@ def test_a_certificate_is_at_most_16_kib(admin: Client) -> None:
 
     assert admin.create(PATH, {"ca_pem": large(180)})["subject_common_name"] == "large"
     refused(admin, large(220), "must be at most 16384 bytes")
+
+
+def test_an_authority_may_be_uploaded_twice(admin: Client) -> None:
+    pem = authority().certificate
+    first, second = (admin.create(PATH, {"ca_pem": pem}) for _ in range(2))
+    same = {"id": "", "uri": "", "created_at": ""}
+    assert first["id"] != second["id"]
+    assert {**first, **same} == {**second, **same}

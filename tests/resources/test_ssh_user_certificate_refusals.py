@@ -76,6 +76,7 @@ UNKNOWN_OPTION = "is not a field here; known: force-command, source-address"
 CRITICAL = "is a critical option: as an extension it would be signed and mean nothing"
 NO_NETWORKS = [",", "10.0.0.0/8,", "10.0.0.0/8, ::1", "10.0.0.1/8", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/255.0.0.0"]
 NO_NETWORKS += ["10.0.0.0/0.255.255.255", "fe80::1%eth0", "!10.0.0.0/8", "*.example.com", "010.0.0.1", "١٠.0.0.0/8"]
+NO_NETWORKS += [f"127.0.0.1/{'0' * 40}32"]  # which sshd cannot read
 
 # The values of each field that are refused, each with the errors that name what is wrong with it.
 REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {

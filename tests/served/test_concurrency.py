@@ -160,9 +160,13 @@ def test_clients_that_change_different_fields_keep_both_changes(http: Client) ->
             assert http.get(one).json.items() >= (description | metadata).items()
 
 
-@pytest.mark.parametrize("attempt", range(4))
-def test_of_twenty_deletions_at_once_exactly_one_succeeds(http: Client, attempt: int) -> None:
-    one = f"/backends/weighted/{http.create('/backends/weighted', {})['id']}"
+@pytest.mark.parametrize("path", [*["/backends/weighted"] * 3, "/ssh_user_certificates"])  # which is also revoked
+def test_of_twenty_deletions_at_once_exactly_one_succeeds(http: Client, path: str) -> None:
+    request = {}
+    if path == "/ssh_user_certificates":
+        authority = http.create("/ssh_certificate_authorities", {})
+        request = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
+    one = f"{path}/{http.create(path, request)['id']}"
     together = Barrier(20)
 
     def delete(_: int) -> Answer:

@@ -33,8 +33,9 @@ def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: P
     assert said == (1, "", f"Port {port} cannot be used (Address already in use): choose another with PORT=….\n")
 
 
-def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "local" / "cloud" / "state.json"
+@pytest.mark.parametrize("name", ["state.json", "dynamodb.json"])  # the second was kept by the first edition
+def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "local" / "cloud" / name
     file.parent.mkdir(parents=True)
     file.write_text('{"tables": ')
     status, out, err = run(settings(tmp_path / "local"))

@@ -81,6 +81,15 @@ def test_a_method_that_http_does_not_have_is_refused_with_those_of_the_path(wire
     assert answer.headers["allow"] == "GET, POST"
 
 
+def test_a_204_has_neither_a_body_nor_a_length(
+    address: tuple[str, int], wire: HTTPConnection, headers: dict[str, str]
+) -> None:
+    one = f"/api_keys/{ask(wire, 'POST', '/api_keys', headers, {}).json['id']}"
+    answer = read(exchange(address, asking("DELETE", one, headers)))
+    assert (answer.status, answer.text) == (204, "")
+    assert answer.headers.keys() == {"server", "date", "operation-id", "cache-control"}
+
+
 @pytest.mark.parametrize("path", ["//example.com/api_keys", "/%2e%2e/%00", "/?a=b", "*", "/[::1"])
 def test_a_path_that_leads_nowhere_is_a_404(wire: HTTPConnection, headers: dict[str, str], path: str) -> None:
     answer = ask(wire, "GET", path, headers)
@@ -88,11 +97,14 @@ def test_a_path_that_leads_nowhere_is_a_404(wire: HTTPConnection, headers: dict[
     assert (answer.status, answer.json["error_code"]) == (404, "no_such_route")
 
 
+@pytest.mark.parametrize(
+    ("expected", "sent"), [({"Expect": "100-continue"}, b""), ({}, b"x" * 11 * MEGABYTE)], ids=["announced", "sent"]
+)
 def test_a_body_above_the_gateways_limit_is_a_413_and_ends_the_connection(
-    address: tuple[str, int], headers: dict[str, str]
+    address: tuple[str, int], headers: dict[str, str], expected: dict[str, str], sent: bytes
 ) -> None:
-    announced = {**headers, "Content-Length": str(11 * MEGABYTE), "Expect": "100-continue"}
-    answer = read(exchange(address, asking("POST", "/api_keys", announced)))
+    announced = {**headers, "Content-Length": str(11 * MEGABYTE), **expected}
+    answer = read(exchange(address, asking("POST", "/api_keys", announced, sent)))
     assert answer.json == refusal(answer)
     assert (answer.status, answer.json["error_code"]) == (413, "payload_too_large")
     assert answer.json["msg"] == "The body is larger than 10485760 bytes."

@@ -1,5 +1,8 @@
 """What AWS answers instead of doing its work: busy or out of reach, used wrongly, or an answer to the question."""
 
+import subprocess
+import sys
+
 import pytest
 from botocore.exceptions import (
     ClientError,
@@ -15,6 +18,7 @@ from botocore.exceptions import (
 
 from chalicelib.storage import aws
 from chalicelib.storage.aws import AwsError, Misconfigured, Unavailable
+from tests.conftest import ROOT
 
 
 def answered(code: str, status: int = 400) -> ClientError:
@@ -99,3 +103,11 @@ def test_what_is_meant_does_not_carry_what_was_answered() -> None:
     assert meant.__cause__ is None
     assert meant.__suppress_context__
     assert isinstance(meant, AwsError)
+
+
+@pytest.mark.parametrize("setting", ["AWS_ENDPOINT_URL=http://127.0.0.1:4999", "LOCALSTACK_HOST=127.0.0.1:4999"])
+def test_the_endpoint_is_a_setting(setting: str) -> None:
+    script = "from chalicelib.storage import aws; print(aws.client('dynamodb').meta.endpoint_url)"
+    command = ["env", setting, sys.executable, "-c", script]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30).stdout
+    assert told == "http://127.0.0.1:4999\n"

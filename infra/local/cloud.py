@@ -63,10 +63,6 @@ class Cloud:
     def is_started(self) -> bool:
         return self._process is not None
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
-
     def start(self) -> None:
         """Start it with the state that was saved, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")

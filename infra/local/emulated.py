@@ -17,12 +17,13 @@ from infra import ROOT, CommandError
 from infra.deploy import service, stacks
 from infra.local import cloud, lock, signals, terminal
 from infra.local.cloud import Cloud
+from infra.local.embedded import PROCESS
 
 NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
 ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DEPLOYED / "started"
 STATE = DEPLOYED / "cloud"
-PID = "EMULATED_CLOUD_PID"  # the one line of that file: proof that what is beside it is our own
+MARK = {"EMULATED_CLOUD": "yes"}  # what that file holds: proof that what is beside it is our own
 PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
 PORT = 4567  # where no make run has its own
 SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it goes on after its start
@@ -60,10 +61,9 @@ def start() -> None:
     named = cloud.named()
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
-        terminal.write(STARTED, {PID: ""})  # before anything else: what is beside it from now on is our own
+        terminal.write(STARTED, MARK)  # before anything else: what is beside it from now on is our own
         if named is None:
             embedded.start()
-            terminal.write(STARTED, {PID: str(embedded.pid)})
         _deploy(cloud.settings(named) if named else embedded.settings)
     except KeyboardInterrupt:
         embedded.stop()
@@ -76,21 +76,19 @@ def start() -> None:
 
 def stop() -> None:
     """End the cloud that an earlier start left going on, if it still is, and forget what it held."""
-    if (pid := _left()) is not None:
-        if pid and lock.is_taken(STATE):  # else it has ended, and the number may be another process's by now
-            with suppress(ProcessLookupError):  # when it has ended since
-                os.kill(int(pid), signal.SIGTERM)
+    if _is_marked():
+        if lock.is_taken(STATE):
+            with suppress(OSError, ValueError):  # it has ended since, or is no cloud of a start: then it is waited for
+                os.kill(int((STATE / PROCESS).read_text()), signal.SIGTERM)
             lock.await_cloud(STATE)
         _forget()
 
 
-def _left() -> str | None:
-    """Return the id of the process that a start left, "" if it is not ours, or None where no start left anything."""
+def _is_marked() -> bool:
     try:
-        mark = terminal.read(STARTED)
+        return terminal.read(STARTED) == MARK
     except (OSError, ValueError):
-        return None
-    return mark[PID] if mark.keys() == {PID} else None
+        return False
 
 
 def _make_room() -> None:

@@ -65,8 +65,23 @@ def test_what_no_start_left_is_refused_and_never_deleted(tmp_path: Path) -> None
 
 def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
-        (tmp_path / "started").write_text(f"EMULATED_CLOUD_PID={other.pid}\n")
+        (tmp_path / "started").write_text("EMULATED_CLOUD=yes\n")
+        (tmp_path / "cloud").mkdir()
+        (tmp_path / "cloud" / "process").write_text(str(other.pid))
         assert said_by("stop", environment(tmp_path, free_port())) == (0, "")
         assert other.poll() is None
         other.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cloud_of_a_start_that_was_killed_is_ended(tmp_path: Path) -> None:
+    port = free_port()
+    starting = emulated("start", environment(tmp_path, port))
+    while not cloud.answers(f"http://127.0.0.1:{port}"):
+        assert starting.poll() is None
+        time.sleep(0.02)
+    starting.kill()
+    starting.wait()
+    assert said_by("stop", environment(tmp_path, port)) == (0, "")
+    assert not cloud.answers(f"http://127.0.0.1:{port}")
     assert list(tmp_path.iterdir()) == []

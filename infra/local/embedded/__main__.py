@@ -2,7 +2,8 @@
 
 Its settings are environment variables: MiniStack's own, which it reads when it is imported, and AWS_ACCESS_KEY_ID, the
 only access key id that is let in. With ENDS_WITH_STDIN it ends when nobody holds the other end of its standard input.
-It locks STATE_DIR; with PERSIST_STATE=1 it goes on with what that keeps, and keeps there what changes.
+It locks STATE_DIR. With PERSIST_STATE=1 it goes on with what that keeps, and keeps there what changes; else it writes
+its process id there, for whoever is to end it.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from hypercorn.config import Config
 
 from infra import CommandError
 from infra.local import lock
-from infra.local.embedded import UNUSABLE
+from infra.local.embedded import PROCESS, UNUSABLE
 from infra.local.embedded.guard import App, Guard
 
 if TYPE_CHECKING:
@@ -49,10 +50,12 @@ def _taken_up(folder: Path) -> "Store | None":
 
     Where that cannot be done, print one sentence and end the process.
     """
+    keeps = os.environ["PERSIST_STATE"] == "1"
     try:
         if lock.take(folder) is None:
             raise CommandError(f"Another process has {folder} open: end that first.")
-        if os.environ["PERSIST_STATE"] != "1":
+        if not keeps:
+            (folder / PROCESS).write_text(str(os.getpid()))
             return None
         from infra.local.embedded.store import Store
 
@@ -60,7 +63,8 @@ def _taken_up(folder: Path) -> "Store | None":
     except CommandError as error:
         print(error, file=sys.stderr)
     except OSError as error:
-        told = f"{error.filename} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=…."
+        setting = "LOCAL_DIR" if keeps else "DEPLOYED_DIR"
+        told = f"{error.filename or folder} cannot be used ({error.strerror}): choose another place with {setting}=…."
         print(told, file=sys.stderr)
     sys.exit(UNUSABLE)
 

@@ -79,7 +79,7 @@ class Account:
     def new(name: str) -> "Account":
         account, user, token = operations.create_account(name, "admin")
         admin = Client(InProcess(), account=account.id, user=user.id).with_token(token)
-        admin.get("/api_keys")
+        assert admin.get("/api_keys").status == 200
         records = deepcopy({**stored()})
         stored().clear()
         return Account(admin, records)
@@ -126,6 +126,7 @@ def recorded_logs(store: None) -> Iterator[None]:
 
 # Those that share what is slow to start run in one process, and those that start such for themselves in another.
 ALONE = {"tests/served/test_faults.py", "tests/served/test_kept.py", "tests/served/test_strict_race.py"}
+assert all((ROOT / file).exists() for file in ALONE)
 TOGETHER = {
     "cloud": "deployed",
     "contract": "deployed",

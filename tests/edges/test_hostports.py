@@ -12,7 +12,7 @@ ON_443 = "must be of the form host:443, for example app.example.com:443"
 ON_ANY = "must be of the form host:port with a port from 1 to 65535, for example app.example.com:443"
 HOSTPORT = "app.example.com:443"
 
-each_form = pytest.mark.parametrize("path", KINDS[1:])  # HTTPS edges have the hostports of TLS edges
+each_form = pytest.mark.parametrize("path", KINDS[1:])  # HTTPS edges have the same rule as TLS edges
 NEXT = dict(zip(KINDS, [*KINDS[1:], KINDS[0]], strict=True))
 
 

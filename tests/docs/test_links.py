@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tests.conftest import ROOT
 
 # What commands make, and the repository does not have.
-GENERATED = (".local", ".venv", ".venv-cloud", "build", "chalicelib/docs.html")
+GENERATED = (".local", ".venv", "build", "chalicelib/docs.html")
 CACHES = {".git", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 CACHES |= {"__pycache__", "node_modules"}
 SUFFIXES = (".in", ".json", ".md", ".png", ".py", ".svg", ".toml", ".txt", ".yaml", ".yml")
@@ -26,7 +26,7 @@ def files() -> Iterator[PurePosixPath]:
     """Yield the repository's files; git is not asked, since a download has none."""
     for folder, below, names in os.walk(ROOT):
         here = PurePosixPath(folder).relative_to(ROOT)
-        below[:] = [name for name in below if name not in CACHES and str(here / name) not in GENERATED]
+        below[:] = [name for name in below if name not in CACHES and not f"{here / name}".startswith(GENERATED)]
         yield from (here / name for name in names)
 
 

@@ -14,7 +14,7 @@ from chalicelib.crypto import keys, public_keys
 from chalicelib.crypto.keys import PrivateKey
 
 MADE: dict[str, PrivateKey] = {
-    "rsa": keys.generate_rsa(4096),
+    "rsa": keys.generate_rsa(2048),
     "ecdsa": keys.generate_ecdsa("nistp384"),
     "ed25519": keys.generate_ed25519(),
 }

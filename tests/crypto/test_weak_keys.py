@@ -23,7 +23,7 @@ SMALL_ORDER = [
     y | sign for y in (0, 1, FIELD - 1, FIELD, FIELD + 1, ORDER_8, FIELD - ORDER_8) for sign in (0, 1 << 255)
 ]
 
-PRIMES = keys.generate_rsa(4096).private_numbers()
+PRIMES = keys.generate_rsa(2048).private_numbers()
 P, Q = PRIMES.p, PRIMES.q
 
 

@@ -67,7 +67,7 @@ lint-openapi: infra/build/openapi/lint/node_modules/.bin/redocly ## Lint the Ope
 
 test: .venv/dev .venv-cloud/ready ## Run all tests that the machine can run, and say which it cannot.
 	@$(MAKE) -s --no-print-directory $(DOCS) || true
-	$(BIN)/python -m pytest -n auto
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto # else each program that they start is compiled anew
 
 fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
 	@$(BIN)/python -m tests.fuzz $(or $(SECONDS),300) $(SEED)

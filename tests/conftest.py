@@ -182,8 +182,8 @@ pytest_runtest_protocol.__code__ = pytest_runtest_protocol.__code__.replace(co_s
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes run the tests: one more than there are cores, since many tests wait for servers."""
-    return (os.cpu_count() or 1) + 1
+    """Return how many processes run the tests: two for each core, since many tests wait for servers."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:

@@ -13,7 +13,7 @@ from infra.build import browser
 from tests.conftest import ROOT, Served
 from tests.needs import need
 
-PATIENCE = 10  # seconds
+PATIENCE = 60  # seconds, of a machine on which other tests run
 
 
 def logged(page: Chrome) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until(true: Callable[[], bool], *, within: float = 5) -> None:
+def until(true: Callable[[], bool], *, within: float = 15) -> None:
     """Wait until something is true; AssertionError when it takes too long."""
     end = time.monotonic() + within
     while not true():

@@ -1,4 +1,4 @@
-"""What a table that was restored to an earlier time lets in again, though it was revoked since: list it, revoke it.
+"""Revocations that a table restored to an earlier time does not know: list them, and revoke again.
 
 The list is text, a revocation to a line, so that the operator can read it and take lines out. It takes the later table
 to make the list, and not to repeat it.

@@ -12,7 +12,7 @@ from edge.tunnels import Tunnel, Tunnels
 
 
 class Listener(asyncssh.SSHListener):
-    """What asyncssh keeps of a granted `-R`, to end it when the client takes it back or goes."""
+    """The listener that asyncssh keeps for a granted `-R`, to end it when the client takes it back or goes."""
 
     def __init__(self, end: Callable[[], None]) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Program:
-    """What to start, and in which folder; its output goes to ours, or into a file.
+    """A program to start, and its folder; its output goes to ours, or into a file.
 
     `may_start` tells whether what it needs is there; what has died is started again without it after some seconds.
     """

@@ -17,7 +17,7 @@ _MOST_REQUESTS = 100  # that wait for the one before them
 
 
 class Client(asyncssh.SSHServer):
-    """What a connection tells.
+    """The receiver of a connection's events.
 
     `most_unread` are the bytes that a client may leave unread, until nothing more of it is read; with a quarter of them
     it hears `pause_writing`.

@@ -1,4 +1,4 @@
-"""What Envoy does with a request: which tunnel it is for, what the upstream reads, what is logged. Pure."""
+"""Envoy's treatment of a request: which tunnel it is for, what the upstream reads, what is logged. Pure."""
 
 from edge import envoy_parts as parts
 from edge import pages

@@ -1,4 +1,4 @@
-"""What Envoy does when there is too much: too many connections, or too little memory. Pure."""
+"""Envoy's overload manager, for when there is too much: too many connections, or too little memory. Pure."""
 
 from edge import envoy_parts as parts
 from edge.envoy_parts import Json

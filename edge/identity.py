@@ -8,7 +8,7 @@ from edge.records import Grant, Store, Unavailable
 
 
 class Identity:
-    """What one client has shown of itself; it has so many tries."""
+    """The keys that one client has presented, and the grant of the one it has signed with; it has so many tries."""
 
     def __init__(self, store: Store, tries: int) -> None:
         self._store, self._tries = store, tries

@@ -1,4 +1,4 @@
-"""What somebody sees whose request no tunnel answers."""
+"""The pages that a browser shows when no tunnel answers a request."""
 
 NO_TUNNEL = "404: there is no tunnel of this name.\n"
 NO_ANSWER = "502: the tunnel is open, but what it forwards to does not answer.\n"

@@ -1,4 +1,4 @@
-"""What is to be served, as values that no engine knows: made of the records alone. Pure.
+"""The plan of what is to be served, as values that no engine knows: made of the records alone. Pure.
 
 A group is what one TLS certificate serves. Whatever is wrong with an uploaded certificate touches its group alone.
 """

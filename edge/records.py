@@ -1,4 +1,4 @@
-"""What the edge asks of the store, as one typed protocol. Every call blocks, and is made from a thread."""
+"""The calls of the edge to the store, as one typed protocol. Every call blocks, and is made from a thread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

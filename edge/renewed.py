@@ -11,7 +11,7 @@ PERIOD = 24 * 3600.0  # seconds; a certificate made here lasts 90 days
 
 
 class Renewed:
-    """What `make` makes, again after each period and whenever one of the files has changed.
+    """The key pair that `make` makes, again after each period and whenever one of the files has changed.
 
     Where it cannot be made again, the one before stays, and the log says so.
     """

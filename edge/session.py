@@ -24,7 +24,7 @@ from edge.wishes import Refused
 
 
 class Gateway(Protocol):
-    """What the sessions of a gateway share."""
+    """The objects that all sessions of a gateway share."""
 
     id: str
     settings: Settings

@@ -1,4 +1,4 @@
-"""What the operator may set, read once from the environment; every limit is a setting of the same name in capitals."""
+"""The settings of the edge, read once from the environment; every limit is a setting of the same name in capitals."""
 
 import os
 from collections.abc import Mapping

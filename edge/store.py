@@ -62,7 +62,7 @@ def _translated(ask: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(frozen=True)
 class _Carried:
-    """What a gateway carries, as of a revision of its record, and until when that holds if none follows."""
+    """The sites that a gateway carries, as of a revision of its record, and until when that holds if none follows."""
 
     revision: int
     until: int

@@ -1,4 +1,4 @@
-"""What the person at the other end of an `ssh -R` sees: each address, connections as they come, and what was refused.
+"""The lines that whoever runs an `ssh -R` sees: each address, connections as they come, and what was refused.
 
 There is no shell behind it. Where ssh was told not to take a terminal (-T), only addresses and refusals are shown.
 """

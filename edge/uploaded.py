@@ -27,7 +27,7 @@ class _Known:
 
 
 class Uploaded:
-    """What is known of the accounts that have tunnels; `read` blocks, and may raise Unavailable."""
+    """The certificates of the accounts that have tunnels; `read` blocks, and may raise Unavailable."""
 
     def __init__(self, read: Read) -> None:
         self._read = read

@@ -1,4 +1,4 @@
-"""What an `ssh -R` asks for, read from the host and port that it wants to be listened on. Pure.
+"""The tunnel that an `ssh -R` asks for, read from the host and port that it wants to be listened on. Pure.
 
 ssh sends "localhost" for `-R 80:…`, and an empty host or `*` where somebody wrote one of them.
 """

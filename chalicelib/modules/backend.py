@@ -15,14 +15,14 @@ from chalicelib.storage.items import Item
 
 
 class Backend(Enabled):
-    """What answers the traffic of an edge or route."""
+    """The backend that answers the traffic of an edge or route."""
 
     backend_id: Annotated[BackendId | None, if_empty(None)] = None
     """Backend that backs the endpoint; null detaches."""
 
 
 class Shown(Enabled):
-    """What answers the traffic of an edge or route."""
+    """The backend that answers the traffic of an edge or route."""
 
     backend: Ref | None
     """Backend that backs the endpoint, null without one."""

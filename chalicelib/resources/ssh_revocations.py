@@ -68,7 +68,7 @@ class Create(Shape):
 
 
 class SSHRevocation(Shape):
-    """What an SSH authority has revoked; it leaves the list when it ends, and carries only what is known of it."""
+    """A revocation by an SSH authority: it leaves the list when it ends, and carries only what is known of it."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
 

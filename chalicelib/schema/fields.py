@@ -70,7 +70,7 @@ class Described(Shape):
 
 
 class Shown(Shape):
-    """What every resource shows beside what was asked for."""
+    """The fields that every resource shows beside those of its request."""
 
     id: str
     """Unique identifier; the order of ids is the order of creation."""

@@ -1,4 +1,4 @@
-"""What each SSH authority has revoked, as it is stored: a head that is read alone, and the entries packed in chunks.
+"""The stored lists of what SSH authorities have revoked: a head that is read alone, and the entries packed in chunks.
 
 A revocation rewrites one chunk of 64, a few KB even of the largest list. A list has no account in its key, since
 servers fetch it by the authority's id alone: the head names the account.
@@ -30,7 +30,7 @@ class ListFull(Exception):
 
 @dataclass(frozen=True)
 class Head:
-    """What is known of a list without its entries.
+    """The part of a list that is read without its entries.
 
     `count` also counts entries that have ended and were not yet dropped. Every change gives it another `stamp` (one
     that was never stored has none) and raises `version`. `expires` is the Unix second at which it is gone.

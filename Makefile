@@ -14,6 +14,9 @@ FETCHED = || { echo "These packages come from the network, and could not be inst
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
 
+# How requirements are pinned; each file of them repeats it, for Dependabot.
+COMPILED := --universal --python-version 3.11
+
 # What GET /docs sends: a build product, made of the OpenAPI document and of a viewer that npm fetches.
 DOCS := chalicelib/docs.html
 
@@ -122,11 +125,9 @@ format: .venv/dev ## Format the code.
 	$(BIN)/ruff check --fix .
 
 requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
-	for name in requirements requirements-run requirements-dev requirements-bench requirements-peer requirements-edge requirements-clients \
-		infra/local/requirements-cloud \
-		.github/requirements; do \
-		$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
-			--custom-compile-command "make requirements" $$name.in -o $$name.txt || exit 1; done
+	for name in requirements requirements/run requirements-dev $(patsubst %.in,%,$(filter-out %/run.in,$(wildcard requirements/*.in))); do \
+		$(BIN)/uv pip compile --quiet --upgrade $(COMPILED) --generate-hashes --no-annotate \
+			--custom-compile-command "make requirements, which is: uv pip compile $(COMPILED)" $$name.in -o $$name.txt || exit 1; done
 
 # Packages are for the Python of .venv, and the embedded cloud runs them with that of .venv-cloud.
 ifneq ($(filter-out help reset cloud-stop,$(or $(MAKECMDGOALS),help)),)
@@ -163,10 +164,10 @@ $(DOCS): chalicelib/openapi.json infra/build/viewer/package-lock.json infra/buil
 .venv-cloud/bin/python: | .venv/bin/python
 	@$(BIN)/python -m venv .venv-cloud
 
-.venv/run: requirements-run.txt .venv/bin/python
+.venv/run: requirements/run.txt .venv/bin/python
 	@$(BIN)/python $(PIP) || $(PYTHON) -m venv --clear .venv  # its making was broken off
 	@echo "Installing what the API needs …"
-	@$(BIN)/python $(INSTALL) -r requirements-run.txt $(FETCHED)
+	@$(BIN)/python $(INSTALL) -r requirements/run.txt $(FETCHED)
 	@touch $@
 
 .venv/dev: requirements-dev.txt .venv/run
@@ -174,15 +175,15 @@ $(DOCS): chalicelib/openapi.json infra/build/viewer/package-lock.json infra/buil
 	@$(BIN)/python $(INSTALL) -r requirements-dev.txt $(FETCHED)
 	@touch $@
 
-.venv/bench: requirements-bench.txt .venv/dev
+.venv/bench: requirements/bench.txt .venv/dev
 	@echo "Installing what the benchmarks need …"
-	@$(BIN)/python $(INSTALL) -r requirements-bench.txt $(FETCHED)
+	@$(BIN)/python $(INSTALL) -r requirements/bench.txt $(FETCHED)
 	@touch $@
 
 # Optional: the benchmarks say where it is missing.
-.venv/peer: requirements-peer.txt .venv/dev
+.venv/peer: requirements/peer.txt .venv/dev
 	@echo "Installing OpenBao, which the benchmarks sign beside …"
-	@if $(BIN)/python $(INSTALL) -r requirements-peer.txt; then touch $@; else echo "Without it: its rows say so." >&2; fi
+	@if $(BIN)/python $(INSTALL) -r requirements/peer.txt; then touch $@; else echo "Without it: its rows say so." >&2; fi
 
 bench/node_modules/ready: bench/package-lock.json
 	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the benchmarks: install it." >&2; exit 1; }
@@ -193,16 +194,16 @@ bench/node_modules/ready: bench/package-lock.json
 .venv-edge/bin/python: | .venv/bin/python
 	@$(BIN)/python -m venv .venv-edge
 
-.venv-edge/ready: requirements-edge.txt .venv-edge/bin/python
+.venv-edge/ready: requirements/edge.txt .venv-edge/bin/python
 	@.venv-edge/bin/python $(PIP) || $(BIN)/python -m venv --clear .venv-edge
 	@echo "Installing the live edge …"
-	@.venv-edge/bin/python $(INSTALL) -r requirements-edge.txt $(FETCHED)
+	@.venv-edge/bin/python $(INSTALL) -r requirements/edge.txt $(FETCHED)
 	@touch $@
 
-.venv-clients/ready: requirements-clients.txt | .venv/bin/python
+.venv-clients/ready: requirements/clients.txt | .venv/bin/python
 	@$(BIN)/python -m venv .venv-clients
 	@echo "Installing the generator of the Go client …"
-	@.venv-clients/bin/python $(INSTALL) -r requirements-clients.txt $(FETCHED)
+	@.venv-clients/bin/python $(INSTALL) -r requirements/clients.txt $(FETCHED)
 	@touch $@
 
 $(TYPESCRIPT)/node_modules/ready: $(TYPESCRIPT)/package-lock.json
@@ -210,8 +211,8 @@ $(TYPESCRIPT)/node_modules/ready: $(TYPESCRIPT)/package-lock.json
 	@npm --prefix $(TYPESCRIPT) ci --ignore-scripts --no-audit --no-fund --loglevel=error --silent
 	@touch $@
 
-.venv-cloud/ready: infra/local/requirements-cloud.txt .venv-cloud/bin/python
+.venv-cloud/ready: requirements/cloud.txt .venv-cloud/bin/python
 	@.venv-cloud/bin/python $(PIP) || $(BIN)/python -m venv --clear .venv-cloud
 	@echo "Installing the embedded cloud …"
-	@.venv-cloud/bin/python $(INSTALL) -r infra/local/requirements-cloud.txt $(FETCHED)
+	@.venv-cloud/bin/python $(INSTALL) -r requirements/cloud.txt $(FETCHED)
 	@touch $@

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Return the project's folder before anything was made of it."""
-    for name in ("app.py", "infra", "tests", "Makefile", ".venv", "requirements-run.txt"):
+    for name in ("app.py", "infra", "tests", "Makefile", ".venv", "requirements"):
         (tmp_path / name).symlink_to(ROOT / name)
     shutil.copytree(ROOT / "chalicelib", tmp_path / "chalicelib", ignore=shutil.ignore_patterns("docs.html"))
     return tmp_path

@@ -70,7 +70,8 @@ def test_an_edge_whose_store_has_no_key_names_it(tmp_path: Path, served: Served)
 def project(tmp_path: Path) -> Path:
     """Return a folder with the Makefile, before anything was made."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "requirements-run.txt").touch()
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "run.txt").touch()
     return tmp_path
 
 

@@ -15,7 +15,8 @@ from chalice.app import Authorizer, Chalice, Request, Response
 
 from chalicelib.http import addresses, auth, body, etags, links, query
 from chalicelib.http.auth import ANONYMOUS, Caller
-from chalicelib.http.errors import ApiError, InvalidRequest, PreconditionFailed
+from chalicelib.http.errors import ApiError, InvalidRequest
+from chalicelib.http.etags import UNCONDITIONAL, Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Binary, Static
@@ -28,9 +29,14 @@ from chalicelib.storage.items import Item
 
 @dataclass
 class Noted:
-    """Notes of a view beside its response: the revision that it shows, for the ETag, and fields of the log line."""
+    """Notes of a view beside its response: the revision of what it shows, for the ETag, and fields of the log line.
+
+    `once` are the names of fields that this response alone shows: they are null in the one that the ETag is of.
+    """
 
     revision: int | None = None
+    subject: str = ""
+    once: tuple[str, ...] = ()
     log: dict[str, Any] = field(default_factory=dict)
 
 
@@ -46,7 +52,8 @@ class Repeatable:
 class Call:
     """One request as its view sees it: who calls and from where, the path's values, the body in its shape, the query.
 
-    `if_match` is the header of that name, "" without one; `repeatable` the request under its idempotency key.
+    `conditions` are the headers that say of which state it may be done, `repeatable` the request under its idempotency
+    key.
     """
 
     caller: Caller
@@ -55,7 +62,7 @@ class Call:
     base_url: str
     body: Any
     query: Mapping[str, Any]
-    if_match: str = ""
+    conditions: Conditions = UNCONDITIONAL
     repeatable: Repeatable | None = None
     noted: Noted = field(default_factory=Noted)
 
@@ -64,15 +71,24 @@ class Call:
         """Return the id of what the request is about: the last value in the path."""
         return next(reversed(self.path.values()))
 
-    def check(self, item: Item) -> None:
-        """Raise PreconditionFailed if the request has an If-Match header that does not name the item's revision."""
-        if self.if_match and not etags.is_expected(self.if_match, item.revision):
-            raise PreconditionFailed
+    def check(self, item: Item, present: Callable[[], Mapping[str, Any] | None], *, module: str = "") -> None:
+        """Raise PreconditionFailed unless the request's conditions hold of the item, or of a module of it.
 
-    def note(self, item: Item, log: Mapping[str, Any] | None = None) -> None:
-        """Record the revision that the response shows, for its ETag, and what the log line says of the item."""
-        self.noted.revision = item.revision
-        self.noted.log.update({"resource": item.id, **(log or {})})
+        `present` returns what a GET would answer, None where nothing is; it is called only where there are conditions.
+        """
+        if self.conditions:
+            now = present()
+            tag = None if now is None else etags.of(item.revision, _subject(item, module), body.text(now))
+            self.conditions.check(tag)
+
+    def note(self, item: Item, *, module: str = "") -> None:
+        """Record what the response shows of an item, or of a module of it, for its ETag and the log line."""
+        self.noted.revision, self.noted.subject = item.revision, _subject(item, module)
+        self.noted.log["resource"] = item.id
+
+
+def _subject(item: Item, module: str) -> str:
+    return f"{item.id}/{module}"
 
 
 class GatewayAuthorizer(Authorizer):
@@ -169,10 +185,15 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: dict[str
     text = "" if answer is None else answer if isinstance(answer, str) else body.text(answer)
     headers: dict[str, str | list[str]] = {"Content-Type": "application/json", **endpoint.headers}
     if text and call.noted.revision is not None:
-        headers["ETag"] = tag = etags.of(call.noted.revision, text)
+        headers["ETag"] = tag = etags.of(call.noted.revision, call.noted.subject, _lasting(answer, text, call.noted))
         if endpoint.method == "GET" and etags.is_known(request.headers.get("if-none-match", ""), tag):
             return Response("", headers, status_code=304)
     return Response(text, headers, status_code=endpoint.status)
+
+
+def _lasting(answer: Any, text: str, noted: Noted) -> str:
+    """Return the JSON of a response as it is from now on, without what it shows only once."""
+    return body.text({**answer, **dict.fromkeys(noted.once)}) if noted.once else text
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
@@ -187,9 +208,9 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     if path:
         links.check_ids(endpoint.path, path)
         noted.log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
-    base_url, if_match = links.base_url(request.to_original_event()), request.headers.get("if-match", "")
-    repeatable = _repeatable(request, endpoint)
-    return Call(who, _trail(request, who), path, base_url, content, parameters, if_match, repeatable, noted)
+    base_url, repeatable = links.base_url(request.to_original_event()), _repeatable(request, endpoint)
+    conditions = Conditions(request.headers.get("if-match"), request.headers.get("if-none-match"))
+    return Call(who, _trail(request, who), path, base_url, content, parameters, conditions, repeatable, noted)
 
 
 def _repeatable(request: Request, endpoint: Endpoint) -> Repeatable | None:

@@ -111,12 +111,9 @@ class Conflict(ApiError):
 
 
 class PreconditionFailed(ApiError):
-    """The resource has changed since the revision that `If-Match` names."""
+    """The resource is in another state than `If-Match` names, or in one that `If-None-Match` names."""
 
     status, code = 412, "precondition_failed"
-
-    def __init__(self) -> None:
-        super().__init__("It has changed since you read it: read it again, and repeat the change with its new ETag.")
 
 
 class PayloadTooLarge(ApiError):

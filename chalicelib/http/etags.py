@@ -1,30 +1,57 @@
-"""Entity tags: the revision of a resource and a digest of the response, which may show other resources too.
+"""Entity tags and the conditions that name them (RFC 9110, sections 8.8.3 and 13.1).
 
-`If-None-Match` compares the whole tag. `If-Match` compares the revision alone: that of the resource itself.
+A tag has the revision of a resource and a digest of its whole response, which may show other resources too.
 """
 
 import hashlib
-from collections.abc import Iterator
+import re
+from dataclasses import dataclass
+
+from chalicelib.http.errors import PreconditionFailed
+
+CHANGED = "It has changed since you read it: read it again, and repeat the change with its new ETag."
+PRESENT = "It is there already, and If-None-Match asks that it be not: read it before you change it."
+
+_TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
-def of(revision: int, text: str) -> str:
-    """Return the entity tag of a response from the revision it shows and its JSON."""
-    return f'"{revision}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
+def of(revision: int, subject: str, text: str) -> str:
+    """Return the entity tag of a response: of the revision it shows, what it is about, and its JSON."""
+    return f'"{revision}-{hashlib.sha256(f"{subject} {text}".encode()).hexdigest()[:16]}"'
 
 
-def is_known(if_none_match: str, tag: str) -> bool:
-    """Tell whether an If-None-Match header names the tag, weak or strong, or is `*`."""
-    return any(known in ("*", tag) for known in _tags(if_none_match))
+def is_known(if_none_match: str, tag: str | None) -> bool:
+    """Tell whether an If-None-Match header names the tag, weak or strong, or is `*`; None: there is nothing."""
+    known = {found.removeprefix("W/") for found in _tags(if_none_match)}
+    return tag is not None and (if_none_match.strip() == "*" or tag in known)
 
 
-def is_expected(if_match: str, revision: int) -> bool:
-    """Tell whether an If-Match header names the revision or is `*`; weak tags do not count."""
-    return any(tag == "*" or tag.strip('"').partition("-")[0] == str(revision) for tag in _strong(if_match))
+def is_expected(if_match: str, tag: str | None) -> bool:
+    """Tell whether an If-Match header names the tag or is `*`; weak tags do not count. None: there is nothing."""
+    return tag is not None and (if_match.strip() == "*" or tag in _tags(if_match))
 
 
-def _tags(header: str) -> Iterator[str]:
-    return (tag.strip().removeprefix("W/") for tag in header.split(","))
+@dataclass(frozen=True)
+class Conditions:
+    """The headers If-Match and If-None-Match of a request that changes something, None where they are absent."""
+
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.if_match is not None or self.if_none_match is not None
+
+    def check(self, tag: str | None) -> None:
+        """Raise PreconditionFailed unless they hold of the tag of what is there now, None where nothing is."""
+        if self.if_match is not None and not is_expected(self.if_match, tag):
+            raise PreconditionFailed(CHANGED)
+        if self.if_none_match is not None and is_known(self.if_none_match, tag):
+            raise PreconditionFailed(PRESENT)
 
 
-def _strong(header: str) -> Iterator[str]:
-    return (tag.strip() for tag in header.split(",") if not tag.strip().startswith("W/"))
+UNCONDITIONAL = Conditions()
+
+
+def _tags(header: str) -> list[str]:
+    """Return the tags of a list of them, none of what is no such list."""
+    return [] if _TAG.sub("", header).strip(" \t,") else _TAG.findall(header)

@@ -118,7 +118,7 @@ class Module:
         def checked(holder: Item) -> Item:
             if verb == "delete" and self.name not in holder.modules:
                 raise self._unset()
-            call.check(holder)
+            call.check(holder, lambda: self._response(holder, call), module=self.name)
             if verb == "replace":
                 self.check(call.body, holder)
             return change(holder)
@@ -127,8 +127,12 @@ class Module:
 
     def one(self, module: Stored, holder: Item, call: Call) -> dict[str, Any]:
         """Return the response of the module of an edge or route."""
-        call.note(holder)
+        call.note(holder, module=self.name)
         return self.to_response(module, holder, call)
+
+    def _response(self, holder: Item, call: Call) -> dict[str, Any] | None:
+        """Return the response of the module of an edge or route, None where it is not set."""
+        return self.to_response(self.stored_in(holder), holder, call) if self.name in holder.modules else None
 
     def stored_in(self, holder: Item) -> Stored:
         """Return the module of an edge or route that has it. Raises aws.Unavailable where it holds a secret."""

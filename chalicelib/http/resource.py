@@ -129,6 +129,10 @@ class Resource:
         for response, item in zip(self.to_responses(items, call), items, strict=True):
             yield {**response, **inline_modules.responses(self.modules, item, call)}
 
+    def check(self, call: Call) -> Callable[[Item], None]:
+        """Return what raises PreconditionFailed for a resource of which the request's conditions do not hold."""
+        return lambda item: call.check(item, lambda: next(self.responses([item], call)))
+
     def path(self, call: Call) -> str:
         """Return the path of the list that the request is about."""
         return self.kind.path.format(**call.path)
@@ -229,6 +233,10 @@ class EditableResource(Resource):
         except Repeated:
             return self._overtaken(item, new, call)
         call.noted.log.update(new.details)
+        return self._made(item, new, call)
+
+    def _made(self, item: Item, new: New, call: Call) -> dict[str, Any]:
+        call.noted.once = tuple(new.once)
         return {**self.one(item, call), **new.once}
 
     def _overtaken(self, item: Item, new: New, call: Call) -> dict[str, Any]:
@@ -238,7 +246,7 @@ class EditableResource(Resource):
         if done is None:
             raise aws.Unavailable("TransactionConflict")
         if done.item.id == item.id:
-            return {**self.one(item, call), **new.once}
+            return self._made(item, new, call)
         return self.again(done, repeatable, call)
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
@@ -266,7 +274,7 @@ class EditableResource(Resource):
         return self.one(self.follow(item, fields) if item else None, call)
 
     def delete(self, call: Call) -> None:
-        if not self.remove(self.scope(call), call.id, check=call.check, by=call.trail):
+        if not self.remove(self.scope(call), call.id, check=self.check(call), by=call.trail):
             raise self.missing()
 
     def _create(self, item: Item, new: New, call: Call) -> None:
@@ -284,10 +292,11 @@ class EditableResource(Resource):
 
     def _changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
         """Return the resource with the fields set, or None when there is none."""
-        scope, stored = self.scope(call), inline_modules.stored(self.modules, call.id, call.body, call.caller)
+        scope, check = self.scope(call), self.check(call)
+        stored = inline_modules.stored(self.modules, call.id, call.body, call.caller)
 
         def change(item: Item) -> Item:
-            call.check(item)
+            check(item)
             return self.mark(item, self._with(item, fields, stored, call))
 
         return table.rewrite(scope, call.id, change, also=call.trail.telling("update"))

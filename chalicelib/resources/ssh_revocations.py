@@ -137,7 +137,7 @@ class Revocations(Resource):
             raise Conflict(f"'{field}' is revoked already.", {field: "must be one that is not revoked yet"}) from None
 
     def delete(self, call: Call) -> None:
-        if not ssh_revocations.take_back(self.scope(call), call.id, check=call.check, by=call.trail):
+        if not ssh_revocations.take_back(self.scope(call), call.id, check=self.check(call), by=call.trail):
             raise self.missing()
 
 

@@ -4,6 +4,7 @@ The record keeps the attribute names of the first edition: `parts` are modules, 
 references, `pointed_by` referrers.
 """
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,12 +117,22 @@ def replacing(before: Item, after: Item) -> Write:
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
     schema = {} if before.body else {"schema": SCHEMA}  # an item of the first edition keeps none until it is migrated
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
-    return changing(before.scope, before.id, sets, unchanged(before))
+    return changing(before.scope, before.id, sets, unchanged(before), step=after.revision - before.revision or 1)
 
 
-def changing(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition) -> Write:
+def changing(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition, *, step: int = 1) -> Write:
     """Return the write that sets attributes of an item's record and raises its revision; None removes an attribute."""
-    return dynamodb.updating(scope, id, condition, sets=attributes, adds={"revision": 1})
+    return dynamodb.updating(scope, id, condition, sets=attributes, adds={"revision": step})
+
+
+def following(item: Item) -> int:
+    """Return the revision after an item's. One that is not there begins with a number that it never had before.
+
+    That is the second and 20 random bits: below 2^53, and more than a record that is written a million times a second
+    would have come to.
+    """
+    is_there = item.body or item.modules
+    return item.revision + 1 if is_there else int(clock.now().timestamp()) << 20 | secrets.randbits(20)
 
 
 def live() -> Condition:

@@ -192,10 +192,11 @@ def _rewrite(find: Callable[[], Item | None], change: Change, also: Also) -> Ite
         after = change(before)
         if after == before:
             return before
+        after = replace(after, revision=items.following(before))
         told = also(before, after)
         writes = [(items.replacing(before, after), None), *relations.writes(before, after)]
         if _transact(writes, told):
-            return replace(after, revision=before.revision + 1)
+            return after
     raise aws.Unavailable("TransactionConflict")
 
 

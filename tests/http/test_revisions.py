@@ -2,14 +2,13 @@
 
 import pytest
 
+from chalicelib.http.etags import CHANGED
 from chalicelib.http.module import Module
 from tests import gateway
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.refusals import assert_refused
 from tests.samples import Collection, each_editable_kind
 from tests.transports import Client
-
-OUTDATED = "It has changed since you read it: read it again, and repeat the change with its new ETag."
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def test_of_two_writers_with_one_etag_the_second_is_refused(mine: Collection) ->
     assert first.status == 200
     for method, body in (("PATCH", {"description": "second"}), ("DELETE", None)):
         for seen in (tag, f"W/{tag}"):
-            assert_refused(admin.send(method, address, body, If_Match=seen), 412, "precondition_failed", OUTDATED)
+            assert_refused(admin.send(method, address, body, If_Match=seen), 412, "precondition_failed", CHANGED)
     assert admin.get(address).json == first.json
     latest = admin.send("PATCH", address, {"description": "third"}, If_Match="*")
     assert latest.status == 200
@@ -64,8 +63,8 @@ def test_a_module_has_an_etag_of_its_own(admin: Client, module: Module) -> None:
     assert admin.get(address).headers["etag"] == tag
     assert admin.send("GET", address, If_None_Match=tag).status == 304
     assert admin.send("PUT", address, least.request, If_Match=tag).status == 200
-    assert_refused(admin.send("PUT", address, full.request, If_Match=tag), 412, "precondition_failed", OUTDATED)
-    assert_refused(admin.send("DELETE", address, If_Match=tag), 412, "precondition_failed", OUTDATED)
+    assert_refused(admin.send("PUT", address, full.request, If_Match=tag), 412, "precondition_failed", CHANGED)
+    assert_refused(admin.send("DELETE", address, If_Match=tag), 412, "precondition_failed", CHANGED)
     assert admin.get(address).json == least.response
 
 

@@ -74,6 +74,7 @@ def _components(every: list[Operation]) -> Words:
             "Version": operations.VERSION,
             "IfMatch": operations.IF_MATCH,
             "IfNoneMatch": operations.IF_NONE_MATCH,
+            "IfAbsent": operations.IF_ABSENT,
             "IdempotencyKey": operations.IDEMPOTENCY_KEY,
         },
         "securitySchemes": {"token": _TOKEN},

@@ -32,6 +32,12 @@ IF_NONE_MATCH = {
     "description": "The ETag of the answer that the caller has: the same is not sent again.",
     "schema": {"type": "string"},
 }
+IF_ABSENT = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "`*`: it is only put where there is none yet.",
+    "schema": {"type": "string"},
+}
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -41,7 +47,12 @@ IDEMPOTENCY_KEY = {
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$"},
 }
-_CONDITIONS = {"IfMatch": ("update", "replace", "delete"), "IfNoneMatch": ("get",), "IdempotencyKey": ("create",)}
+_CONDITIONS = {
+    "IfMatch": ("update", "replace", "delete"),
+    "IfNoneMatch": ("get",),
+    "IfAbsent": ("replace",),
+    "IdempotencyKey": ("create",),
+}
 _TEXT = {"type": "string"}
 _RAW = {BINARY: {"type": "string", "format": "binary"}}
 _SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there is no body."}

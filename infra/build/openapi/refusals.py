@@ -4,7 +4,7 @@ import inspect
 from itertools import groupby
 from typing import Any
 
-from chalicelib.http import auth, errors
+from chalicelib.http import auth, errors, etags
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.errors import ApiError
 
@@ -27,7 +27,8 @@ _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.MethodNotAllowed("GET, POST"),
     errors.Conflict("'public_key' is in use already.", {"public_key": "must be one that nothing else uses"}),
     errors.Conflict(f"Still in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
-    errors.PreconditionFailed(),
+    errors.PreconditionFailed(etags.CHANGED),
+    errors.PreconditionFailed(etags.PRESENT),
     errors.PayloadTooLarge("The body is larger than 262144 bytes."),
     errors.UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'."),
     errors.RateLimited("Too many requests at once; try again in a second."),

@@ -4,11 +4,9 @@ They may be set in the bodies that create and change it, so that it never goes l
 DELETE of a module takes it away.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Module
 from chalicelib.schema.shapes import Shape
@@ -36,27 +34,25 @@ def responses(modules: tuple[Module, ...], item: Item, call: Call) -> dict[str, 
     }
 
 
-def added(modules: tuple[Module, ...], item: Item, body: Shape, caller: Caller) -> Item:
+def added(modules: tuple[Module, ...], item: Item, body: Shape) -> Item:
     """Return a new item with the modules of the body that creates it. Raises InvalidRequest, aws.Unavailable."""
     names = {module.name for module in modules}
     own = {name: value for name, value in item.body.items() if name not in names}
-    return replaced(modules, replace(item, body=own), stored(modules, item.id, body, caller), body)
+    return replaced(modules, replace(item, body=own), body)
 
 
-def stored(modules: tuple[Module, ...], id: str, body: Shape, caller: Caller) -> dict[str, Any]:
-    """Return the records of the modules that a body sets, by name. Raises aws.Unavailable."""
-    return {
-        module.name: module.stored.from_request(value.values()).to_record(caller.account, id)
+def replaced(modules: tuple[Module, ...], item: Item, body: Shape) -> Item:
+    """Return an item with the modules set that a body names, and what they refer to.
+
+    Raises InvalidRequest where one does not go with the item's own fields; aws.Unavailable.
+    """
+    records = {
+        module.name: module.stored.from_request(value.values()).to_record(
+            item.account, item.id, item.modules.get(module.name)
+        )
         for module in modules
         if (value := getattr(body, module.name)) is not None
     }
-
-
-def replaced(modules: tuple[Module, ...], item: Item, records: Mapping[str, Any], body: Shape) -> Item:
-    """Return an item with the records of some modules set, and what they refer to.
-
-    Raises InvalidRequest where one does not go with the item's own fields.
-    """
     after = replace(item, modules={**item.modules, **records})
     for module in modules:
         request = getattr(body, module.name) if module.name in records else None

@@ -94,9 +94,12 @@ class Module:
 
     def put(self, call: Call) -> dict[str, Any]:
         module = self.stored.from_request(call.body.values())
-        record = module.to_record(call.caller.account, call.id)
-        named = self.recorded(call.caller.account, record)
-        holder = self._change(call, setting(self.name, record, named), "replace")
+
+        def change(holder: Item) -> Item:
+            record = module.to_record(holder.account, holder.id, holder.modules.get(self.name))
+            return setting(self.name, record, self.recorded(holder.account, record))(holder)
+
+        holder = self._change(call, change, "replace")
         if holder is None:
             raise NotFound(f"There is no {self.holder} {call.id} in this account.")
         return self.one(module, holder, call)  # not the stored one, which another may have taken away by now

@@ -266,7 +266,7 @@ class EditableResource(Resource):
             unique_keys=new.unique_keys,
             references=references.recorded(caller.account, named) if any(named.values()) else (),
         )
-        return self._related(item, request, caller), new
+        return self._related(item, request), new
 
     def patch(self, call: Call) -> dict[str, Any]:
         fields = call.body.fields_set()
@@ -293,22 +293,22 @@ class EditableResource(Resource):
     def _changed(self, call: Call, fields: dict[str, Any]) -> Item | None:
         """Return the resource with the fields set, or None when there is none."""
         scope, check = self.scope(call), self.check(call)
-        stored = inline_modules.stored(self.modules, call.id, call.body, call.caller)
 
         def change(item: Item) -> Item:
             check(item)
-            return self.mark(item, self._with(item, fields, stored, call))
+            return self.mark(item, self._with(item, fields, call))
 
         return table.rewrite(scope, call.id, change, also=call.trail.telling("update"))
 
-    def _with(self, item: Item, fields: dict[str, Any], modules: Mapping[str, Any], call: Call) -> Item:
+    def _with(self, item: Item, fields: dict[str, Any], call: Call) -> Item:
         """Return an item with fields of its body and modules set, and all that follows from them."""
+        modules = {module.name for module in self.modules}
         body = {**item.body, **{name: value for name, value in fields.items() if name not in modules}}
         named = self.references(fields)
         own = {"": references.recorded(item.account, named)} if fields.keys() & named.keys() else {}
         after = replace(item, body=body, references=relations.replaced(item.references, own))
         if self.modules:
-            after = inline_modules.replaced(self.modules, after, modules, call.body)
+            after = inline_modules.replaced(self.modules, after, call.body)
         if self.unique and fields.keys() & {*self.unique.fields}:
             return replace(after, unique_keys=self.unique.keys(item.account, item.id, body))
         return replace(after, unique_keys=tuple(map(self._repeating(fields), item.unique_keys)))
@@ -317,13 +317,13 @@ class EditableResource(Resource):
         attributes = {name: fields[name] for name in self.repeated if name in fields}
         return lambda key: replace(key, attributes=attributes)
 
-    def _related(self, item: Item, request: Shape, caller: Caller) -> Item:
+    def _related(self, item: Item, request: Shape) -> Item:
         """Return a new item with its parent, the modules of the body that creates it, and its unique keys."""
         if parent := self.parent(item.scope):
             body = {**item.body, parent.field: parent.id}
             item = replace(item, body=body, references=(*item.references, parent))
         if self.modules:
-            item = inline_modules.added(self.modules, item, request, caller)
+            item = inline_modules.added(self.modules, item, request)
         if self.unique:
             item = replace(item, unique_keys=self.unique.keys(item.account, item.id, item.body))
         return item

@@ -30,8 +30,11 @@ class Module:
         """Return the module that a record keeps. Raises aws.Unavailable where it holds a secret."""
         return cls(**record)
 
-    def to_record(self, account: str, holder: str) -> dict[str, Any]:
-        """Return the module as its holder's record keeps it. Raises aws.Unavailable where it holds a secret."""
+    def to_record(self, account: str, holder: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the module as its holder's record keeps it, given the record that it replaces, if there is one.
+
+        The two are equal where nothing differs. Raises aws.Unavailable where it holds a secret.
+        """
         return asdict(self)
 
 
@@ -82,14 +85,20 @@ class OAuth(Module):
 
         return cls(**{**record, "provider": _each(record["provider"], read)})
 
-    def to_record(self, account: str, holder: str) -> dict[str, Any]:
+    def to_record(self, account: str, holder: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
         context = vault.context(account, holder)
+        kept = [provider["client_secret"] for provider in (before or {"provider": {}})["provider"].values() if provider]
 
-        def seal(provider: OAuthProvider) -> dict[str, Any]:
-            secret = provider.client_secret.encode()
-            return {**provider.values(), "client_secret": vault.seal(secret, context) if secret else b""}
+        def sealed(secret: str) -> bytes:
+            """Return the secret sealed, as it is already where it has not changed: sealing it again would differ."""
+            same = (found for found in kept if found and vault.unseal(found, context, bytes.decode) == secret)
+            return next(same, b"") or vault.seal(secret.encode(), context)
 
-        return {**vars(self), "provider": _each(self.provider, seal)}
+        def record(provider: OAuthProvider) -> dict[str, Any]:
+            secret = provider.client_secret
+            return {**provider.values(), "client_secret": sealed(secret) if secret else b""}
+
+        return {**vars(self), "provider": _each(self.provider, record)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,9 +23,14 @@ class TransactionTooLarge(Exception):
 
 
 def replaced(before: Iterable[Reference], by_module: Mapping[str, tuple[Reference, ...]]) -> tuple[Reference, ...]:
-    """Return the references of an item, where some of its modules are to refer to something else."""
+    """Return the references of an item, where some of its modules are to refer to something else.
+
+    They are in their order where none differs, so that the item is the same.
+    """
+    before = tuple(before)
     kept = (reference for reference in before if reference.module not in by_module)
-    return (*kept, *(reference for new in by_module.values() for reference in new))
+    after = (*kept, *(reference for new in by_module.values() for reference in new))
+    return before if {*before} == {*after} else after
 
 
 def writes(before: Item, after: Item) -> list[tuple[Write, Meaning]]:

@@ -136,5 +136,5 @@ def test_many_stars_are_not_slow() -> None:
 @given(st.none() | bounds, st.none() | bounds, st.booleans())
 def test_a_policy_is_read_as_it_was_stored(user: Bounds | None, host: Bounds | None, enabled: bool) -> None:
     policy = Policy(enabled=enabled, user=user, host=host)
-    assert Policy.from_record(policy.to_record("acct_1", "sshca_1"), "acct_1", "sshca_1") == policy
+    assert Policy.from_record(policy.to_record("acct_1", "sshca_1", None), "acct_1", "sshca_1") == policy
     assert asdict(policy).keys() == {"enabled", "user", "host"}

@@ -208,20 +208,23 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     if path:
         links.check_ids(endpoint.path, path)
         noted.log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
-    base_url, repeatable = links.base_url(request.to_original_event()), _repeatable(request, endpoint)
+    base_url, repeatable = links.base_url(request.to_original_event()), _repeatable(request, endpoint, who)
     conditions = Conditions(request.headers.get("if-match"), request.headers.get("if-none-match"))
     return Call(who, _trail(request, who), path, base_url, content, parameters, conditions, repeatable, noted)
 
 
-def _repeatable(request: Request, endpoint: Endpoint) -> Repeatable | None:
-    """Return the request's idempotency key and digest, if it has a key. Raises InvalidRequest."""
+def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> Repeatable | None:
+    """Return the request's idempotency key and digest, if it has a key. Raises InvalidRequest.
+
+    The API key is part of the digest: another one may neither see what this one made, nor mean the same by it.
+    """
     key = request.headers.get("idempotency-key")
     if key is None or endpoint.method != "POST":
         return None
     if not re.fullmatch(r"[!-~]{1,255}", key):
         raise InvalidRequest("The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters.")
-    sent = f"{request.context.get('resourcePath')} {request.uri_params} ".encode() + cast(bytes, request.raw_body)
-    return Repeatable(key, hashlib.sha256(sent).hexdigest())
+    sent = f"{who.key} {request.context.get('resourcePath')} {request.uri_params} ".encode()
+    return Repeatable(key, hashlib.sha256(sent + cast(bytes, request.raw_body)).hexdigest())
 
 
 def _trail(request: Request, who: Caller) -> Trail:

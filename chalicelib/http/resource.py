@@ -116,13 +116,19 @@ class Resource:
         call.note(item)
         return next(self.responses([item], call))
 
+    def answered(self, call: Call) -> dict[str, Any] | None:
+        """Return the response to a request whose Idempotency-Key was used before, else None. Raises as `again` does."""
+        if call.repeatable and (done := idempotency.find(call.caller.account, call.repeatable.key)):
+            return self.again(done, call.repeatable, call)
+        return None
+
     def again(self, done: Done, repeatable: Repeatable, call: Call) -> dict[str, Any]:
         """Return the response to a request whose Idempotency-Key was used before. Raises Conflict, NotFound."""
         if done.digest != repeatable.digest:
             raise Conflict("The Idempotency-Key stands for another request already: choose another one.")
         if done.once:
             raise Conflict(f"This request was done: it made {done.item.id}, which is not shown again.")
-        return self.one(done.item, call)
+        return self.one(inline_modules.added(self.modules, done.item, call.body) if self.modules else done.item, call)
 
     def responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         """Yield the responses of some resources, their modules inline, each made when it is asked for."""
@@ -225,8 +231,8 @@ class EditableResource(Resource):
         return (*super().endpoints(), *edits)
 
     def post(self, call: Call) -> dict[str, Any]:
-        if call.repeatable and (done := idempotency.find(call.caller.account, call.repeatable.key)):
-            return self.again(done, call.repeatable, call)
+        if done := self.answered(call):
+            return done
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
         try:
             self._create(item, new, call)

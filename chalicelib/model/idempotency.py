@@ -1,11 +1,12 @@
 """Idempotency keys: for 24 hours, one key of one account stands for one request and what it made.
 
-What it made is kept as it was stored, its secrets sealed, in the transaction that made it.
+What it made is kept in the transaction that made it, without its modules, which the repeated request names again, and
+without secrets, which would stay when it is deleted.
 """
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.storage import dynamodb, items
@@ -23,7 +24,10 @@ class Repeated(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """The digest of a key's request, the item that it made, and whether its response held a secret shown only once."""
+    """The digest of a key's request, the item that it made, and whether its response held a secret shown only once.
+
+    One that was found has neither modules nor secrets.
+    """
 
     digest: str
     item: Item
@@ -41,7 +45,7 @@ def find(account: str, key: str) -> Done | None:
 
 def keeping(account: str, key: str, done: Done) -> tuple[Write, Meaning]:
     """Return the write that records a key's request, and Repeated, which its failure means: the key was used."""
-    made: Mapping[str, Any] = done.item.to_record()
+    made: Mapping[str, Any] = replace(done.item, modules={}, sealed={}).to_record()
     record = {
         "scope": _scope(account, key),
         "id": _ID,

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from chalicelib import operations
+from chalicelib.http.resource import EditableResource
 from chalicelib.storage import aws
+from tests.modules.samples import OF_EDGES, SAMPLES
 from tests.refusals import assert_refused
 from tests.samples import Collection, each_editable_kind
 from tests.transports import Client
@@ -72,12 +75,53 @@ def test_a_key_is_visible_ascii_of_ordinary_length(admin: Client, key: str) -> N
     assert_refused(answer, 400, "invalid_request", msg)
 
 
-def test_secrets_of_what_was_made_are_sealed_where_it_is_kept(admin: Client) -> None:
-    edge = admin.create("/edges/https", {})
-    oauth = {"provider": {"github": {"client_id": "app", "client_secret": "hunter2hunter2"}}}
-    body = {"match_type": "exact_path", "match": "/", "oauth": oauth}
-    path = f"/edges/https/{edge['id']}/routes"
-    first = admin.send("POST", path, body, Idempotency_Key="a").json
-    assert admin.send("POST", path, body, Idempotency_Key="a").json == first
-    records = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    assert "hunter2hunter2" not in repr(records)
+@each_editable_kind
+def test_another_api_key_sees_nothing_of_what_one_made(admin: Client, resource: EditableResource) -> None:
+    mine = Collection.of(admin, resource)
+    body, collection = mine.body(), mine.path.split("/")[1]
+    colleague = operations.issue_key(
+        admin.account, operations.add_owner(admin.account, "usr", "eve", admin=True).id, ""
+    )
+    writer = admin.create("/api_keys", {"scopes": [f"{collection}:write"]})["token"]
+    assert admin.send("POST", mine.path, body, Idempotency_Key="a").status == 201
+    for token in (colleague[1], writer):
+        answer = admin.with_token(token).send("POST", mine.path, body, Idempotency_Key="a")
+        assert_refused(answer, 409, "conflict", ANOTHER)
+
+
+MODULES = {
+    module.name: SAMPLES[module.path][0].request
+    for module in OF_EDGES
+    if module.home == "/edges/https/{edge_id}/routes/{id}"
+}
+
+
+@each_editable_kind
+def test_no_secret_stays_of_what_was_deleted(mine: Collection) -> None:
+    """No kind has a secret that is not encrypted, and what is encrypted is stored as bytes."""
+    admin = mine.client
+    body = {**mine.body(), **(MODULES if mine.kind.noun == "https_edge_route" else {})}
+    before = with_bytes()
+    first = admin.send("POST", mine.path, body, Idempotency_Key="a")
+    assert admin.delete(f"{mine.path}/{first.json['id']}").status == 204
+    assert with_bytes() == before
+    again = admin.send("POST", mine.path, body, Idempotency_Key="a")
+    if "token" not in first.json:
+        assert (again.status, again.json, again.headers["etag"]) == (201, first.json, first.headers["etag"])
+    assert "hunter2" not in repr(records())
+
+
+def records() -> list[dict[str, Any]]:
+    return [*aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]]
+
+
+def with_bytes() -> list[str]:
+    """Return the scopes of all records that hold bytes, but for lists of revocations, which are no secret."""
+    return sorted(it["scope"]["S"] for it in records() if holds_bytes(it) and not it["scope"]["S"].startswith("krl#"))
+
+
+def holds_bytes(value: Any) -> bool:
+    """Tell whether an attribute of the store, or one within it, is binary."""
+    if isinstance(value, dict):
+        return bool(value.keys() & {"B", "BS"}) or any(map(holds_bytes, value.values()))
+    return isinstance(value, list) and any(map(holds_bytes, value))

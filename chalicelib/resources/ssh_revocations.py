@@ -120,8 +120,8 @@ class Revocations(Resource):
         _authority(call)
 
     def post(self, call: Call) -> dict[str, Any]:
-        if call.repeatable and (done := idempotency.find(call.caller.account, call.repeatable.key)):
-            return self.again(done, call.repeatable, call)
+        if done := self.answered(call):
+            return done
         named = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}
         if len(named) != 1:
             raise InvalidRequest.of(dict.fromkeys(named or _SUBJECT, _ALONE))
@@ -134,6 +134,8 @@ class Revocations(Resource):
         except Repeated:  # by one of the same time
             return self.post(call)
         except AlreadyRevoked:
+            if done := self.answered(call):  # of the same time
+                return done
             raise Conflict(f"'{field}' is revoked already.", {field: "must be one that is not revoked yet"}) from None
 
     def delete(self, call: Call) -> None:

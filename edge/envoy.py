@@ -16,6 +16,9 @@ from edge.settings import Settings
 
 HOP_SECRET = "hop"  # noqa: S105 (a name)
 
+# Else Envoy resets the connection between two of its listeners when it closes one, and with it the end of an answer.
+_RUNTIME: Json = {"envoy.reloadable_features.enable_send_rst_on_user_space_socket": False}
+
 
 def bootstrap(settings: Settings) -> Json:
     """Return what Envoy is started with in the edge's folder; nothing in it depends on a tunnel.
@@ -32,6 +35,7 @@ def bootstrap(settings: Settings) -> Json:
                 f"{parts.TYPE}.extensions.bootstrap.internal_listener.v3.InternalListener",
             )
         ],
+        "layered_runtime": {"layers": [{"name": "edge", "static_layer": _RUNTIME}]},
         "overload_manager": overload.manager(settings.limits),
         "dynamic_resources": {
             "lds_config": parts.watched(str(directory / "listeners.json")),

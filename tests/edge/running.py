@@ -13,11 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from edge.authority import KeyPair
 from edge.children import Child, Program
 from edge.control import Control
 from edge.gateway import Server
-from edge.records import Grant
+from edge.records import Certificate, Grant
 from edge.settings import Limits, Settings
+from tests import openssl
 from tests.edge.memory import Memory
 from tests.needs import need
 
@@ -164,6 +166,12 @@ class Edge:
             context.set_alpn_protocols(list(protocols))
         raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10)
         return context.wrap_socket(raw, server_hostname=f"{name}.{self.settings.tunnel_domain}")
+
+    def upload(self, id: str, account: str, name: str, kind: str = "p256") -> None:
+        """Put a certificate into the store, as the API would."""
+        issued = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
+        self.store.pairs[id] = KeyPair(issued.certificate, issued.key)
+        self.store.uploaded.append(Certificate(id, account, (name,), 0, 1 << 40))
 
     def run(self, work: Any) -> Any:
         """Return what a coroutine returns in the gateway's loop."""

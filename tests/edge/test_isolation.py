@@ -12,21 +12,12 @@ from pathlib import Path
 import asyncssh
 from cryptography import x509
 
-from edge.authority import KeyPair
 from edge.gateway import Server
-from edge.records import Certificate, Leased, Opening
-from tests import openssl
+from edge.records import Leased, Opening
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, free_port, until
 
 pytestmark = needs_envoy
-
-
-def upload(edge: Edge, id: str, account: str, name: str, kind: str = "p256") -> None:
-    """Put a certificate into the store, as the API would."""
-    issued = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
-    edge.store.pairs[id] = KeyPair(issued.certificate, issued.key)
-    edge.store.uploaded.append(Certificate(id, account, (name,), 0, 1 << 40))
 
 
 def served(edge: Edge, name: str) -> str:
@@ -45,7 +36,7 @@ def served(edge: Edge, name: str) -> str:
 
 
 def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge: Edge, origin: int) -> None:
-    upload(edge, "cert_own", "acct_A", "own.tunnels.localhost")
+    edge.upload("cert_own", "acct_A", "own.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"own:80:127.0.0.1:{origin}").says("is online")
 
     until(lambda: served(edge, "own") == "cert_own")
@@ -55,7 +46,7 @@ def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge:
 
 
 def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -> None:
-    upload(edge, "cert_other", "acct_B", "mine.tunnels.localhost")
+    edge.upload("cert_other", "acct_B", "mine.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"mine:80:127.0.0.1:{origin}").says("is online")
 
     until(lambda: edge.status("mine") == "200")
@@ -64,7 +55,7 @@ def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -
 
 
 def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connections(edge: Edge, origin: int) -> None:
-    upload(edge, "cert_apart", "acct_A", "apart.tunnels.localhost")
+    edge.upload("cert_apart", "acct_A", "apart.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"apart:80:127.0.0.1:{origin}").says("is online")
     until(lambda: edge.status("apart", "--insecure") == "200")
 
@@ -74,14 +65,14 @@ def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connection
 
 
 def test_a_certificate_that_envoy_refuses_closes_its_own_address_alone(edge: Edge, origin: int) -> None:
-    upload(edge, "cert_weak", "acct_B", "weak.tunnels.localhost", "rsa-1024")
+    edge.upload("cert_weak", "acct_B", "weak.tunnels.localhost", "rsa-1024")
     edge.ssh(edge.key("acct_B"), "-R", f"weak:80:127.0.0.1:{origin}").says("is online")
     began = time.monotonic()
     edge.ssh(edge.key("acct_A"), "-R", f"strong:80:127.0.0.1:{origin}").says("is online")
 
     until(lambda: edge.status("strong") == "200", within=1.5)
     assert time.monotonic() - began < 2
-    upload(edge, "cert_good", "acct_A", "good.tunnels.localhost")
+    edge.upload("cert_good", "acct_A", "good.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"good:80:127.0.0.1:{origin}").says("is online")
 
     until(lambda: served(edge, "good") == "cert_good")

@@ -25,7 +25,9 @@ def _manager(settings: Settings, **more: Json) -> Json:
         max_request_headers_kb=limits.max_header_kib,
         request_headers_timeout=f"{limits.header_timeout}s",
         stream_idle_timeout=f"{limits.idle_timeout}s",
+        strip_trailing_host_dot=True,
         common_http_protocol_options={"idle_timeout": f"{limits.idle_timeout}s"},
+        http_protocol_options={"accept_http_10": True},  # nginx proxies with it unless told otherwise
         http2_protocol_options={
             "max_concurrent_streams": 100,
             "initial_stream_window_size": 1 << 20,
@@ -39,7 +41,11 @@ def _manager(settings: Settings, **more: Json) -> Json:
 def redirecting_manager(settings: Settings) -> Json:
     """Return what sends every address of the domain to its https form."""
     port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
-    redirect: Json = {"match": {"prefix": "/"}, "redirect": {"https_redirect": True, **port}}
+    permanent = "PERMANENT_REDIRECT"  # 308: a POST stays a POST
+    redirect: Json = {
+        "match": {"prefix": "/"},
+        "redirect": {"https_redirect": True, "response_code": permanent, **port},
+    }
     route_config: Json = {
         "name": "http",
         "ignore_port_in_host_matching": True,

@@ -80,14 +80,31 @@ def test_a_tunnel_whose_upstream_does_not_answer_says_so(edge: Edge) -> None:
 
 
 @pytest.mark.needs("curl")
-def test_http_is_redirected_to_the_https_address(edge: Edge) -> None:
-    where = ["--resolve", f"demo.tunnels.localhost:{edge.settings.http_port}:127.0.0.1"]
-    url = f"http://demo.tunnels.localhost:{edge.settings.http_port}/a?b"
-    said = subprocess.run(
-        ["curl", "-sS", "-w", "%{http_code} %{redirect_url}", *where, url], capture_output=True, text=True, check=True
-    )
+@pytest.mark.parametrize("host", ["demo.tunnels.localhost", "demo.tunnels.localhost."])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_http_is_redirected_to_the_https_address_with_its_method(edge: Edge, method: str, host: str) -> None:
+    url = f"http://127.0.0.1:{edge.settings.http_port}/a?b"
+    command = ["curl", "-sS", "-w", "%{http_code} %{redirect_url}", "-X", method, "-H", f"Host: {host}", url]
 
-    assert said.stdout == f"301 {edge.url('demo', '/a?b')}"
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert said == f"308 {edge.url('demo', '/a?b')}"
+
+
+@pytest.mark.parametrize("protocol", ["--http1.0", "--http1.1", "--http2"])
+def test_a_host_may_end_with_a_dot(edge: Edge, origin: int, protocol: str) -> None:
+    name = f"dot{protocol[-1]}"
+    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status(name) == "200")
+
+    for port in ("", f":{edge.settings.edge_port}"):
+        read = edge.curl(name, protocol, "-H", f"Host: {name}.tunnels.localhost.{port}")
+        assert f"\nhost: {name}.tunnels.localhost{port}\n" in read
+        assert f"\nx-forwarded-host: {name}.tunnels.localhost{port}\n" in read
+
+
+def test_a_request_that_names_no_host_is_refused(edge: Edge) -> None:
+    assert edge.curl("any", "--http1.0", "-H", "Host:", "-w", "%{http_code}") == "400"
 
 
 def test_events_come_as_they_are_sent(edge: Edge, origin: int) -> None:

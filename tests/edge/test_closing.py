@@ -27,6 +27,7 @@ WEBSOCKET = (
     "Upgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: bm9uc2Vuc2U=\r\n"
 )
 REQUESTS = {
+    "HTTP/1.0": ("GET /whole HTTP/1.0\r\nHost: {host}\r\n\r\n", 200, BODY),
     "HTTP/1.1": ("GET /whole HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", 200, BODY),
     "a 404 of the upstream": ("GET /missing HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", 404, BODY),
     "an upload that is refused unread": (

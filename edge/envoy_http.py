@@ -28,11 +28,10 @@ def _manager(settings: Settings, **more: Json) -> Json:
         strip_trailing_host_dot=True,
         common_http_protocol_options={"idle_timeout": f"{limits.idle_timeout}s"},
         http_protocol_options={"accept_http_10": True},  # nginx proxies with it unless told otherwise
-        http2_protocol_options={
+        http2_protocol_options={  # no allow_connect: browsers would open WebSockets by it, and their keys be lost
             "max_concurrent_streams": 100,
             "initial_stream_window_size": 1 << 20,
             "initial_connection_window_size": 4 << 20,
-            "allow_connect": True,
         },
         **more,
     )

@@ -48,15 +48,18 @@ def main() -> None:
 
 
 @contextmanager
-def opened() -> Iterator[Chrome]:
-    """Open a browser with a fresh profile. Raises CommandError where none is installed."""
+def opened(*flags: str) -> Iterator[Chrome]:
+    """Open a browser with a fresh profile; `flags` replace those of the same name here.
+
+    Raises CommandError where none is installed.
+    """
     browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
     if not (browser and driver):
         raise CommandError("Chromium and its driver are needed: install chromium and chromium-driver.")
     with TemporaryDirectory() as profile:
         options = ChromeOptions()
         options.binary_location = browser
-        for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        for flag in (*_FLAGS, *flags, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         chrome = Chrome(options, ChromeService(driver))

@@ -1,6 +1,7 @@
 """A whole edge on a store in memory: gateway and control in a thread of the tests, Envoy as a child, real clients."""
 
 import asyncio
+import base64
 import contextlib
 import socket
 import ssl
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -237,6 +239,13 @@ def _listens(port: int) -> bool:
     return True
 
 
+def upgrade(key: str) -> bytes:
+    """Return the head of the answer that opens a WebSocket."""
+    digest = sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()
+    head = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: "
+    return f"{head}{base64.b64encode(digest).decode()}\r\n\r\n".encode()
+
+
 class Upstream(BaseHTTPRequestHandler):
     """A server behind a tunnel that says what it was asked."""
 
@@ -249,6 +258,8 @@ class Upstream(BaseHTTPRequestHandler):
             self._events()
         elif self.path == "/held":
             self._held()
+        elif self.path == "/echo" and "sec-websocket-key" in self.headers:
+            self._echo()
         elif self.path.startswith("/bytes/"):
             self._answer(b"x" * int(self.path.rpartition("/")[2]))
         else:
@@ -274,6 +285,19 @@ class Upstream(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         self.rfile.read(1)
+        self.close_connection = True
+
+    def _echo(self) -> None:
+        """Send back each text of a WebSocket, of at most 125 bytes, until its client closes it; then close it too."""
+        self.wfile.write(upgrade(self.headers["sec-websocket-key"]))
+        self.wfile.flush()
+        while len(head := self.rfile.read(2)) == 2:
+            mask, length = self.rfile.read(4), head[1] & 0x7F
+            text = bytes(byte ^ mask[place % 4] for place, byte in enumerate(self.rfile.read(length)))
+            self.wfile.write(bytes([head[0], length]) + text)
+            self.wfile.flush()
+            if head[0] == 0x88:
+                break
         self.close_connection = True
 
     def _events(self) -> None:

@@ -1,13 +1,11 @@
 """Answers on connections that close arrive whole, with the operator's certificate and with an uploaded one."""
 
-import base64
 import socket
 import ssl
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha1
 from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -15,7 +13,7 @@ import httpx
 import pytest
 
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, until
+from tests.edge.running import Edge, until, upgrade
 
 pytestmark = needs_envoy
 
@@ -64,9 +62,7 @@ class Closing(BaseHTTPRequestHandler):
         self.wfile.write(BODY)
 
     def _websocket(self) -> None:
-        digest = sha1(f"{self.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()
-        self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n")
-        self.wfile.write(b"sec-websocket-accept: " + base64.b64encode(digest) + b"\r\n\r\n" + FRAME + GOODBYE)
+        self.wfile.write(upgrade(self.headers["sec-websocket-key"]) + FRAME + GOODBYE)
 
     def log_message(self, *_: object) -> None:
         pass

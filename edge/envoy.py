@@ -56,8 +56,16 @@ def files(plan: Plan, settings: Settings, hop_authority: str) -> Mapping[str, Js
 
 
 def _clusters(plan: Plan, hop_authority: str, settings: Settings) -> list[dict[str, Json]]:
-    internal = [_internal_cluster(group) for group in plan.uploaded]
-    return [*(_gateway_cluster(gateway, hop_authority, settings) for gateway in plan.gateways), *internal]
+    gateways = [
+        {
+            **_gateway_cluster(gateway, hop_authority, settings),
+            "name": name,
+            "typed_extension_protocol_options": options,
+        }
+        for gateway in plan.gateways
+        for name, options in ((gateway.id, _options(_HTTP1)), (http.grpc_cluster(gateway.id), _options(_HTTP2)))
+    ]
+    return [*gateways, *(_internal_cluster(group) for group in plan.uploaded)]
 
 
 def _listeners(plan: Plan, settings: Settings) -> list[dict[str, Json]]:
@@ -140,17 +148,17 @@ def _gateway_cluster(gateway: Gateway, hop_authority: str, settings: Settings) -
         **parts.cluster(gateway.id, {"socket_address": {"address": gateway.host, "port_value": gateway.port}}),
         "transport_socket": tls,
         "connect_timeout": f"{settings.limits.upstream_timeout}s",
-        "typed_extension_protocol_options": _http1_options(),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
         "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
     }
 
 
-def _http1_options() -> Json:
+def _options(version: Json) -> Json:
+    """Return how an upstream is spoken to, which negotiates no version of HTTP."""
     options: Json = {
         "@type": f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions",
         "common_http_protocol_options": {"idle_timeout": "60s"},
-        "explicit_http_config": {"http_protocol_options": {}},
+        "explicit_http_config": version,
     }
     return {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options}
 
@@ -189,6 +197,9 @@ def _passed_on(group: Group) -> Json:
 def _internal(group: Group) -> str:
     return f"internal-{group.certificate}"
 
+
+_HTTP1: Json = {"http_protocol_options": {}}
+_HTTP2: Json = {"http2_protocol_options": http.WINDOWS}
 
 _MANY = 1_000_000
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}

@@ -1,5 +1,7 @@
 """Envoy's treatment of a request: which tunnel it is for, what the upstream reads, what is logged. Pure."""
 
+from collections.abc import Mapping
+
 from edge import envoy_parts as parts
 from edge import pages
 from edge.envoy_parts import Json
@@ -8,6 +10,8 @@ from edge.records import Site
 from edge.settings import Settings
 
 _SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
+
+WINDOWS: Mapping[str, Json] = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
 
 _NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
 
@@ -30,8 +34,7 @@ def _manager(settings: Settings, **more: Json) -> Json:
         http_protocol_options={"accept_http_10": True},  # nginx proxies with it unless told otherwise
         http2_protocol_options={  # no allow_connect: browsers would open WebSockets by it, and their keys be lost
             "max_concurrent_streams": 100,
-            "initial_stream_window_size": 1 << 20,
-            "initial_connection_window_size": 4 << 20,
+            **WINDOWS,
         },
         **more,
     )
@@ -108,9 +111,17 @@ def _host(site: Site) -> Json:
         "name": site.tunnel,
         "domains": [site.name],
         "metadata": {"filter_metadata": {"edge": {"tunnel": site.tunnel, "account": site.account}}},
-        "routes": [{"match": {"prefix": "/"}, "route": {"cluster": site.gateway, "timeout": "0s"}}],
+        "routes": [
+            {"match": {"prefix": "/", "grpc": {}}, "route": {"cluster": grpc_cluster(site.gateway), "timeout": "0s"}},
+            {"match": {"prefix": "/"}, "route": {"cluster": site.gateway, "timeout": "0s"}},
+        ],
         "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
     }
+
+
+def grpc_cluster(gateway: str) -> str:
+    """Return the name of a gateway's cluster for upstreams that speak gRPC, which is HTTP/2 without TLS."""
+    return f"{gateway}-grpc"
 
 
 def _answer(name: str, *domains: str, status: int, text: str) -> Json:

@@ -16,8 +16,11 @@ from edge.settings import Settings
 
 HOP_SECRET = "hop"  # noqa: S105 (a name)
 
-# Else Envoy resets the connection between two of its listeners when it closes one, and with it the end of an answer.
-_RUNTIME: Json = {"envoy.reloadable_features.enable_send_rst_on_user_space_socket": False}
+_RUNTIME: Json = {
+    # Else Envoy resets the connection between two of its listeners when it closes one: the end of an answer is lost.
+    "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
+    "re2.max_program_size.error_level": 5000,  # of 100: `claims` is longer
+}
 
 
 def bootstrap(settings: Settings) -> Json:

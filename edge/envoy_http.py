@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from edge import claims, pages
 from edge import envoy_parts as parts
-from edge import pages
 from edge.envoy_parts import Json
 from edge.plan import Group, Plan
 from edge.records import Site
@@ -89,7 +89,6 @@ def routes(group: Group, plan: Plan, settings: Settings) -> Json:
         "ignore_port_in_host_matching": True,
         "virtual_hosts": hosts,
         "request_headers_to_add": [_overwrite(name, value) for name, value in forwarded.items()],
-        "request_headers_to_remove": ["x-envoy-external-address"],
     }
     return parts.resources("config.route.v3.RouteConfiguration", route)
 
@@ -130,15 +129,12 @@ def _answer(name: str, *domains: str, status: int, text: str) -> Json:
 
 
 def _without_claims() -> Json:
-    """Return the filter that removes what a client says of itself in the place of a proxy.
-
-    With `_` for `-` too, which CGI and WSGI make the same name of.
-    """
-    claims: Json = {"safe_regex": {"regex": "forwarded|x[-_]forwarded[-_].*|x[-_]real[-_]ip"}}
+    """Return the filter that removes what a client says of itself in the place of a proxy."""
+    mutation: Json = {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
     return parts.typed(
         "envoy.filters.http.header_mutation",
         f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutation",
-        mutations={"request_mutations": [{"remove_on_match": {"key_matcher": claims}}]},
+        mutations={"request_mutations": [mutation]},
     )
 
 

@@ -1,0 +1,59 @@
+"""The headers by which an upstream believes the proxy before it, so that no visitor may send them. Pure.
+
+In a pattern `-` is any character but a letter or digit: CGI and WSGI take `_` for it, and some servers any other.
+"""
+
+_PATTERNS = (
+    # Address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy. They are read by request-ip
+    # and fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's ForwardedHeaderFilter.
+    "(x-)?forwarded(-.*)?",
+    "(.*-)?client-?ip",
+    "(.*-)?connecting-ip(v6)?",
+    "(.*-)?real-(ip|port|host|ur[il]|scheme)",
+    "(.*-)?user-ip",
+    "x-proxyuser-ip",
+    "(x-)?remote-.*",  # Remote-User and Remote-Groups (Authelia), Remote-Addr, X-Remote-Extra-… (Kubernetes)
+    "x-(envoy|arr)-.*",
+    "wl-proxy-.*",
+    "(x-)?(url-)?scheme",
+    "x-(proto|protocol|https)",
+    "front-end-https",
+    "x-host",
+    "x-http-host-override",
+    # The same of networks for delivery and of clouds: Cloudflare, Fastly, CloudFront, Azure, Vercel, App Engine.
+    "cf-(ipcountry|pseudo-ipv4|visitor|worker|access-(authenticated-user-email|jwt-assertion))",
+    "fastly-ssl",
+    "cloudfront-(viewer|forwarded|is)-.*",
+    "x-azure-(socketip|fdid)",
+    "x-vercel-(forwarded|proxied|ip)-.*",
+    "x-nf-client-connection-ip",
+    "x-appengine-.*",
+    # The path: IIS's rewriting, read by Symfony and Zend (CVE-2018-14773); WSGI's prefix.
+    "x-(original|rewrite)-.*",
+    "x-request-ur[il]",
+    "(x-)?script-name",
+    # A client's certificate: RFC 9440, nginx, Apache and HAProxy as Keycloak reads them, AWS.
+    "(x-)?client-(cert|certificate|verify|dn)(-.*)?",
+    "(x-)?(ssl|tls)(-.*)?",
+    "cert-chain(-.*)?",
+    "x-amzn-(mtls|tls|oidc|lattice)-.*",
+    # Who signed in: oauth2-proxy, Grafana, authentik, Kong, Google IAP, Azure App Service, Tailscale, Pomerium, Vouch,
+    # mod_auth_openidc, Shibboleth, SiteMinder, WebSEAL, Oracle, API gateways, ngrok.
+    "x-(auth-request|webauth|authentik|authenticated|consumer|credential|pomerium|vouch|apigateway)-.*",
+    "x-anonymous-consumer",
+    "x-(endpoint-api-)?userinfo",
+    "x-goog-(authenticated-user|iap)-.*",
+    "x-ms-(client-principal|token)(-.*)?",
+    "(x-)?tailscale-.*",
+    "(oidc|shib|iv|kubeflow|ngrok-auth)-.*",
+    "sm-user.*",
+    "oam-remote-user",
+    # What programs tell themselves: httpoxy (CVE-2016-5385), Rack::Sendfile (CVE-2025-61780), Next.js (CVE-2025-29927).
+    "proxy",
+    "x-sendfile-type",
+    "x-accel-.*",
+    "x-middleware-.*",
+    "x-matched-path",
+)
+
+REGEX = "|".join(pattern.replace("-", "[^0-9a-z]") for pattern in _PATTERNS)

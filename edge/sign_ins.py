@@ -1,7 +1,6 @@
-"""How many connections may be signing in at once. When there are too many, a random one of them has to go.
+"""How many connections may be signing in at once. When there are too many, a random one of some has to go.
 
-As sshd's MaxStartups: whoever opens many connections cannot choose which of all are dropped. Those that have not even
-exchanged keys go first, so that a client that signs in at once is seldom dropped.
+As sshd's MaxStartups, but those that have not begun to authenticate go first: where all others have, it is the newest.
 """
 
 import random

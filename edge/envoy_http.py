@@ -129,12 +129,18 @@ def _answer(name: str, *domains: str, status: int, text: str) -> Json:
 
 
 def _without_claims() -> Json:
-    """Return the filter that removes what a client says of itself in the place of a proxy."""
-    mutation: Json = {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
+    """Return the filter that removes what a client says of itself in the place of a proxy.
+
+    Only an upgrade still has `Connection` here; what it names a proxy behind the tunnel would remove (RFC 9110, 7.6.1).
+    """
+    removed: Json = {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
+    header: Json = {"key": "connection", "value": "upgrade"}
     return parts.typed(
         "envoy.filters.http.header_mutation",
         f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutation",
-        mutations={"request_mutations": [mutation]},
+        mutations={
+            "request_mutations": [removed, {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS"}}]
+        },
     )
 
 

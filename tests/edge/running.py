@@ -262,9 +262,15 @@ class Upstream(BaseHTTPRequestHandler):
             self._echo()
         elif self.path.startswith("/bytes/"):
             self._answer(b"x" * int(self.path.rpartition("/")[2]))
+        elif self.path == "/upgraded":
+            self.wfile.write(upgrade("") + self._read())
+            self.close_connection = True
         else:
-            headers = "".join(f"{name.lower()}: {value}\n" for name, value in self.headers.items())
-            self._answer(f"{self.command} {self.path}\n{headers}".encode())
+            self._answer(self._read())
+
+    def _read(self) -> bytes:
+        headers = "".join(f"{name.lower()}: {value}\n" for name, value in self.headers.items())
+        return f"{self.command} {self.path}\n{headers}".encode()
 
     def do_POST(self) -> None:
         left, length = int(self.headers.get("content-length", 0)), 0

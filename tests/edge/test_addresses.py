@@ -44,8 +44,14 @@ def headers(names: Iterable[str]) -> list[str]:
 @pytest.mark.parametrize("protocol", ["--http1.1", "--http2"])
 @pytest.mark.parametrize(
     "spelled",
-    [str, str.upper, lambda name: name.replace("-", "_"), lambda name: name.replace("-", "_", 1).swapcase()],
-    ids=["as they are", "in capitals", "with _", "with some _"],
+    [
+        str,
+        str.upper,
+        lambda name: name.replace("-", "_"),
+        lambda name: name.replace("-", "_", 1).swapcase(),
+        lambda name: name.replace("-", "."),
+    ],
+    ids=["as they are", "in capitals", "with _", "with some _", "with dots"],
 )
 def test_the_upstream_reads_who_asked_and_for_what_whatever_the_client_claims(
     edge: Edge, who: str, spelled: Callable[[str], str], protocol: str
@@ -65,6 +71,19 @@ def test_the_upstream_reads_who_asked_and_for_what_whatever_the_client_claims(
     for first in range(0, len(NAMES), 80):  # Envoy takes a hundred at once
         claimed = headers(map(spelled, NAMES[first : first + 80]))
         assert sorted(edge.curl(who, *arguments, *claimed, path="/a?b=c").splitlines()) == sorted(expected)
+
+
+def test_a_client_cannot_have_a_proxy_behind_the_tunnel_remove_what_the_edge_says(edge: Edge, who: str) -> None:
+    named = "Upgrade: websocket\r\nConnection: upgrade, x-forwarded-for, x-forwarded-proto"
+    with edge.connect(who, "http/1.1") as connection:
+        connection.sendall(f"GET /upgraded HTTP/1.1\r\nHost: {who}.tunnels.localhost\r\n{named}\r\n\r\n".encode())
+        read = b"".join(iter(lambda: connection.recv(4096), b"")).decode().splitlines()
+
+    assert {"GET /upgraded", "x-forwarded-for: 127.0.0.1", "x-forwarded-proto: https"} <= {*read}
+    assert [line for line in read if line.startswith("connection: ")] == [
+        "connection: upgrade"
+    ] * 2  # answer and request
+    assert edge.status(who, "--http1.1", "-H", "Connection: close, x-forwarded-for") == "400"
 
 
 def test_the_upstream_reads_all_else(edge: Edge, who: str) -> None:

@@ -77,6 +77,7 @@ class Server:
         return {
             "server_factory": self._session,
             "server_host_keys": [self._host_key],
+            "server_version": "edge",  # not which program it is, and of which version
             "login_timeout": self.settings.limits.sign_in_timeout,
             "keepalive_interval": 15,
             "keepalive_count_max": 3,

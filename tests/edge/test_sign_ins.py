@@ -30,6 +30,11 @@ def certified(edge: Edge, authority: Key, *options: str, principals: str = "", d
     return key
 
 
+def test_the_gateway_does_not_say_what_it_runs_on(edge: Edge) -> None:
+    with socket.create_connection(("127.0.0.1", edge.settings.ssh_port), 5) as connection:
+        assert connection.recv(100) == b"SSH-2.0-edge\r\n"
+
+
 def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
     client = edge.ssh(Key.make(edge.folder, "stranger"), "-R", "a:80:localhost:1")
 

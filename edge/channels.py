@@ -6,6 +6,7 @@ from collections.abc import Callable
 import asyncssh
 
 from edge.connection import Connection
+from edge.exchange import Exchange
 from edge.relay import Channel, Relay
 from edge.settings import Limits
 from edge.tunnels import Tunnel, Tunnels
@@ -26,10 +27,10 @@ class Listener(asyncssh.SSHListener):
 
 
 class Channels:
-    """All of a connection; `seen` hears what goes to the upstreams."""
+    """All of a connection; each is shown by an object that `shown` returns."""
 
-    def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, seen: Callable[[bytes], None]) -> None:
-        self._connection, self._tunnels, self._limits, self._seen = connection, tunnels, limits, seen
+    def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, shown: Callable[[], Exchange]) -> None:
+        self._connection, self._tunnels, self._limits, self._shown = connection, tunnels, limits, shown
         self._relays: set[Relay] = set()
         self._is_held = False
 
@@ -51,7 +52,7 @@ class Channels:
                 tunnel.connections.discard(transport)
                 self._tunnels.give_channel_back(account)
 
-        relay = Relay(opened, closed, self._seen, self._limits)
+        relay = Relay(opened, closed, self._shown(), self._limits)
         self._relays.add(relay)
         if self._is_held:
             relay.hold(self)

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import asyncssh
 
+from edge.exchange import Exchange
 from edge.settings import Limits
 
 Open = Callable[["Channel"], Awaitable[None]]
 Closed = Callable[[], None]
-Seen = Callable[[bytes], None]
 
 
 class Channel(asyncssh.SSHTCPSession[bytes]):
@@ -42,8 +42,8 @@ class Channel(asyncssh.SSHTCPSession[bytes]):
 class Relay(asyncio.Protocol):
     """The connection from Envoy: the other end. What comes before the channel is open is kept, and reading pauses."""
 
-    def __init__(self, opened: Open, closed: Closed, seen: Seen, limits: Limits) -> None:
-        self._open, self._closed, self._seen, self._limits = opened, closed, seen, limits
+    def __init__(self, opened: Open, closed: Closed, exchange: Exchange, limits: Limits) -> None:
+        self._open, self._closed, self._exchange, self._limits = opened, closed, exchange, limits
         self._transport: asyncio.Transport | None = None
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -87,7 +87,7 @@ class Relay(asyncio.Protocol):
         self.go_on(self)
 
     def data_received(self, data: bytes) -> None:
-        self._seen(data)
+        self._exchange.asked(data)
         if self._channel:
             self._channel.write(data)
         else:
@@ -96,6 +96,7 @@ class Relay(asyncio.Protocol):
 
     def answered(self, data: bytes) -> None:
         """Send Envoy what the SSH client sent."""
+        self._exchange.answered(data)
         if self._transport:
             self._transport.write(data)
             self._has_answered = True
@@ -156,6 +157,7 @@ class Relay(asyncio.Protocol):
     def _end_if_over(self) -> None:
         """Tell the end when nothing is left, maybe twice; a channel is, until the SSH client answers or closes it."""
         if not self._transport and not self._channel and not self._opening:
+            self._exchange.closed()
             self._closed()
 
     def close(self) -> None:

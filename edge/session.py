@@ -61,7 +61,7 @@ class Session(Client):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = cast(Connection, conn)
         self._address = str(conn.get_extra_info("peername", ("?",))[0])
-        self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.show)
+        self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.exchange)
         self._gateway.sign_ins.begin(self, self._address)
 
     def drop(self) -> None:

@@ -1,35 +1,14 @@
-"""The lines that whoever runs an `ssh -R` sees: each address, connections as they come, and what was refused.
+"""The lines that whoever runs an `ssh -R` sees: each address, requests as they are answered, and what was refused.
 
 There is no shell behind it. Where ssh was told not to take a terminal (-T), only addresses and refusals are shown.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import asyncssh
 
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
-_REQUEST = re.compile(rb"([A-Z]{3,20}) ([^ ?\r\n]{1,2000})[^ \r\n]* HTTP/1\.[01]\r\n")
-_CLIENT = re.compile(rb"\r\nx-forwarded-for: ([0-9A-Fa-f.:]{2,45})\r\n")
-
-
-def request_in(data: bytes) -> str | None:
-    """Return the client's address and the request, without its query, of which these bytes are the beginning.
-
-    Envoy sends a request on a connection when the last one was answered, so that one begins where a read begins.
-    """
-    found = _REQUEST.match(data)
-    if found is None:
-        return None
-    client = _CLIENT.search(data)
-    address = client[1].decode() if client else "?"
-    return f"{address}  {found[1].decode()} {printable(found[2].decode(errors='replace'))}"
-
-
-def printable(text: str) -> str:
-    """Return the text without what could move a terminal's cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 class Terminal(asyncssh.SSHServerSession[str]):

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from edge.terminal import Terminal, request_in
+from edge.exchange import Exchange
+from edge.terminal import Terminal
 
 _LINES_KEPT = 20
 
@@ -29,12 +30,19 @@ class Terminals:
         for terminal in self._open:
             terminal.say(line)
 
-    def show(self, data: bytes) -> None:
-        """Show the request that these bytes begin, if they begin one, to whoever has a terminal for it."""
-        terminals = [terminal for terminal in self._open if terminal.shows_connections]
-        if terminals and (request := request_in(data)):
-            for terminal in terminals:
-                terminal.say(request)
+    @property
+    def show_connections(self) -> bool:
+        return any(terminal.shows_connections for terminal in self._open)
+
+    def show(self, line: str) -> None:
+        """Show a line of a connection to whoever has a terminal for it."""
+        for terminal in self._open:
+            if terminal.shows_connections:
+                terminal.say(line)
+
+    def exchange(self) -> Exchange:
+        """Return what shows a connection here."""
+        return Exchange(self)
 
     def end(self) -> None:
         """End all, since there is no tunnel to show."""

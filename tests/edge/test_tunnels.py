@@ -1,5 +1,6 @@
 """What a client may open with `ssh -R`, what it may not, and what it is told."""
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -238,14 +239,20 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
 
 
 @needs_envoy
-def test_connections_are_shown_as_they_come_unless_there_is_no_terminal(edge: Edge, origin: int) -> None:
-    shown = edge.ssh(edge.key("acct_A"), "-R", f"shown:80:127.0.0.1:{origin}")
+def test_requests_are_shown_with_their_answers_unless_there_is_no_terminal(edge: Edge, origin: int) -> None:
+    shown = edge.ssh(edge.key("acct_A"), "-R", f"shown:80:127.0.0.1:{origin}", "-R", "silent:80:127.0.0.1:1")
     quiet = edge.ssh(edge.key("acct_A"), "-R", f"quiet:80:127.0.0.1:{origin}", terminal="-T")
     for name in ("shown", "quiet"):
         until(lambda name=name: edge.status(name) == "200")  # type: ignore[misc]
         edge.curl(name, path="/looked?secret=1")
+        edge.curl(name, "-X", "PUT", path="/changed")
+    until(lambda: edge.status("silent") == "502")
 
-    shown.says("127.0.0.1  GET /looked")
+    for request, answer in (("GET /looked", "200"), ("PUT /changed", "501")):
+        shown.says(f"127.0.0.1  {request}  {answer}  ")
+        line = next(line for line in shown.said if request in line)
+        assert re.fullmatch(rf"127\.0\.0\.1  {request}  {answer}  \d{{1,4}} ms", line)
+    shown.says("127.0.0.1  GET /  no answer")
     assert not [line for line in [*shown.said, *quiet.said] if "secret" in line]
     assert quiet.said == [f"{edge.url('quiet', '')} is online."]
 

@@ -38,6 +38,7 @@ _CURVES: dict[str, type[ec.EllipticCurve]] = {
     "nistp521": ec.SECP521R1,
 }
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384  # OpenSSH refuses moduli above 16,384 bits
+_MAX_CERTIFIED_RSA_BITS = 8192
 _PRIVATE_KEY = re.compile(r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE)  # a comment may say so
 _CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # but the tab, CR and LF
 
@@ -79,7 +80,7 @@ def authorized_key(key: PublicKey) -> str:
 
 
 def parse_authorized_key(line: str) -> AuthorizedKey:
-    """Read an authorized_keys line `<type> <base64> [comment]`. Raises ValueError, which says what is wrong with it."""
+    """Read the line `<type> <base64> [comment]` of a key to be certified. Raises ValueError: what is wrong with it."""
     words = split(check_text(line))
     if len(words) < 2 or len(line.strip().splitlines()) > 1:
         raise ValueError("must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]")
@@ -87,7 +88,9 @@ def parse_authorized_key(line: str) -> AuthorizedKey:
         raise ValueError("must be a plain public key, not a certificate")
     if words[0].startswith("sk-"):
         raise ValueError("must be an rsa, ecdsa or ed25519 key; security keys cannot be certified")
-    return AuthorizedKey(line, load_openssh(words[0], words[1]))
+    key = load_openssh(words[0], words[1], max_rsa_bits=_MAX_CERTIFIED_RSA_BITS)
+    check_strength(key)
+    return AuthorizedKey(line, key)
 
 
 def check_text(text: str) -> str:
@@ -112,7 +115,7 @@ def decode(encoded: str) -> bytes:
     return content
 
 
-def load_openssh(name: str, encoded: str) -> PublicKey:
+def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
     """Read a key from OpenSSH's name of its type and its base64. Raises ValueError, which says what is wrong."""
     if name == "ssh-dss":  # on which the library would write a warning
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
@@ -121,22 +124,30 @@ def load_openssh(name: str, encoded: str) -> PublicKey:
         key = load_ssh_public_key(f"{name} {encoded}".encode())
     except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # the last for a compressed point
         raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None
-    return accepted(key)
+    return accepted(key, max_rsa_bits=max_rsa_bits)
 
 
-def accepted(key: object) -> PublicKey:
-    """Return a key that is strong, and of a type, curve and size that OpenSSH and the API take. Raises ValueError."""
+def accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
+    """Return a key of a type, curve and size that OpenSSH and the API take. Raises ValueError for another."""
     if not isinstance(key, PublicKey):
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
-    if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
-        raise ValueError(f"must be an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
+    if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= max_rsa_bits:
+        raise ValueError(f"must be an RSA key of {_MIN_RSA_BITS} to {max_rsa_bits} bits")
     if isinstance(key, ec.EllipticCurvePublicKey) and not isinstance(key.curve, tuple(_CURVES.values())):
         raise ValueError(f"must be an ECDSA key on one of the curves {', '.join(_CURVES)}")
-    if isinstance(key, rsa.RSAPublicKey) and weak_keys.is_easily_factored(key.public_numbers().n):
-        raise ValueError("must be a key that only its owner can use; the modulus of this one is easily factored")
+    return key
+
+
+def check_strength(key: PublicKey) -> None:
+    """Raise ValueError for a key that anybody could use. What is stored is not looked at again: it can be revoked."""
+    if isinstance(key, rsa.RSAPublicKey):
+        modulus = key.public_numbers().n
+        if weak_keys.is_easily_factored(modulus):
+            raise ValueError("must be a key that only its owner can use; the modulus of this one is easily factored")
+        if weak_keys.is_prime(modulus):
+            raise ValueError("must be a key that only its owner can use; the modulus of this one is a prime")
     if isinstance(key, ed25519.Ed25519PublicKey) and weak_keys.has_small_order(key.public_bytes_raw()):
         raise ValueError("must be a key that only its owner can use; anybody can sign for this one")
-    return key
 
 
 def key_type(key: PublicKey | PrivateKey) -> KeyType:

@@ -35,6 +35,13 @@ def fingerprint(text: str) -> str:
     return fingerprint_of(_blob(keys.check_text(text).strip(" \t\r\n")))
 
 
+def check(text: str) -> None:
+    """Raise ValueError unless a text holds one public key that only its owner can use; it says what is wrong."""
+    blob = _blob(keys.check_text(text).strip(" \t\r\n"))
+    name = blob[4 : 4 + int.from_bytes(blob[:4])].decode()
+    keys.check_strength(keys.load_openssh(name, base64.b64encode(blob).decode()))
+
+
 def fingerprint_of(blob: bytes) -> str:
     """Return the fingerprint, as ssh-keygen -l prints it, of a key in the wire form of RFC 4253."""
     return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"

@@ -1,14 +1,15 @@
-"""Public keys that anybody could use, found by arithmetic so cheap that every key can be looked at.
+"""Public keys that anybody could use, found by arithmetic so cheap that every new key can be looked at.
 
 It finds what mistakes and jokes leave behind. That it finds nothing proves nothing.
 """
 
 from functools import cache
-from math import gcd, isqrt, prod
+from typing import Any
 
-_TRIAL_DIVISION_LIMIT = 8192
+# GMP is imported where an RSA key is looked at: no other request waits for it, and the edge lacks it.
+
+_TRIAL_DIVISION_LIMIT = 2**17
 _FERMAT_STEPS = 100
-_SQUARES_MODULO_64 = {number * number % 64 for number in range(64)}
 
 _FIELD = 2**255 - 19  # Curve25519's (RFC 8032, 5.1)
 _D = -121665 * pow(121666, -1, _FIELD)
@@ -16,7 +17,19 @@ _D = -121665 * pow(121666, -1, _FIELD)
 
 def is_easily_factored(modulus: int) -> bool:
     """Tell whether an RSA modulus has a small factor, or two factors that are nearly equal."""
-    return gcd(modulus, _small_primes()) > 1 or _has_close_factors(modulus)
+    import gmpy2
+
+    return bool(gmpy2.gcd(modulus, _small_primes()) > 1 or _has_close_factors(gmpy2.mpz(modulus)))
+
+
+def is_prime(modulus: int) -> bool:
+    """Tell whether an RSA modulus is a prime, so that the private key follows from the public one.
+
+    One test of Fermat's, to the base 2: 2.3 ms of CPU at 2,048 bits, 15 at 4,096, 0.5 s at 16,384.
+    """
+    import gmpy2
+
+    return bool(gmpy2.is_fermat_prp(modulus, 2))
 
 
 def has_small_order(key: bytes) -> bool:
@@ -30,26 +43,16 @@ def has_small_order(key: bytes) -> bool:
 
 
 @cache
-def _small_primes() -> int:
+def _small_primes() -> Any:
     """Return the product of the primes that are tried."""
-    is_prime = bytearray([0, 0]) + bytearray([1]) * (_TRIAL_DIVISION_LIMIT - 2)
-    for number in range(2, isqrt(_TRIAL_DIVISION_LIMIT) + 1):
-        multiples = range(number * number, _TRIAL_DIVISION_LIMIT, number)
-        is_prime[number * number :: number] = bytes(len(multiples))
-    return prod(number for number in range(_TRIAL_DIVISION_LIMIT) if is_prime[number])
+    import gmpy2
+
+    return gmpy2.primorial(_TRIAL_DIVISION_LIMIT)
 
 
-def _has_close_factors(modulus: int) -> bool:
+def _has_close_factors(modulus: Any) -> bool:
     """Look for two squares that differ by the modulus, the larger one just above it (Fermat's method)."""
-    root = isqrt(modulus - 1) + 1
-    difference = root * root - modulus
-    for _ in range(_FERMAT_STEPS):
-        if _is_square(difference):
-            return True
-        difference += 2 * root + 1
-        root += 1
-    return False
+    import gmpy2
 
-
-def _is_square(number: int) -> bool:
-    return number % 64 in _SQUARES_MODULO_64 and isqrt(number) ** 2 == number
+    root = gmpy2.isqrt(modulus - 1) + 1
+    return any(gmpy2.is_square((root + step) ** 2 - modulus) for step in range(_FERMAT_STEPS))

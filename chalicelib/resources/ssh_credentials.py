@@ -14,7 +14,7 @@ _MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below what L
 
 
 def _public_key(text: str) -> str:
-    crypto.public_keys.fingerprint(text)
+    crypto.public_keys.check(text)
     return text
 
 
@@ -41,7 +41,7 @@ class Create(Change):
     public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"})]
     """Public key of the SSH key pair used to authenticate: PEM, or OpenSSH authorized_keys form. Kept verbatim.
 
-    rsa of 2048 bits or more, ecdsa, ed25519, and their security-key forms. A key is unique in the whole service.
+    rsa of 2048 to 16384 bits, ecdsa, ed25519, and their security-key forms. A key is unique in the whole service.
     """
 
     owner_id: OwnerId = ""

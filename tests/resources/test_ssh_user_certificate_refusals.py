@@ -62,7 +62,7 @@ def test_a_public_key_is_one_key_without_options_and_no_certificate(admin: Clien
         (line.replace("ssh-ed25519", "ssh-rsa", 1), INTACT),
         (line[:-8], INTACT),
         (certificate, "must be a plain public key, not a certificate"),
-        *((rsa_key(bits), "must be an RSA key of 2048 to 16384 bits") for bits in (1024, 2040)),
+        *((rsa_key(bits), "must be an RSA key of 2048 to 8192 bits") for bits in (1024, 2040)),
         (f"{line} {'c' * 16 * 1024}", "must be at most 16384 bytes of UTF-8"),
         *((value, "must be a string in OpenSSH authorized_keys form") for value in (None, 1, [line])),
     ):

@@ -12,8 +12,9 @@ _HOST = re.compile(r"(?:[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{
 
 
 def ref(base_url: str, id: str) -> dict[str, str]:
-    """Return a Ref object: a pointer to another resource. Raises UnknownKind."""
-    return {"id": id, "uri": f"{base_url}{kinds.of(id).path}/{id}"}
+    """Return a Ref object: a pointer to another resource, whose address is "" if it has none. Raises UnknownKind."""
+    kind = kinds.of(id)
+    return {"id": id, "uri": f"{base_url}{kind.path}/{id}" if kind.served else ""}
 
 
 def check_ids(path: str, values: Mapping[str, str]) -> None:

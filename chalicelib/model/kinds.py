@@ -13,7 +13,7 @@ class Kind:
 
     `prefix` is that of its ids, or a pattern of such. `path` is that of its list, `name` what one is called, `array`
     the name of the array in its list, `named_by` the fields of bodies that may hold one of its ids. One without an
-    array is listed nowhere.
+    array is listed nowhere, and one that is not `served` has no address.
     """
 
     prefix: str
@@ -21,6 +21,7 @@ class Kind:
     name: str = ""
     array: str = ""
     named_by: tuple[str, ...] = ()
+    served: bool = True
     variable: str = "id"  # of its id in paths: the gateway knows one name for each place in a path
 
     def has(self, id: str) -> bool:
@@ -50,7 +51,7 @@ class Kind:
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
 
-USERS = Kind("usr", "/users", "user", named_by=_OWNER)  # whom the operator makes, and no endpoint shows
+USERS = Kind("usr", "/users", "user", named_by=_OWNER, served=False)  # whom the operator makes, and no endpoint shows
 API_KEYS = Kind("ak", "/api_keys", "API key", "keys")
 BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", _OWNER)
 CERTIFICATE_AUTHORITIES = Kind(
@@ -85,9 +86,9 @@ TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges")
 TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges")
 
 # Named in responses and by the operator, and served nowhere.
-ACCOUNTS = Kind("acct", name="account")
-ENDPOINTS = Kind("ep", "/endpoints")
-TUNNEL_SESSIONS = Kind("ts", "/tunnel_sessions")
+ACCOUNTS = Kind("acct", name="account", served=False)
+ENDPOINTS = Kind("ep", served=False)
+TUNNEL_SESSIONS = Kind("ts", served=False)
 OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some of them
 
 # The table: every kind above.

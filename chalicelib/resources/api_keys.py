@@ -107,7 +107,7 @@ class ApiKeys(EditableResource):
     """Keys, and when each was last used."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        usage = Endpoint("GET", f"{self.kind.one}/usage", 200, self.usage, response=Usage)
+        usage = Endpoint("GET", f"{self.kind.one}/usage", 200, self.usage, response=Usage, headers=self.headers)
         return (*super().endpoints(), usage)
 
     def usage(self, call: Call) -> dict[str, Any]:

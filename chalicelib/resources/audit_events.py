@@ -73,7 +73,7 @@ def _responses(events: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 def _response(event: Item, call: Call) -> dict[str, Any]:
     stored = {name: value for name, value in event.body.items() if name != "resource_path"}
-    path = event.body["resource_path"]
+    path = event.body["resource_path"] if kinds.of(event.body["resource_id"]).served else ""
     uri = {"uri": f"{call.base_url}{event.path}/{event.id}", "resource_uri": f"{call.base_url}{path}" if path else ""}
     return {"id": event.id, **stored, **uri}
 

@@ -88,5 +88,5 @@ class Ref(Shape):
     id: str
     """Its identifier."""
 
-    uri: Uri
-    """Its absolute address."""
+    uri: str
+    """Its absolute address; empty for tunnel sessions and endpoints, which have none."""

@@ -1,6 +1,7 @@
 """What creation, reading, changing and deleting have in common, for every kind of resource (SPEC 2.1, 4)."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from chalicelib import clock, ids
@@ -46,6 +47,21 @@ def test_a_creation_answers_201_with_what_reading_shows_afterwards(mine: Collect
     shown_once = {name for name, value in read.json.items() if value is None and created[name] is not None}
     assert {**created, **dict.fromkeys(shown_once)} == read.json
     assert (read.json["description"], read.json["metadata"]) == ("d", '{"a": 1}')
+
+
+@each_kind
+def test_every_address_in_an_answer_leads_somewhere_or_is_empty(mine: Collection) -> None:
+    for address in addresses(mine.one()):
+        assert address == "" or mine.client.get(address.removeprefix("http://localhost")).status == 200, address
+
+
+def addresses(shown: Any) -> Iterator[str]:
+    """Yield the values of `uri`, `resource_uri` and the like at any depth of an answer."""
+    if isinstance(shown, dict):
+        yield from (value for name, value in shown.items() if name.endswith("uri"))
+    if isinstance(shown, dict | list):
+        for inner in shown.values() if isinstance(shown, dict) else shown:
+            yield from addresses(inner)
 
 
 @each_editable_kind

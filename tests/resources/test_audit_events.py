@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib import ids
+from chalicelib import ids, operations
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
+from chalicelib.model import audit, owners
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.queries import reads
 from tests.refusals import assert_invalid
@@ -83,6 +84,15 @@ def test_each_change_of_a_module_makes_one_event(admin: Client, module: Module) 
     verbs = ("replace", "replace", "delete")
     assert news == [(f"{noun}.{module.name}.{verb}", holder) for verb in verbs]
     assert page(admin)[0]["resource_uri"] == f"http://localhost{address}"
+
+
+def test_users_and_accounts_have_no_address(admin: Client) -> None:
+    user = operations.add_owner(admin.account, "usr", "ada", admin=False)
+    owners.switch(admin.account, user.id, active=False, by=audit.OPERATOR)
+    owners.switch_account(admin.account, active=False, by=audit.OPERATOR)
+    owners.switch_account(admin.account, active=True, by=audit.OPERATOR)
+    shown = {event["action"]: event["resource_uri"] for event in page(admin)}
+    assert {action for action, uri in shown.items() if not uri} >= {"user.create", "user.update", "account.update"}
 
 
 def test_events_hold_names_and_never_values(admin: Client) -> None:

@@ -104,7 +104,8 @@ def end(id: str) -> None:
 def test_the_use_of_a_key_is_noted_once_an_hour_and_makes_no_event(admin: Client) -> None:
     created = admin.create(PATH, {})
     usage = f"{PATH}/{created['id']}/usage"
-    assert admin.get(usage).json == {"last_used_at": None}
+    never = admin.get(usage)
+    assert (never.json, never.headers["cache-control"]) == ({"last_used_at": None}, "no-store")
     events = len(admin.get("/audit_events").json["audit_events"])
     bearer = admin.with_token(created["token"])
     assert bearer.get(PATH).status == 200

@@ -1,5 +1,6 @@
 """SSH certificate authorities: private keys are opened only to sign; the unique key of each leads to its account."""
 
+import base64
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -20,6 +21,30 @@ _KIND = "ssh_authority"
 def unique_key(account: str, id: str, body: Mapping[str, Any]) -> UniqueKey:
     """Return the unique key of an authority's public key, whose attributes are its account and id."""
     return UniqueKey(_KIND, crypto.public_keys.fingerprint(body["public_key"]), {"account": account, "id": id})
+
+
+def parameters(public_key: str) -> dict[str, Any]:
+    """Return the `key_size` of an rsa key, in bits, or the `elliptic_curve` of an ecdsa key, from its public key.
+
+    It is read without cryptography, for which a request that only reads does not wait.
+    """
+    name, encoded, *_ = public_key.split()
+    if name.startswith("ecdsa-sha2-"):
+        return {"elliptic_curve": name.removeprefix("ecdsa-sha2-")}
+    if name == "ssh-rsa":
+        modulus = _strings(base64.b64decode(encoded))[-1]
+        return {"key_size": int.from_bytes(modulus).bit_length()}
+    return {}
+
+
+def _strings(blob: bytes) -> list[bytes]:
+    """Return the strings of a key in the wire form of RFC 4253: each stands behind its length in four bytes."""
+    found = []
+    while blob:
+        end = 4 + int.from_bytes(blob[:4])
+        found.append(blob[4:end])
+        blob = blob[end:]
+    return found
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:

@@ -39,22 +39,32 @@ def sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
 
 
 @pytest.mark.parametrize(
-    ("body", "key_type", "bits", "kind"),
+    ("body", "shown", "bits", "kind"),
     [
-        ({}, "ed25519", 256, "ED25519"),
-        ({"private_key_type": "ecdsa"}, "ecdsa", 256, "ECDSA"),
-        ({"private_key_type": "ecdsa", "elliptic_curve": "nistp384"}, "ecdsa", 384, "ECDSA"),
-        ({"private_key_type": "ecdsa", "elliptic_curve": "nistp521"}, "ecdsa", 521, "ECDSA"),
-        ({"private_key_type": "rsa", "key_size": 2048}, "rsa", 2048, "RSA"),
-        ({"private_key_type": "rsa"}, "rsa", 4096, "RSA"),
+        ({}, {"key_type": "ed25519"}, 256, "ED25519"),
+        ({"private_key_type": "ecdsa"}, {"key_type": "ecdsa", "elliptic_curve": "nistp256"}, 256, "ECDSA"),
+        *(
+            (
+                {"private_key_type": "ecdsa", "elliptic_curve": f"nistp{bits}"},
+                {"key_type": "ecdsa", "elliptic_curve": f"nistp{bits}"},
+                bits,
+                "ECDSA",
+            )
+            for bits in (384, 521)
+        ),
+        ({"private_key_type": "rsa", "key_size": 2048}, {"key_type": "rsa", "key_size": 2048}, 2048, "RSA"),
+        ({"private_key_type": "rsa"}, {"key_type": "rsa", "key_size": 4096}, 4096, "RSA"),
     ],
 )
-def test_an_authority_has_a_key_of_the_type_that_was_asked_for(
-    admin: Client, body: dict[str, Any], key_type: str, bits: int, kind: str
+def test_an_authority_has_a_key_of_the_type_that_was_asked_for_and_shows_it(
+    admin: Client, body: dict[str, Any], shown: dict[str, Any], bits: int, kind: str
 ) -> None:
     created = admin.create(PATH, body)
-    assert created["key_type"] == key_type
+    assert {name: created[name] for name in ("key_type", "elliptic_curve", "key_size") if name in created} == shown
     assert described(created["public_key"]) == (bits, kind)
+    assert admin.get(f"{PATH}/{created['id']}").json == created
+    assert admin.patch(f"{PATH}/{created['id']}", {"description": "new"}).json == {**created, "description": "new"}
+    assert admin.get(PATH).json["ssh_certificate_authorities"][0] == {**created, "description": "new"}
 
 
 def test_a_public_key_is_one_line_without_a_comment(admin: Client) -> None:

@@ -46,6 +46,7 @@ def _parser() -> ArgumentParser:
     create.add_argument("name", help="the account's name")
     create.add_argument("--admin", default="admin", metavar="NAME", help="the first admin's name (default: admin)")
     _listing(account, "list all accounts with their users and bots", _list)
+    _listing(account, "list the names that a user and a bot of one account share", _list_clashes, name="clashes")
     for action, about, active in _SWITCHES:
         switch = _command(account, action, f"{about} an account, with all that lets in for it", _switch_account)
         _about(switch, account="the account's id (acct_…)")
@@ -152,6 +153,12 @@ def _list(arguments: Namespace) -> None:
         print(f"{account.id} {account.body['name']}{_state(account)}")
         for owner in owners:
             print(f"  {owner.id} {owner.body['name']}{' (admin)' if owner.body['admin'] else ''}{_state(owner)}")
+
+
+def _list_clashes(arguments: Namespace) -> None:
+    for account, name, ids in operations.list_clashes():
+        told = {"account": account, "name": name, "owners": ids}
+        print(json.dumps(told) if arguments.json else f"{account} {json.dumps(name)} {' '.join(ids)}")
 
 
 def _list_owners(arguments: Namespace) -> None:

@@ -84,6 +84,20 @@ def list_owners(account_id: str, prefix: str) -> list[Item]:
     return [owner for owner in accounts.owners(account_id) if owner.id.startswith(f"{prefix}_")]
 
 
+def list_clashes() -> list[tuple[str, str, list[str]]]:
+    """Return each name that several users and bots of one account share, with the account and their ids.
+
+    Earlier editions let a bot have a user's name. A policy of an SSH authority that says {user} lets both sign as it.
+    """
+    found = []
+    for account in list_accounts():
+        by_name: dict[str, list[str]] = {}
+        for owner in accounts.owners(account.id):
+            by_name.setdefault(owner.body["name"], []).append(owner.id)
+        found += [(account.id, name, ids) for name, ids in by_name.items() if len(ids) > 1]
+    return found
+
+
 def list_keys(account_id: str) -> list[Item]:
     """Return the API keys of an account, the oldest first. Raises Unknown."""
     _check_account(account_id)

@@ -315,7 +315,7 @@ class EditableResource(Resource):
         after = replace(item, body=body, references=relations.replaced(item.references, own))
         if self.modules:
             after = inline_modules.replaced(self.modules, after, call.body)
-        if self.unique and fields.keys() & {*self.unique.fields}:
+        if self.unique and any(body[name] != item.body[name] for name in self.unique.fields):
             return replace(after, unique_keys=self.unique.keys(item.account, item.id, body))
         return replace(after, unique_keys=tuple(map(self._repeating(fields), item.unique_keys)))
 

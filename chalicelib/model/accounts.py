@@ -32,8 +32,16 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
     """Make a user of an account, not yet stored."""
     id = ids.new(kinds.USERS.prefix)
     body = {"name": name, "admin": admin, "active": True, "created_at": clock.rfc3339(ids.created_at(id))}
-    scope = items.scope(account, kinds.USERS.path)
-    return Item(scope, id, body, unique_keys=(UniqueKey("user_name", f"{scope}#{name}"),))
+    return Item(items.scope(account, kinds.USERS.path), id, body, unique_keys=name_keys(account, name))
+
+
+def name_keys(account: str, name: str) -> tuple[UniqueKey, ...]:
+    """Return the unique keys of a user or bot of that name, by which no two of an account have the same.
+
+    They are that of users and that of bots: an owner of earlier editions holds the one of its kind alone.
+    """
+    kept = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
+    return tuple(UniqueKey(key, f"{items.scope(account, kind.path)}#{name}", field="name") for key, kind in kept)
 
 
 def owner(account: str, id: str) -> Owner | None:

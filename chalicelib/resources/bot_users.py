@@ -8,18 +8,18 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import EditableResource, New, Unique, as_stored, remove
-from chalicelib.model import kinds, owners
+from chalicelib.model import accounts, kinds, owners
 from chalicelib.model.audit import Trail
 from chalicelib.schema.fields import Described, Name, Shown
 from chalicelib.schema.rules import if_null
-from chalicelib.storage import items, table
+from chalicelib.storage import table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 
 class Create(Described):
     name: Name
-    """Unique in the account."""
+    """Unique in the account, users included."""
 
     active: Annotated[bool, if_null(True)] = True
     """API keys and SSH credentials of an inactive bot are refused from the next request on."""
@@ -43,7 +43,7 @@ def make_admin(caller: Caller, id: str, request: Create) -> New:
 
 
 def _unique_keys(account: str, _id: str, body: Mapping[str, Any]) -> tuple[UniqueKey, ...]:
-    return (UniqueKey("name", f"{items.scope(account, kinds.BOT_USERS.path)}#{body['name']}"),)
+    return accounts.name_keys(account, body["name"])
 
 
 def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:

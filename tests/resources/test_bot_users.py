@@ -1,5 +1,6 @@
 """Bots by their own rules: unique names, for admins only, and keys that work while their bot is active."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,7 +8,11 @@ import pytest
 from chalicelib import __main__ as entrance
 from chalicelib import ids, operations
 from chalicelib.crypto import public_keys
+from chalicelib.model import accounts
 from chalicelib.model.ssh_credentials import find_by_fingerprint
+from chalicelib.storage import items, table
+from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import UniqueKey
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
 from tests.transports import Answer, Client
@@ -60,6 +65,45 @@ def test_a_name_is_unique_in_its_account(admin: Client, stranger: Client) -> Non
     assert admin.create(PATH, {"name": "Deploy"})["name"] == "Deploy"
     assert stranger.create(PATH, {"name": "deploy"})["name"] == "deploy"
     assert [bot["name"] for bot in admin.all(PATH, "bot_users")] == ["Deploy", first["name"]]
+
+
+def test_users_and_bots_share_their_names(admin: Client) -> None:
+    """Of a policy's {user}, both could sign as the one."""
+    bot = admin.create(PATH, {"name": "deploy"})
+    operations.add_owner(admin.account, "usr", "ada", admin=False)
+    assert_taken(admin.post(PATH, {"name": "ada"}))
+    assert_taken(admin.patch(uri(bot), {"name": "ada"}))
+    for prefix, name in (("usr", "deploy"), ("bot", "ada"), ("usr", "ada")):
+        with pytest.raises(operations.CommandError, match="has a user or bot of that name already"):
+            operations.add_owner(admin.account, prefix, name, admin=False)
+    assert admin.delete(uri(bot)).status == 204
+    user = operations.add_owner(admin.account, "usr", "deploy", admin=False)
+    operations.delete_user(admin.account, user.id)
+    assert admin.create(PATH, {"name": "deploy"})["name"] == "deploy"
+
+
+def test_names_that_clash_since_an_earlier_edition_are_told(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    user, bot = (as_of_earlier(admin, prefix, kind, "ada") for prefix, kind in (("usr", "user_name"), ("bot", "name")))
+    entrance.main(["accounts", "clashes"])
+    assert capsys.readouterr().out == f'{admin.account} "ada" {user} {bot}\n'
+    entrance.main(["accounts", "clashes", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"account": admin.account, "name": "ada", "owners": [user, bot]}
+    assert_taken(admin.post(PATH, {"name": "ada"}))
+    assert admin.patch(f"{PATH}/{bot}", {"name": "ada", "description": "the same"}).status == 200
+    assert admin.patch(f"{PATH}/{bot}", {"name": "lovelace"}).status == 200
+    entrance.main(["accounts", "clashes"])
+    assert capsys.readouterr().out == ""
+    assert_taken(admin.patch(f"{PATH}/{bot}", {"name": "ada"}))
+    operations.delete_user(admin.account, user)
+    assert admin.patch(f"{PATH}/{bot}", {"name": "ada"}).status == 200
+
+
+def as_of_earlier(client: Client, prefix: str, key: str, name: str) -> str:
+    """Return the id of a user or bot that holds its name among its own kind alone."""
+    scope, id = items.scope(client.account, accounts.OWNERS[prefix].path), ids.new(prefix)
+    body = {"created_at": "2026-01-01T00:00:00Z", "description": "", "metadata": "", "name": name, "active": True}
+    table.create(Item(scope, id, {**body, "admin": False}, unique_keys=(UniqueKey(key, f"{scope}#{name}"),)))
+    return id
 
 
 def test_a_renamed_bot_takes_the_new_name_and_releases_the_old(admin: Client) -> None:

@@ -1,0 +1,58 @@
+"""The last lines of "A stolen laptop" in docs/ssh.md find all that a thief had signed, however much came since."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chalicelib import ids
+from tests.conftest import ROOT, Served, client_of
+from tests.samples import public_key
+
+USERS = "/ssh_user_certificates"
+TABLE = "tunnel-edge"
+PAGE = (ROOT / "docs/ssh.md").read_text()
+
+
+def found(api: Served, certificate: str, folder: Path) -> list[str]:
+    """Return the ids of the certificates that the lines of the page print, given that of the stolen laptop."""
+    function = re.search(r"^api\(\) .*?; \}$", PAGE, re.M | re.S)
+    lines = re.search(r"^events\(\) .*?^```$", PAGE, re.M | re.S)
+    assert function
+    assert lines
+    settings = {"BASE_URL": api.base_url, "API_KEY": api.token, "CERTIFICATE": certificate}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join([function[0], lines[0].removesuffix("```")])],
+        cwd=folder, env={"PATH": os.environ["PATH"], **settings}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [line.split("\t")[2] for line in done.stdout.splitlines()]
+
+
+def bury(api: Served, count: int) -> None:
+    """Write the newest event as many times more, as newer ones."""
+    newest = api.client().get("/audit_events?limit=1").json["audit_events"][0]["id"]
+    store = client_of(api.cloud, "dynamodb")
+    pages = store.get_paginator("scan").paginate(TableName=TABLE)
+    record = next(it for page in pages for it in page["Items"] if it["id"]["S"] == newest)
+    for _ in range(0, count, 25):
+        copies = [{**record, "id": {"S": ids.new("evt")}} for _ in range(25)]
+        store.batch_write_item(RequestItems={TABLE: [{"PutRequest": {"Item": copy}} for copy in copies]})
+
+
+@pytest.mark.needs("bash", "curl", "jq")
+def test_what_a_thief_had_signed_is_found_behind_newer_events_of_who_deleted_it(served: Served, tmp_path: Path) -> None:
+    api = served.newcomer()
+    owner = api.client()
+    authority = owner.create("/ssh_certificate_authorities", {})["id"]
+    signed = [
+        owner.create(USERS, {"ssh_certificate_authority_id": authority, "public_key": public_key()})["id"]
+        for _ in range(3)
+    ]
+    colleague = owner.create("/bot_users", {"name": "colleague"})["id"]
+    token = owner.create("/api_keys", {"owner_id": colleague})["token"]
+    assert owner.with_token(token).delete(f"{USERS}/{signed[0]}").status == 204
+    bury(api, 525)  # more than one page picks from
+    assert found(api, signed[0], tmp_path) == signed[::-1]

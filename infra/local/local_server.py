@@ -4,6 +4,7 @@ Chalice's own answers those itself, holds every keep-alive answer back for 40 ms
 HEAD or a chunked request.
 """
 
+import re
 import socket
 import sys
 from contextlib import suppress
@@ -30,6 +31,7 @@ from chalicelib.http import middleware
 from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge
 from infra.local import request_heads
 
+_WHOLE = re.compile(r"https?://([^/?]*)(.*)", flags=re.IGNORECASE)
 _NOT_HTTP = "The request is not HTTP as this server reads it: "
 MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
 
@@ -86,6 +88,7 @@ class Handler(ChaliceRequestHandler):
     """One connection. Answers leave in one packet, at once."""
 
     rfile: Any
+    path: str
     disable_nagle_algorithm = True
     wbufsize = -1
     timeout = 75  # seconds that an idle connection is kept
@@ -99,9 +102,17 @@ class Handler(ChaliceRequestHandler):
         stream = self.rfile
         self.rfile = self._head = Recorded(stream)
         try:
-            return bool(super().parse_request())
+            return bool(super().parse_request()) and self._take_host()
         finally:
             self.rfile = stream
+
+    def _take_host(self) -> bool:
+        """Have the host of an address that is asked for whole stand for the Host header (RFC 9112, 3.2.2)."""
+        if whole := _WHOLE.fullmatch(self.path):
+            self.path = f"/{whole[2].removeprefix('/')}"
+            if "Host" in self.headers:
+                self.headers.replace_header("Host", whole[1])
+        return True
 
     def _generic_handle(self) -> None:
         if self._takes_body():

@@ -261,3 +261,13 @@ def test_addresses_begin_with_the_host_that_was_asked(
         "next_page_uri": f"{base_url}/ssh_certificate_authorities?before_id={made[1]['id']}&limit=1",
     }
     assert [ask(wire, "DELETE", path, headers).status for path in paths] == [204, 204]
+
+
+def test_an_address_that_is_asked_for_whole_names_the_host(address: tuple[str, int], headers: dict[str, str]) -> None:
+    for asked, host in (("http://there:1/api_keys?limit=1", "there:1"), ("HTTPS://there/api_keys", "there")):
+        answer = read(exchange(address, asking("GET", asked, headers)))
+        assert answer.status == 200, answer.text
+        assert answer.json["keys"][0]["uri"].startswith(f"http://{host}/api_keys/ak_")
+    for asked in ("http://ada@there/api_keys", "http:///api_keys"):
+        refused = read(exchange(address, asking("GET", asked, headers)))
+        assert (refused.status, refused.json["details"]["Host"]) == (400, "must be host or host:port")

@@ -199,9 +199,9 @@ def _lasting(answer: Any, text: str, noted: Noted) -> str:
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
     if endpoint.authorizer:
-        auth.check_scope(who, scopes.wanted(endpoint.method, endpoint.path))
         with suppress(AwsError):  # which is no reason to refuse
             api_keys.note_use(who.key, who.used)
+        auth.check_scope(who, scopes.wanted(endpoint.method, endpoint.path))
     content, parameters = _check(request, endpoint, path)
     endpoint.permits(who)
     noted = Noted(log=request.context.setdefault("noted", {}))

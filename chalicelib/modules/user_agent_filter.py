@@ -40,15 +40,20 @@ Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(max_enc
 
 
 class UserAgentFilter(Enabled):
-    """Lets requests pass, or refuses them, by their User-Agent header."""
+    """Lets requests pass, or refuses them, by their first User-Agent header.
+
+    A request passes if a pattern of `allow` is found in the header, or none of `deny` is. So `allow` makes exceptions
+    from `deny`; alone it refuses nobody: deny `.*` beside it to refuse all others. Without the header, a request passes
+    only if a pattern of `allow` matches the empty text, as `^$` does.
+    """
 
     allow: Patterns = []
-    """Regular expressions (RE2) matched against the User-Agent; at most 4,608 characters together,
-    counted in JSON that stands in JSON once more."""
+    """Regular expressions (RE2), one of which found in the User-Agent lets it pass, whatever `deny` says;
+    at most 4,608 characters together, counted in JSON that stands in JSON once more."""
 
     deny: Patterns = []
-    """Regular expressions (RE2) matched against the User-Agent; at most 4,608 characters together,
-    counted in JSON that stands in JSON once more."""
+    """Regular expressions (RE2), one of which found in the User-Agent has it refused;
+    at most 4,608 characters together, counted in JSON that stands in JSON once more."""
 
 
 MODULES = (

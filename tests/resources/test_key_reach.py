@@ -117,6 +117,13 @@ def test_the_use_of_a_key_is_noted_once_an_hour_and_makes_no_event(admin: Client
     assert admin.get(f"{PATH}/{ids.new('ak')}/usage").status == 404
 
 
+def test_a_request_that_is_refused_is_a_use_too(admin: Client) -> None:
+    """Somebody has the key: whoever asks whether it can be deleted should know."""
+    created = admin.create(PATH, {"scopes": ["tunnels:read"]})
+    assert admin.with_token(created["token"]).get(PATH).status == 403
+    assert admin.get(f"{PATH}/{created['id']}/usage").json["last_used_at"] is not None
+
+
 def test_a_bots_key_is_authenticated_by_one_read_too(admin: Client) -> None:
     bot = admin.create("/bot_users", {"name": "deployer"})
     bearer = key(admin, owner_id=bot["id"])

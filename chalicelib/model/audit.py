@@ -1,23 +1,25 @@
 """Audit events: who changed what, when and from where. Each is written in the transaction of the change it tells of.
 
-An event holds names, never values, and nobody can change one. It is kept for AUDIT_DAYS (400).
+An event holds names, never values, and nobody can change one. It is kept for AUDIT_DAYS (400). An account has two
+partitions of them: the edge puts its own into one, and may do nothing to the other.
 """
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from chalicelib import clock, ids
 from chalicelib.model import kinds
-from chalicelib.storage import items
+from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.table import Also
 
 Verb = Literal["create", "update", "replace", "delete"]
 Details = Callable[[Item], Mapping[str, Any]]
 
-INDEX = "by-resource"  # of the table: events alone stand in it, by their resource
+_INDEX = "by-resource"  # of the table: events alone stand in it, by their resource
+_OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 _DAY = 24 * 60 * 60  # seconds
 
 
@@ -75,12 +77,53 @@ class Trail:
             "details": dict(details),
         }
         account = item.account if item.path else item.id  # an account is a resource of its own
-        scope, expires = items.scope(account, kinds.AUDIT_EVENTS.path), items.now() + _kept_for()
-        return Item(scope, id, body, expires=expires, indexed=f"{account}#{item.id}")
+        everybody, edge = _scopes(account)
+        scope = edge if self.actor.type == "edge" else everybody
+        return Item(scope, id, body, expires=items.now() + _kept_for(), indexed=f"{account}#{item.id}")
 
 
 OPERATOR = Trail(Actor("operator"))
 EDGE = Trail(Actor("edge"))
+
+
+def read(account: str, id: str) -> Item | None:
+    """Return an event of an account, or None. Raises aws.Unavailable."""
+    found = (table.read(scope, id) for scope in _scopes(account))
+    return next((_trusted(event) for event in found if event), None)
+
+
+def page(account: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """Return at most `count` events of an account, newest first, and whether there are more.
+
+    Raises aws.Unavailable.
+    """
+    pages = [table.page(scope, before=before, count=count) for scope in _scopes(account)]
+    # Beyond the end of a page that goes on, what the other page has may not be the next.
+    reached = max((found[-1].id for found, has_more in pages if has_more), default="")
+    merged = sorted((it for found, _ in pages for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
+    return [_trusted(event) for event in merged[:count]], bool(reached) or len(merged) > count
+
+
+def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """Return at most `count` events of a resource, as `page` does; what is a second old may not be among them."""
+    while True:
+        found, has_more = table.indexed(_INDEX, f"{account}#{id}", before=before, count=count)
+        own = [_trusted(event) for event in found if event.scope in _scopes(account)]  # not of a forged index key
+        if own or not has_more:
+            return own, has_more
+        before = found[-1].id
+
+
+def _scopes(account: str) -> tuple[str, str]:
+    """Return where the events of an account are kept: of everybody else, of the edge."""
+    return items.scope(account, kinds.AUDIT_EVENTS.path), items.scope(account, _OF_THE_EDGE)
+
+
+def _trusted(event: Item) -> Item:
+    """Return an event; one that the edge could have written names nobody else as its actor."""
+    if event.path != _OF_THE_EDGE:
+        return event
+    return replace(event, body={**event.body, "actor": asdict(EDGE.actor), "operation_id": "", "source_ip": ""})
 
 
 def _changed(before: Item, after: Item) -> list[str]:

@@ -17,7 +17,6 @@ from chalicelib.model import audit, kinds
 from chalicelib.schema.fields import Shown, Timestamp
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 _READ = 500  # events that one page picks from
@@ -74,8 +73,8 @@ def _responses(events: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 def _response(event: Item, call: Call) -> dict[str, Any]:
     stored = {name: value for name, value in event.body.items() if name != "resource_path"}
     path = event.body["resource_path"] if kinds.of(event.body["resource_id"]).served else ""
-    uri = {"uri": f"{call.base_url}{event.path}/{event.id}", "resource_uri": f"{call.base_url}{path}" if path else ""}
-    return {"id": event.id, **stored, **uri}
+    own = f"{call.base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
+    return {"id": event.id, **stored, "uri": own, "resource_uri": f"{call.base_url}{path}" if path else ""}
 
 
 def _moment(text: str) -> str:
@@ -107,6 +106,9 @@ class AuditEvents(Resource):
         listing, *others = super().endpoints()
         return (listing._replace(query=_PARAMETERS), *others)
 
+    def get(self, call: Call) -> dict[str, Any]:
+        return self.one(audit.read(call.caller.account, call.id), call)
+
     def list_page(self, call: Call) -> str:
         wanted = dict(call.query)
         page = Page(**{name: wanted.pop(name) for name in ("before_id", "limit") if name in wanted})
@@ -118,16 +120,15 @@ class AuditEvents(Resource):
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
         """Return the events of a page, the id of the last that was looked at, and whether there are more."""
-        before = page.before_id
+        account, before = call.caller.account, page.before_id
         if not wanted:
-            found, has_more = table.page(self.scope(call), before=before, count=page.limit)
+            found, has_more = audit.page(account, before=before, count=page.limit)
             return found, found[-1].id if found else "", has_more
         if resource := wanted.get("resource_id"):
-            index = f"{call.caller.account}#{resource}"
             count = page.limit if len(wanted) == 1 else _READ
-            read, has_more = table.indexed(audit.INDEX, index, before=before, count=count)
+            read, has_more = audit.page_of_resource(account, resource, before=before, count=count)
         else:
-            read, has_more = table.page(self.scope(call), before=before, count=_READ)
+            read, has_more = audit.page(account, before=before, count=_READ)
         matching = [event for event in read if _matches(event.body, wanted)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True

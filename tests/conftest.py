@@ -30,6 +30,8 @@ from chalicelib import operations
 from chalicelib.storage import provisioning, vault
 from infra.local import cloud, terminal
 from tests import needs, secrecy
+from tests.cloud import rights
+from tests.cloud.evaluator import Call
 from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
@@ -105,6 +107,28 @@ def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
         RECORD.sealed += [(secret["B"], context) for secret in record.get("sealed", {"M": {}})["M"].values()]
     stored().clear()
     reset_model_data()  # moto keeps every item that it ever made, and every copy
+
+
+@pytest.fixture(scope="session")
+def denied(store: None) -> Iterator[list[str]]:
+    """Hold each call of this process to DynamoDB and KMS against the rights of the role whose code makes it."""
+    found: list[str] = []
+
+    def hold(role: str, call: Call) -> None:
+        if not rights.roles()[role].may(call):
+            found.append(f"{role} may not: {call}")
+
+    with rights.heard(hold):
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def within_rights(denied: list[str]) -> Iterator[None]:
+    """Fail where a call of the test was not within the rights of who made it."""
+    yield
+    told = denied[:]
+    denied.clear()
+    assert told == []
 
 
 @pytest.fixture(scope="session", autouse=True)

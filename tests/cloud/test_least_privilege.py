@@ -1,62 +1,46 @@
-"""The policies against what the code really calls: nothing is missing from them, and nothing is in them for nobody."""
+"""The policies against the calls that are really made: none is missing, none is for nothing, and none allows more."""
 
-import fnmatch
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
+from chalicelib import __main__ as operator
 from chalicelib import operations
 from chalicelib.authorizer import authorize
-from chalicelib.storage import aws
-from edge.records import Gateway, Grant, Opening
+from chalicelib.crypto import public_keys
+from chalicelib.storage import aws, dynamodb
+from edge.records import Gateway, Grant, NameBanned, Opening
 from edge.settings import Settings
 from edge.store import Records
 from tests import gateway, openssl
-from tests.cloud import policies
-from tests.conftest import ROOT
+from tests.cloud import rights, weakened
+from tests.cloud.evaluator import Call, Context, Statement, allows
+from tests.cloud.rights import FUNCTION, INDEX, KEY, LOGS, NAME, RESTORED, TABLE
+from tests.conftest import Account
 from tests.modules.samples import OF_EDGES, SAMPLES, anywhere
 from tests.samples import EDITABLE_KINDS, Collection, public_key
 from tests.transports import Client
 
-Calls = list[tuple[str, Mapping[str, Any]]]
+Calls = Mapping[str, Sequence[Call]]
+FROM_THE_FUNCTION: Context = {"lambda:SourceFunctionArn": FUNCTION}
+ACCOUNT, OTHER_TABLE = "acct_a", TABLE.replace(NAME, "payroll")
 
 
-@pytest.fixture
-def calls() -> Iterator[Calls]:
-    """Record every call to AWS from here on: its action's name, and what it was given."""
-    made: Calls = []
-
-    def record(params: Mapping[str, Any], model: Any, **_: object) -> None:
-        made.append((f"{model.service_model.service_name}:{model.name}", params))
-
-    clients = [aws.client(service) for service in ("dynamodb", "kms")]
-    for client in clients:
-        client.meta.events.register("provide-client-params", record)
-    yield made
-    for client in clients:
-        client.meta.events.unregister("provide-client-params", record)
+@pytest.fixture(scope="module")
+def calls(accounts: Mapping[str, Account]) -> Calls:
+    """Return what each role calls when all is done that it is for."""
+    made: dict[str, list[Call]] = {"api": [], "authorizer": [], "edge": [], "operator": []}
+    admin = accounts["test"].open()
+    with rights.heard(lambda role, call: made[role].append(call)):
+        _use_the_api(gateway.client(admin.account, admin.user, admin=True))
+        _authorize(admin)
+        _work_as_an_edge(admin)
+        _operate(admin.account)
+    return made
 
 
-def actions(calls: Calls) -> set[str]:
-    """Return the actions that a policy must allow: those of a transaction's parts, for a transaction."""
-    parts = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
-    named = set()
-    for action, given in calls:
-        writes = [name for write in given.get("TransactItems", ()) for name in write]
-        named |= {f"dynamodb:{parts[name]}" for name in writes} if writes else {action}
-    return named
-
-
-def allowed(policy: str) -> set[str]:
-    """Return what a policy allows, but for writing its log."""
-    named = policies.actions(policies.of_function(policy))
-    return {action for action in named if not action.startswith("logs:")}
-
-
-def test_the_api_may_do_what_it_does_and_no_more(calls: Calls) -> None:
-    admin = gateway.admin()
+def _use_the_api(admin: Client) -> None:
     for resource in EDITABLE_KINDS:
         them = Collection.of(admin, resource)
         one = them.one()
@@ -65,10 +49,13 @@ def test_the_api_may_do_what_it_does_and_no_more(calls: Calls) -> None:
         admin.delete(f"{them.path}/{one['id']}")
     for module in OF_EDGES:
         admin.put(anywhere(module), SAMPLES[module.path][0].request)
-    assert actions(calls) == allowed("policy-api.json")
+        admin.get(anywhere(module))
+    authority = admin.create("/ssh_certificate_authorities", {})["id"]
+    admin.create("/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": public_key()})
+    assert admin.get(f"/audit_events?resource_id={authority}").status == 200
 
 
-def test_the_authorizer_may_read_the_claims_of_tokens_and_whether_a_bot_is_active(calls: Calls, admin: Client) -> None:
+def _authorize(admin: Client) -> None:
     bot = operations.add_owner(admin.account, "bot", "robot", admin=False)
     _, token = operations.issue_key(admin.account, bot.id, "")
     aws.client("dynamodb").update_item(  # as the first edition wrote it, which asked the bot at each request
@@ -77,71 +64,197 @@ def test_the_authorizer_may_read_the_claims_of_tokens_and_whether_a_bot_is_activ
         UpdateExpression="REMOVE #body.#active",
         ExpressionAttributeNames={"#body": "body", "#active": "active"},
     )
-    calls.clear()
-    for client in (admin, admin.with_token(token)):
-        sent = {"Authorization": f"Bearer {client.token}", "Service-Version": "2"}
-        authorize(gateway.event("GET", "/api_keys", sent), None)
-    assert actions(calls) == allowed("policy-authorizer.json")
-    (condition,) = [said["Condition"] for said in policies.of_function("policy-authorizer.json") if "Condition" in said]
-    patterns = condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
-    read = {given["Key"]["scope"]["S"] for _, given in calls}
-    matched = [set(fnmatch.filter(read, pattern)) for pattern in patterns]
-    assert set().union(*matched) == read
-    assert all(matched)
-    others = ["accounts", f"{admin.account}#/api_keys", f"{admin.account}#/users", "ssh_key#SHA256:x"]
-    assert [fnmatch.filter(others, pattern) for pattern in patterns] == [[], []]
+    sent = {"Authorization": f"Bearer {token}", "Service-Version": "2"}
+    authorize(gateway.event("GET", "/api_keys", sent), None)
 
 
-def test_secrets_are_sealed_for_the_account_and_resource_that_the_policy_asks_for(calls: Calls) -> None:
-    gateway.admin().create("/ssh_certificate_authorities", {})
-    (condition,) = [said["Condition"] for said in policies.of_function("policy-api.json") if "Condition" in said]
-    (sealed,) = [given["EncryptionContext"] for action, given in calls if action.startswith("kms:")]
-    assert sorted(sealed) == condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"]
-
-
-def test_the_edge_writes_tunnels_and_what_is_its_own_and_only_reads_the_rest(calls: Calls, admin: Client) -> None:
-    credential = admin.create("/ssh_credentials", {"public_key": public_key()})
+def _work_as_an_edge(admin: Client) -> None:
+    bot = operations.add_owner(admin.account, "bot", "machine", admin=False)
     issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
-    certificate = admin.create("/tls_certificates", issued.upload)
-    calls.clear()
-    _work_as_an_edge(admin.account, credential["id"], certificate["id"])
-    role = yaml_parse((ROOT / "infra" / "deploy" / "edge.yaml").read_text())["Resources"]["EdgeRole"]["Properties"]
-    statements = role["Policies"][0]["PolicyDocument"]["Statement"]
-    assert actions(calls) == policies.actions(statements)
-    (writes,) = [said for said in statements if "dynamodb:PutItem" in said["Action"]]
-    patterns = writes["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
-    matched = [fnmatch.filter(_written(calls), pattern) for pattern in patterns]
-    assert {key for keys in matched for key in keys} == _written(calls)
-    assert all(matched)
-    others = [
-        f"{admin.account}#/api_keys",
-        "accounts",
-        "token#x",
-        "public_key#x",
-        "hostports#x",
-        f"{admin.account}#/users",
-    ]
-    assert [fnmatch.filter(others, pattern) for pattern in patterns] == [[]] * len(patterns)
-
-
-def _work_as_an_edge(account: str, credential: str, certificate: str) -> None:
+    certificate = admin.create("/tls_certificates", issued.upload)["id"]
     edge = Records(Settings())
     edge.hop_authority()
     edge.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
-    grant = edge.grant_again(Grant(account, credential, ()))
-    assert grant
-    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
+    grants = [
+        edge.grant_again(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
+        for body in ({"public_key": public_key()}, {"public_key": public_key(), "owner_id": bot.id})
+    ]
+    assert grants[0]
+    edge.grant_of_key("SHA256:unknown")
+    _sign_in_with_a_certificate(admin, edge)
+    opening = Opening(grants[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
     for _ in range(2):  # the second time takes the name over
         leased = edge.open(opening, lease=60, most=100)
+    operations.ban_name("banned.tunnels.localhost")
+    with pytest.raises(NameBanned):
+        edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)
     edge.served()
-    edge.key_pair(account, certificate)
+    edge.key_pair(admin.account, certificate)
     edge.close(leased)
     edge.withdraw("gw-1")
 
 
-def _written(calls: Calls) -> set[str]:
-    """Return the partition keys of every write."""
-    alone = [given for action, given in calls if action.split(":")[1] in ("PutItem", "UpdateItem", "DeleteItem")]
-    parts = [write for _, given in calls for it in given.get("TransactItems", ()) for write in it.values()]
-    return {(write.get("Key") or write["Item"])["scope"]["S"] for write in [*alone, *parts]}
+def _sign_in_with_a_certificate(admin: Client, edge: Records) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
+    signed = admin.create("/ssh_user_certificates", body)["id"]
+    assert edge.grant_of_certificate(public_keys.fingerprint(authority["public_key"]), signed)
+
+
+def _operate(account: str) -> None:
+    for words in (
+        ["accounts", "list"],
+        ["bots", "disable", account, operations.add_owner(account, "bot", "idle", admin=False).id],
+        ["migrate", "--apply"],
+        ["names", "allow", "banned.tunnels.localhost"],
+    ):
+        operator.main(words)
+    with dynamodb.in_table("tunnel-edge-restored"), pytest.raises(aws.AwsError):
+        operations.list_accounts()
+
+
+def of_data(action: str, resource: str = TABLE, *keys: str, more: Context | None = None) -> Call:
+    context: Context = {"dynamodb:LeadingKeys": keys} if keys else {}
+    return Call(f"dynamodb:{action}", resource, {**context, **(more or {})})
+
+
+def of_key(
+    action: str, named: Mapping[str, str], *, key: str = KEY, alias: str = NAME, more: Context | None = None
+) -> Call:
+    """Return a call of a key with an encryption context."""
+    context = {f"kms:EncryptionContext:{name}": value for name, value in named.items()}
+    keys = {"kms:EncryptionContextKeys": tuple(named)} if named else {}
+    return Call(f"kms:{action}", key, {**context, **keys, "kms:ResourceAliases": (f"alias/{alias}",), **(more or {})})
+
+
+OTHER_KEY = KEY.replace("123456789012", "210987654321")
+LOGGED = [Call(f"logs:{it}", f"{LOGS}:log-stream:x") for it in ("CreateLogStream", "PutLogEvents")]  # by the platform
+NOT_LOGS = [
+    *(Call("logs:DeleteLogGroup", f"{LOGS.replace('APIHandler', it)}:x") for it in ("APIHandler", "Authorizer")),
+    Call("logs:PutLogEvents", f"{LOGS.replace(NAME, 'payroll')}:x"),
+]
+RESOURCE, CERTIFICATE = ({"account": ACCOUNT, "resource": id} for id in ("sshca_a", "cert_a"))
+HOP = {"account": "edge", "resource": "hop"}
+OF_THE_API = [
+    of_data("Scan"),
+    of_data("Scan", INDEX),
+    of_data("Query", f"{TABLE}/index/another", "x"),
+    *(of_data(action, OTHER_TABLE, "x") for action in ("GetItem", "Query")),
+    of_key("Decrypt", RESOURCE, key=OTHER_KEY),
+    of_key("Decrypt", {**RESOURCE, "purpose": "any"}),
+    of_key("CreateGrant", RESOURCE),
+    *NOT_LOGS,
+]
+OF_THE_AUTHORIZER = [
+    *(
+        of_data("GetItem", TABLE, key)
+        for key in ("accounts", f"{ACCOUNT}#/api_keys", f"{ACCOUNT}#/users", "public_key#x")
+    ),
+    of_data("PutItem", TABLE, "token#x"),
+    of_data("GetItem", OTHER_TABLE, "token#x"),
+    of_key("Decrypt", RESOURCE),
+    *NOT_LOGS,
+]
+_HELD = [
+    f"{ACCOUNT}#/{it}" for it in ("api_keys", "ssh_certificate_authorities", "edges/https/e/routes", "audit_events")
+]
+_NEVER = [*_HELD, "token#x", "account_name#x", "edge#/anything"]  # which the edge neither reads nor writes
+_KEPT = [
+    "accounts",
+    f"{ACCOUNT}#/ssh_credentials",
+    f"{ACCOUNT}#/tls_certificates",
+    "public_key#x",
+    "edge#/banned_names",
+]
+_WRITES = ("PutItem", "UpdateItem", "DeleteItem")
+OF_THE_EDGE = [
+    *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
+    *(of_data(action, TABLE, key) for action in _WRITES for key in _KEPT),
+    *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
+    *(of_data(it, TABLE, "edge#/authorities") for it in ("UpdateItem", "DeleteItem")),
+    of_data("PutItem", TABLE, "edge#/gateways"),
+    *(of_data(action) for action in ("GetItem", "Query", "Scan", *_WRITES)),  # by no key
+    *(
+        of_data(action, OTHER_TABLE, f"{ACCOUNT}#/tunnels")
+        for action in ("GetItem", "Query", "UpdateItem", "DeleteItem")
+    ),
+    of_data("PutItem", OTHER_TABLE, f"{ACCOUNT}#/tunnels"),
+    of_data("Query", INDEX, f"{ACCOUNT}#tn_a"),
+    *(of_key("Decrypt", {"account": ACCOUNT, "resource": it}) for it in ("sshca_a", "edghtsrt_a", "hop")),
+    *(of_key("Decrypt", {"account": "edge", "resource": it}) for it in ("cert_a", "another")),
+    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (CERTIFICATE, HOP)),
+    *(of_key("Decrypt", it, key=OTHER_KEY) for it in (CERTIFICATE, HOP)),
+    *(of_key("CreateGrant", it) for it in (CERTIFICATE, HOP)),
+    of_key("Encrypt", CERTIFICATE),
+    of_key("Decrypt", {}),
+]
+OF_THE_OPERATOR = [of_data("DeleteTable"), of_data("GetItem", OTHER_TABLE, "x"), of_key("Decrypt", RESOURCE)]
+_STOLEN = {"lambda:SourceFunctionArn": FUNCTION.replace(NAME, "payroll")}
+OF_THE_BOUNDARY = [
+    *(
+        of_data(action, resource, "x", more=FROM_THE_FUNCTION)
+        for action, resource in (("GetItem", OTHER_TABLE), ("PutItem", INDEX))
+    ),
+    of_data("Query", OTHER_TABLE, "x", more=FROM_THE_FUNCTION),
+    of_data("Scan", more=FROM_THE_FUNCTION),
+    *(of_data("Query", it, "x", more=where) for it in (TABLE, INDEX) for where in ({}, _STOLEN)),
+    *(of_key("Decrypt", RESOURCE, more=where) for where in ({}, _STOLEN)),
+    of_key("Decrypt", RESOURCE, alias="payroll", more=FROM_THE_FUNCTION),
+    of_key("Decrypt", RESOURCE, key=OTHER_KEY, more=FROM_THE_FUNCTION),
+    of_key("Decrypt", {**RESOURCE, "purpose": "any"}, more=FROM_THE_FUNCTION),
+    of_key("Decrypt", {}, more=FROM_THE_FUNCTION),
+    of_key("Decrypt", {"account": ACCOUNT}, more=FROM_THE_FUNCTION),
+    of_key("Decrypt", HOP, more=FROM_THE_FUNCTION),
+    of_key("CreateGrant", RESOURCE, more=FROM_THE_FUNCTION),
+    *NOT_LOGS,
+]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A policy, or the boundary: what must be allowed by it, and what must not."""
+
+    policy: tuple[Statement, ...]
+    needed: Sequence[Call]
+    forbidden: Sequence[Call]
+
+
+def held(name: str, calls: Calls) -> Held:
+    if name == "boundary":
+        of_functions = [*calls["api"], *calls["authorizer"]]
+        restored = [replace(call, resource=call.resource.replace(TABLE, RESTORED)) for call in of_functions]
+        return Held(rights.boundary(), [*of_functions, *restored, *LOGGED], OF_THE_BOUNDARY)
+    forbidden = {"api": OF_THE_API, "authorizer": OF_THE_AUTHORIZER, "edge": OF_THE_EDGE, "operator": OF_THE_OPERATOR}
+    logged = [
+        replace(it, resource=it.resource.replace("APIHandler", FUNCTIONS[name])) for it in LOGGED if name in FUNCTIONS
+    ]
+    return Held(rights.roles()[name].policy, [*calls[name], *logged], forbidden[name])
+
+
+FUNCTIONS = {"api": "APIHandler", "authorizer": "Authorizer"}
+each_policy = pytest.mark.parametrize("name", ["api", "authorizer", "edge", "operator", "boundary"])
+
+
+def allowed(calls: Sequence[Call], policy: Sequence[Statement]) -> list[Call]:
+    return [call for call in calls if allows(call, policy)]
+
+
+@each_policy
+def test_a_policy_allows_what_is_called_and_nothing_that_must_never_be(calls: Calls, name: str) -> None:
+    it = held(name, calls)
+    assert [call for call in it.needed if not allows(call, it.policy)] == []
+    assert allowed(it.forbidden, it.policy) == []
+
+
+@each_policy
+def test_nothing_is_allowed_that_no_call_needs(calls: Calls, name: str) -> None:
+    it = held(name, calls)
+    unneeded = [what for what, less in weakened.with_less(it.policy) if allowed(it.needed, less) == it.needed]
+    assert unneeded == []
+
+
+@each_policy
+def test_no_limit_can_be_taken_away_unseen(calls: Calls, name: str) -> None:
+    it = held(name, calls)
+    assert [what for what, more in weakened.with_more(it.policy) if not allowed(it.forbidden, more)] == []

@@ -18,7 +18,7 @@ DATA, PIPELINE = (
     yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"] for file in ("data.yaml", "pipeline.yaml")
 )
 BY_HAND = ("policy-api.json", "policy-authorizer.json")
-ROLES = ("DeployRole", "ServiceRole")
+ROLES, MANAGED = ("DeployRole", "ServiceRole"), ("Boundary", "OperatorPolicy")
 EVERY_TYPE = botocore.session.get_session().get_service_model("apigateway").shape_for("GatewayResponseType").enum
 STATUSES = {  # of what the gateway answers by itself, as the contract has them
     "ACCESS_DENIED": 400,
@@ -53,8 +53,8 @@ def of_role(name: str) -> list[Statement]:
     return [statement for policy in found for statement in policy["PolicyDocument"]["Statement"]]
 
 
-def boundary() -> list[Statement]:
-    statements: list[Statement] = PIPELINE["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
+def of_policy(name: str) -> list[Statement]:
+    statements: list[Statement] = PIPELINE[name]["Properties"]["PolicyDocument"]["Statement"]
     return statements
 
 
@@ -96,7 +96,9 @@ def test_no_role_can_delete_the_table_or_the_key_or_use_either_or_leave_the_boun
     assert not forbidden & policies.actions(of_role(name))
 
 
-@pytest.mark.parametrize("statements", [*map(of_role, ROLES), boundary(), *map(policies.of_function, BY_HAND)])
+@pytest.mark.parametrize(
+    "statements", [*map(of_role, ROLES), *map(of_policy, MANAGED), *map(policies.of_function, BY_HAND)]
+)
 def test_no_policy_has_a_wildcard_for_an_action_or_reaches_past_its_environment(statements: list[Statement]) -> None:
     of_no_resource = {  # AWS knows these actions for all resources only
         "cloudwatch:DescribeAlarms", "kms:CreateKey", "kms:ListAliases", "logs:DescribeIndexPolicies",
@@ -130,19 +132,6 @@ def test_only_jobs_of_the_repository_in_the_environment_deploy() -> None:
     (trust,) = PIPELINE["DeployRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     conditions = trust["Condition"]["StringEquals"]
     assert [*conditions.values()] == ["sts.amazonaws.com", {"Fn::Sub": "repo:${Repository}:environment:${Environment}"}]
-
-
-def test_the_boundary_allows_what_the_functions_need_from_within_them_and_nothing_else() -> None:
-    needed = [statement for file in BY_HAND for statement in policies.of_function(file)]
-    assert policies.actions(boundary()) == policies.actions(needed)
-    for statement in boundary():
-        if statement["Sid"] != "Logs":
-            assert "function:tunnel-edge-${Environment}-api-*" in str(
-                statement["Condition"]["ArnLike"]["lambda:SourceFunctionArn"]
-            )
-    (of_the_key,) = requiring(boundary(), "kms:Decrypt")
-    assert of_the_key["ForAllValues:StringEquals"] == {"kms:EncryptionContextKeys": ["account", "resource"]}
-    assert of_the_key["Null"] == {"kms:EncryptionContextKeys": "false"}  # else a call without a context would do
 
 
 def test_packages_are_private_encrypted_and_travel_over_tls_only() -> None:

@@ -1,0 +1,172 @@
+"""Who may do what: the policies of the templates with their names filled in, and calls of botocore as IAM sees them."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+from chalicelib.storage import aws, settings
+from infra import ROOT
+from tests.cloud.evaluator import Call, Statement, allows, each
+
+NAME = "tunnel-edge-production"
+_HERE = "us-east-1:123456789012"
+TABLE = f"arn:aws:dynamodb:{_HERE}:table/{NAME}"
+RESTORED = f"{TABLE}-restored"
+INDEX = f"{TABLE}/index/by-resource"
+KEY = f"arn:aws:kms:{_HERE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+FUNCTION = f"arn:aws:lambda:{_HERE}:function:{NAME}-api-APIHandler-x"
+LOGS = f"arn:aws:logs:{_HERE}:log-group:{NAME}-api-APIHandlerLogs-x"
+_NAMES = {
+    "AWS::AccountId": "123456789012",
+    "AWS::Partition": "aws",
+    "AWS::Region": "us-east-1",
+    "APIHandlerLogs.Arn": f"{LOGS}:*",
+    "AuthorizerLogs.Arn": f"{LOGS.replace('APIHandler', 'Authorizer')}:*",
+    "Environment": "production",
+    "KeyArn": KEY,
+    "Name": NAME,
+    "TableName": NAME,
+}
+_PARTS = {"ConditionCheck": "ConditionCheckItem", "Delete": "DeleteItem", "Put": "PutItem", "Update": "UpdateItem"}
+_ENTRANCES = {  # the module by which a role's code is entered
+    "chalicelib.http.middleware": "api",
+    "chalicelib.authorizer": "authorizer",
+    "chalicelib.__main__": "operator",
+    "chalicelib.operations": "operator",
+    "chalicelib.restored": "operator",
+    "edge.hop_authority": "edge",
+    "edge.store": "edge",
+}
+_OF_AN_ADMINISTRATOR = "chalicelib.storage.provisioning"  # where no stack made the table and the key
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role, or what is attached to one: its policy, and its boundary if it has one."""
+
+    policy: tuple[Statement, ...]
+    boundary: tuple[Statement, ...] | None = None
+
+    def may(self, call: Call) -> bool:
+        return allows(call, self.policy, *([self.boundary] if self.boundary else []))
+
+
+@cache
+def roles() -> Mapping[str, Role]:
+    """Return the roles by which the service works, by name."""
+    edge = _template("edge.yaml")["EdgeRole"]["Policies"][0]["PolicyDocument"]
+    return {
+        "api": Role(_filled(_of_function("policy-api.json")), boundary()),
+        "authorizer": Role(_filled(_of_function("policy-authorizer.json")), boundary()),
+        "edge": Role(_filled(edge)),
+        "operator": Role(_filled(_template("pipeline.yaml")["OperatorPolicy"]["PolicyDocument"])),
+    }
+
+
+def boundary() -> tuple[Statement, ...]:
+    """Return the boundary of the functions."""
+    return _filled(_template("pipeline.yaml")["Boundary"]["PolicyDocument"])
+
+
+def _template(file: str) -> Mapping[str, Any]:
+    """Return the properties of a template's resources."""
+    resources = yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"]
+    return {name: resource.get("Properties", {}) for name, resource in resources.items()}
+
+
+def _of_function(file: str) -> Mapping[str, Any]:
+    policy: Mapping[str, Any] = json.loads((ROOT / ".chalice" / file).read_text())
+    return policy
+
+
+def _filled(document: Mapping[str, Any]) -> tuple[Statement, ...]:
+    return tuple(_with_names(statement) for statement in document["Statement"])
+
+
+def _with_names(value: Any) -> Any:
+    """Return part of a template with the names of this deployment filled in."""
+    match value:
+        case {"Ref": str(name)}:
+            return _NAMES[name]
+        case {"Fn::GetAtt": [*path]}:
+            return _NAMES[".".join(path)]
+        case {"Fn::Sub": str(text)}:
+            return re.sub(r"\$\{([^}]+)\}", lambda found: _NAMES[found[1]], text)
+        case dict():
+            return {name: _with_names(member) for name, member in value.items()}
+        case list():
+            return [_with_names(member) for member in value]
+    return value
+
+
+@contextmanager
+def heard(note: Callable[[str, Call], None]) -> Iterator[None]:
+    """Have a function called with each call of this process to DynamoDB and KMS, and the role whose code makes it."""
+
+    def hear(params: Mapping[str, Any], model: Any, **_: object) -> None:
+        if role := _caller():
+            for call in _calls(role, model.service_model.service_name, model.name, params):
+                note(role, call)
+
+    clients = [aws.client(service) for service in ("dynamodb", "kms")]
+    for client in clients:
+        client.meta.events.register("provide-client-params", hear)
+    try:
+        yield
+    finally:
+        for client in clients:
+            client.meta.events.unregister("provide-client-params", hear)
+
+
+def _caller() -> str | None:
+    """Return the role whose code the calling frames are of, None where a test itself or an administrator calls."""
+    frame, found = sys._getframe(1), None
+    while frame:
+        module = frame.f_globals.get("__name__", "")
+        if module == _OF_AN_ADMINISTRATOR:
+            return None
+        found = _ENTRANCES.get(module, found)
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+def _calls(role: str, service: str, operation: str, given: Mapping[str, Any]) -> Iterator[Call]:
+    """Yield what IAM is asked for one call of DynamoDB or KMS by a role: a transaction is asked for by its parts."""
+    own = {"lambda:SourceFunctionArn": FUNCTION} if role in ("api", "authorizer") else {}
+    if service == "kms":
+        named = given.get("EncryptionContext", {})
+        context = {f"kms:EncryptionContext:{name}": value for name, value in named.items()}
+        keys = {"kms:EncryptionContextKeys": tuple(named)} if named else {}
+        yield Call(f"kms:{operation}", KEY, {**own, **context, **keys, "kms:ResourceAliases": (f"alias/{NAME}",)})
+    elif operation == "TransactWriteItems":
+        for part in given["TransactItems"]:
+            for name, write in part.items():
+                yield _call(_PARTS[name], write, own)
+    elif operation == "BatchGetItem":
+        for name, asked in given["RequestItems"].items():
+            yield _call(operation, {"TableName": name, "Keys": asked["Keys"]}, own)
+    else:
+        yield _call(operation, given, own)
+
+
+def _call(operation: str, given: Mapping[str, Any], own: Mapping[str, str]) -> Call:
+    index = f"/index/{given['IndexName']}" if "IndexName" in given else ""
+    table = TABLE if given["TableName"] == settings.table_name() else RESTORED
+    keys = {"dynamodb:LeadingKeys": leading} if (leading := _leading_keys(given)) else {}
+    return Call(f"dynamodb:{operation}", table + index, {**own, **keys})
+
+
+def _leading_keys(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the partition keys that a call names, none for a Scan."""
+    if "KeyConditionExpression" in given:
+        (value,) = re.findall(r"^#\w+ = (:\w+)", given["KeyConditionExpression"])
+        return (given["ExpressionAttributeValues"][value]["S"],)
+    keys = given.get("Keys") or each(given.get("Key") or given.get("Item") or [])
+    return tuple(key["scope"]["S"] for key in keys)

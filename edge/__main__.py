@@ -89,7 +89,14 @@ def _programs(settings: Settings) -> Iterator[tuple[Program, Place]]:
     yield Program("gateway", [*ours, "gateway"]), (settings.host, settings.ssh_port)
     arguments = ["--config-path", "bootstrap.json", "--disable-hot-restart", "--log-level", "warning"]
     yield (
-        Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log", directory, lambda: _listens(keys)),
+        Program(
+            "Envoy",
+            [_envoy(settings), *arguments],
+            directory / "envoy.log",
+            directory,
+            lambda: _listens(keys),
+            environment={},  # ours holds the cloud's credentials
+        ),
         (settings.host, settings.edge_port),
     )
 

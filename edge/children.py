@@ -5,7 +5,7 @@ import ctypes
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,8 @@ _PR_SET_PDEATHSIG = 1
 class Program:
     """A program to start, and its folder; its output goes to ours, or into a file.
 
-    `may_start` tells whether what it needs is there; what has died is started again without it after some seconds.
+    `environment` is all that it finds in its environment, where it is not to have ours. `may_start` tells whether what
+    it needs is there; what has died is started again without it after some seconds.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Program:
     log: Path | None = None
     folder: Path | None = None
     may_start: Callable[[], Awaitable[bool]] | None = None
+    environment: Mapping[str, str] | None = None
 
 
 class Child:
@@ -87,6 +89,7 @@ class Child:
                 stdout=output,
                 stderr=output,
                 cwd=self.program.folder,
+                env=self.program.environment,
                 preexec_fn=_end_with_the_parent,
             )
 

@@ -59,7 +59,7 @@ class Control:
         for name, content in contents.items():
             text = json.dumps(content)
             if self._written.get(name) != text:
-                files.replace(self._settings.directory / name, text.encode())
+                files.replace(self._settings.directory / name, text.encode(), mode=0o640)
                 self._written[name] = text
 
     def _forget(self, contents: Mapping[str, Json]) -> None:

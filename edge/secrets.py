@@ -1,4 +1,4 @@
-"""Private keys for Envoy, over a Unix socket that only its user may open (SDS). They are in no file.
+"""Private keys for Envoy, over a Unix socket that its user and control's may open (SDS). They are in no file.
 
 Envoy asks as JSON over HTTP/1.1 (its REST form of SDS), once for each secret and then every few seconds.
 """
@@ -30,9 +30,9 @@ def short(path: Path) -> Iterator[Path]:
 
 
 async def serve(path: Path, find: Find) -> asyncio.Server:
-    """Answer on a socket of mode 0600 with what `find` has under a name."""
+    """Answer on a socket of mode 0660 with what `find` has under a name."""
     path.unlink(missing_ok=True)
-    before = os.umask(0o177)  # so that there is no moment at which others may open it
+    before = os.umask(0o117)  # so that there is no moment at which others may open it
     try:
         return await asyncio.start_unix_server(lambda *streams: _converse(find, *streams), path, limit=_MAX_HEAD)
     finally:

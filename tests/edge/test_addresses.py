@@ -225,4 +225,4 @@ def test_no_private_key_is_in_a_file_that_envoy_reads(edge: Edge) -> None:
 
     assert read
     assert not [text for text in read if "PRIVATE KEY" in text]
-    assert (edge.settings.directory / "secrets.sock").stat().st_mode & 0o777 == 0o600
+    assert (edge.settings.directory / "secrets.sock").stat().st_mode & 0o777 == 0o660

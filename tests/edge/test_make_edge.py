@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +86,12 @@ def test_it_may_have_as_many_connections_as_the_system_permits(started: Started)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     for name in ("gateway", "bootstrap"):
         assert resource.prlimit(started.child(name), resource.RLIMIT_NOFILE) == (most, most)
+
+
+def test_envoys_environment_holds_nothing(started: Started) -> None:
+    environments = [Path(f"/proc/{started.child(name)}/environ").read_bytes() for name in ("control", "bootstrap")]
+    assert b"AWS_ACCESS_KEY_ID=" in environments[0]
+    assert environments[1] == b""
 
 
 def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:

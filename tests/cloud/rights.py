@@ -41,8 +41,6 @@ _ENTRANCES = {  # the module by which a role's code is entered
     "chalicelib.__main__": "operator",
     "chalicelib.operations": "operator",
     "chalicelib.restored": "operator",
-    "edge.hop_authority": "edge",
-    "edge.store": "edge",
 }
 _OF_AN_ADMINISTRATOR = "chalicelib.storage.provisioning"  # where no stack made the table and the key
 
@@ -132,7 +130,7 @@ def _caller() -> str | None:
         module = frame.f_globals.get("__name__", "")
         if module == _OF_AN_ADMINISTRATOR:
             return None
-        found = _ENTRANCES.get(module, found)
+        found = "edge" if module.startswith("edge.") else _ENTRANCES.get(module, found)
         frame = frame.f_back  # type: ignore[assignment]
     return found
 

@@ -1,0 +1,94 @@
+"""The pipeline's own templates in the emulated cloud, and the functions there within their boundary.
+
+What that cloud cannot do is held by test_least_privilege.py alone: it makes no provider for OIDC, drops the boundaries
+of roles that a stack makes (they are set here), sets no condition key of Lambda and KMS and none for DynamoDB's keys
+(conditions on them are left out here), and CloudFormation there does not act by the service role.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import pytest
+
+from infra.deploy import service, stacks
+from tests.cloud import rights
+from tests.cloud.evaluator import Statement
+from tests.conftest import ROOT, Served, client_of
+from tests.transports import Client, Http
+
+NAME, BUCKET = rights.NAME, "tunnel-edge-packages"
+PIPELINE = {"Environment": "production", "Repository": "acme/tunnel-edge", "OidcProviderArn": "arn:aws:iam::1:oidc"}
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A second deployment into the emulated cloud, as infra/README.md makes one, and the calls that made it."""
+
+    client: Client
+    cloud: Mapping[str, str]
+    called: list[tuple[str, Mapping[str, Any]]]
+    roles: list[str]  # of the functions
+
+    def within(self, boundary: list[Statement]) -> None:
+        """Put the functions within a boundary."""
+        iam = client_of(self.cloud, "iam")
+        document = json.dumps({"Version": "2012-10-17", "Statement": boundary})
+        policy = iam.create_policy(PolicyName=f"boundary-{hash(document)}", PolicyDocument=document)["Policy"]["Arn"]
+        for role in self.roles:
+            iam.put_role_permissions_boundary(RoleName=role, PermissionsBoundary=policy)
+
+
+@pytest.fixture(scope="module")
+def deployment(deployed: Served) -> Deployment:
+    environment = {**deployed.cloud, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
+    called: list[tuple[str, Mapping[str, Any]]] = []
+
+    def note(params: Mapping[str, Any], model: Any, **_: object) -> None:
+        called.append((f"{model.service_model.service_name}:{model.name}", params))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        boto3.setup_default_session()
+        by_hand = (ROOT / "infra" / "deploy" / "pipeline.yaml").read_text()
+        pipeline = stacks.deploy(by_hand, "pipeline-production", PIPELINE)
+        stacks.deploy(
+            (ROOT / "infra" / "deploy" / "edge.yaml").read_text(), f"{NAME}-edge", {"Name": NAME, "KeyArn": "k"}
+        )
+        assert boto3.DEFAULT_SESSION
+        boto3.DEFAULT_SESSION.events.register("provide-client-params", note)
+        parameters = {"PermissionsBoundary": pipeline["BoundaryArn"]}
+        made = service.deploy(ROOT / "build" / "dev", NAME, BUCKET, parameters, role=pipeline["ServiceRoleArn"])
+    boto3.setup_default_session()
+    command = [sys.executable, "-m", "chalicelib", "accounts", "create", "bounded"]
+    said = subprocess.run(
+        command, env={**os.environ, **environment}, cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    token = said.stdout.split()[-1]
+    url = f"{deployed.cloud['AWS_ENDPOINT_URL']}/restapis/{made['RestAPIId']}/dev/_user_request_"
+    iam = client_of(deployed.cloud, "iam")
+    roles = [it["RoleName"] for it in iam.list_roles()["Roles"] if it["RoleName"].startswith(f"{NAME}-api-")]
+    return Deployment(Client(Http(url)).with_token(token), deployed.cloud, called, roles)
+
+
+def without_conditions(statements: tuple[Statement, ...]) -> list[Statement]:
+    return [{name: value for name, value in it.items() if name != "Condition"} for it in statements]
+
+
+def test_the_functions_do_their_work_within_the_boundary(deployment: Deployment) -> None:
+    boundary = without_conditions(rights.boundary())
+    for statement in boundary:  # whose keys and accounts are the emulated cloud's own
+        statement["Resource"] = json.loads(json.dumps(statement["Resource"]).replace("123456789012", "*"))  # type: ignore[index]
+    deployment.within(boundary)
+    authority = deployment.client.create("/ssh_certificate_authorities", {})["id"]
+    found = deployment.client.get(f"/audit_events?resource_id={authority}")
+    assert (found.status, len(found.json["audit_events"])) == (200, 1)
+    deployment.within([it for it in boundary if it["Sid"] != "EventsOfOneResource"])
+    assert deployment.client.get(f"/audit_events?resource_id={authority}").status == 500
+    assert deployment.client.get("/audit_events").status == 200

@@ -23,11 +23,16 @@ INDEX = f"{TABLE}/index/by-resource"
 KEY = f"arn:aws:kms:{_HERE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 FUNCTION = f"arn:aws:lambda:{_HERE}:function:{NAME}-api-APIHandler-x"
 LOGS = f"arn:aws:logs:{_HERE}:log-group:{NAME}-api-APIHandlerLogs-x"
+BUCKET = "arn:aws:s3:::packages"
+BOUNDARY, SERVICE_ROLE = (f"arn:aws:iam::123456789012:{it}" for it in ("policy/Boundary", "role/ServiceRole"))
 _NAMES = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
     "AWS::Region": "us-east-1",
     "APIHandlerLogs.Arn": f"{LOGS}:*",
+    "Boundary": BOUNDARY,
+    "Bucket.Arn": BUCKET,
+    "ServiceRole.Arn": SERVICE_ROLE,
     "AuthorizerLogs.Arn": f"{LOGS.replace('APIHandler', 'Authorizer')}:*",
     "Environment": "production",
     "KeyArn": KEY,
@@ -64,8 +69,15 @@ def roles() -> Mapping[str, Role]:
         "api": Role(_filled(_of_function("policy-api.json")), boundary()),
         "authorizer": Role(_filled(_of_function("policy-authorizer.json")), boundary()),
         "edge": Role(_filled(edge)),
+        "deployer": Role(_of_role("DeployRole")),
+        "service": Role(_of_role("ServiceRole")),
         "operator": Role(_filled(_template("pipeline.yaml")["OperatorPolicy"]["PolicyDocument"])),
     }
+
+
+def _of_role(name: str) -> tuple[Statement, ...]:
+    policies = _template("pipeline.yaml")[name]["Policies"]
+    return tuple(statement for policy in policies for statement in _filled(policy["PolicyDocument"]))
 
 
 def boundary() -> tuple[Statement, ...]:

@@ -9,21 +9,39 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
 import pytest
 
+from infra import CommandError
 from infra.deploy import service, stacks
-from tests.cloud import rights
-from tests.cloud.evaluator import Statement
+from tests.cloud import rights, weakened
+from tests.cloud.evaluator import Call, Context, Statement, allows
+from tests.cloud.rights import SERVICE_ROLE
 from tests.conftest import ROOT, Served, client_of
 from tests.transports import Client, Http
 
 NAME, BUCKET = rights.NAME, "tunnel-edge-packages"
 PIPELINE = {"Environment": "production", "Repository": "acme/tunnel-edge", "OidcProviderArn": "arn:aws:iam::1:oidc"}
+
+
+_FAILS = json.dumps(
+    {
+        "Resources": {
+            "Alarm": {
+                "Type": "AWS::CloudWatch::Alarm",
+                "Properties": {
+                    "EvaluationPeriods": 1,
+                    "ComparisonOperator": "LessThanThreshold",
+                    "Metrics": [{"Id": "all", "Expression": "1"}],  # which the emulated cloud cannot do, and says so
+                },
+            }
+        }
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -63,8 +81,11 @@ def deployment(deployed: Served) -> Deployment:
         )
         assert boto3.DEFAULT_SESSION
         boto3.DEFAULT_SESSION.events.register("provide-client-params", note)
+        with pytest.raises(CommandError):  # whose reasons are asked for
+            stacks.deploy(_FAILS, f"{NAME}-api", {}, role=pipeline["ServiceRoleArn"])
         parameters = {"PermissionsBoundary": pipeline["BoundaryArn"]}
-        made = service.deploy(ROOT / "build" / "dev", NAME, BUCKET, parameters, role=pipeline["ServiceRoleArn"])
+        for _ in range(2):  # made, and changed
+            made = service.deploy(ROOT / "build" / "dev", NAME, BUCKET, parameters, role=pipeline["ServiceRoleArn"])
     boto3.setup_default_session()
     command = [sys.executable, "-m", "chalicelib", "accounts", "create", "bounded"]
     said = subprocess.run(
@@ -92,3 +113,48 @@ def test_the_functions_do_their_work_within_the_boundary(deployment: Deployment)
     deployment.within([it for it in boundary if it["Sid"] != "EventsOfOneResource"])
     assert deployment.client.get(f"/audit_events?resource_id={authority}").status == 500
     assert deployment.client.get("/audit_events").status == 200
+
+
+STACK = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{NAME}-data/1"
+TRANSFORM = "arn:aws:cloudformation:us-east-1:aws:transform/Serverless-2016-10-31"
+TO_CLOUDFORMATION: Context = {"iam:PassedToService": "cloudformation.amazonaws.com"}
+BY_THE_ROLE: Context = {"cloudformation:RoleArn": SERVICE_ROLE}
+
+
+def asked(action: str, given: Mapping[str, Any]) -> Iterator[Call]:
+    """Yield what IAM is asked for one call of the deployer, with what it implies."""
+    if action == "s3:PutObject":
+        yield Call(action, f"{rights.BUCKET}/{given['Key']}")
+        return
+    name = given["StackName"].split("/")[1] if given["StackName"].startswith("arn:") else given["StackName"]
+    with_role = "RoleARN" in given
+    yield Call(action, STACK.replace(f"{NAME}-data", name), BY_THE_ROLE if with_role else {})
+    if with_role:
+        yield Call("iam:PassRole", SERVICE_ROLE, TO_CLOUDFORMATION)
+    if "TemplateURL" in given:  # the API's: it is read, and SAM translates it
+        yield Call("s3:GetObject", f"{rights.BUCKET}/template")
+        yield Call("cloudformation:CreateChangeSet", TRANSFORM)
+
+
+OTHER_STACK, OTHER_ROLE = STACK.replace(NAME, "payroll"), SERVICE_ROLE.replace("ServiceRole", "Administrator")
+FORBIDDEN = [
+    *(Call(f"cloudformation:{it}", OTHER_STACK, BY_THE_ROLE) for it in ("CreateStack", "DescribeStacks")),
+    *(Call("cloudformation:UpdateStack", STACK, it) for it in ({}, {"cloudformation:RoleArn": OTHER_ROLE})),
+    *(Call("cloudformation:DeleteStack", STACK, it) for it in ({}, BY_THE_ROLE)),
+    Call("cloudformation:CreateChangeSet", TRANSFORM.replace("Serverless", "Include")),
+    Call("cloudformation:DeleteChangeSet", TRANSFORM),
+    Call("s3:GetObject", f"{rights.BUCKET}-of-others/package"),
+    Call("s3:DeleteObject", f"{rights.BUCKET}/package"),
+    Call("iam:PassRole", OTHER_ROLE, TO_CLOUDFORMATION),
+    Call("iam:PassRole", SERVICE_ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),
+    Call("iam:AttachRolePolicy", SERVICE_ROLE, TO_CLOUDFORMATION),
+]
+
+
+def test_the_deployer_may_do_what_a_deployment_does_and_no_more(deployment: Deployment) -> None:
+    policy = rights.roles()["deployer"].policy
+    needed = [call for action, given in deployment.called for call in asked(action, given)]
+    assert [call for call in needed if not allows(call, policy)] == []
+    assert [call for call in FORBIDDEN if allows(call, policy)] == []
+    assert [what for what, less in weakened.with_less(policy) if all(allows(it, less) for it in needed)] == []
+    assert [what for what, more in weakened.with_more(policy) if not any(allows(it, more) for it in FORBIDDEN)] == []

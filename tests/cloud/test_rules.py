@@ -102,7 +102,7 @@ def test_no_role_can_delete_the_table_or_the_key_or_use_either_or_leave_the_boun
 def test_no_policy_has_a_wildcard_for_an_action_or_reaches_past_its_environment(statements: list[Statement]) -> None:
     of_no_resource = {  # AWS knows these actions for all resources only
         "cloudwatch:DescribeAlarms", "kms:CreateKey", "kms:ListAliases", "logs:DescribeIndexPolicies",
-        "logs:DescribeLogGroups",
+        "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
     }  # fmt: skip
     nameless = (":key/*", "::/", "aws:transform/", "aws-service-role/")  # what AWS gives a name, or none
     for statement in statements:

@@ -1,0 +1,124 @@
+"""The rights of the role that CloudFormation works with, against what its handlers call for each type of resource.
+
+No emulator makes these calls: handlers.json has, by type, what the schemas name that AWS publishes for its types, as
+far as the properties of our templates need it.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from samtranslator.yaml_helper import yaml_parse
+
+from tests.cloud import rights, weakened
+from tests.cloud.evaluator import Call, Context, Statement, allows
+from tests.cloud.rights import BOUNDARY, BUCKET, FUNCTION, KEY, NAME, TABLE
+from tests.conftest import ROOT, Served
+
+HANDLERS: dict[str, list[str]] = json.loads((ROOT / "tests" / "cloud" / "handlers.json").read_text())
+_HERE = "us-east-1:123456789012"
+ROLE = f"arn:aws:iam::123456789012:role/{NAME}-api-ApiHandlerRole-x"
+_OF_ALL = {  # AWS knows these for all resources only
+    "cloudwatch:DescribeAlarms",
+    "kms:CreateKey",
+    "kms:ListAliases",
+    "logs:DescribeIndexPolicies",
+    "logs:DescribeLogGroups",
+    "logs:DescribeResourcePolicies",
+}
+_RESOURCES = {
+    "cloudwatch": [f"arn:aws:cloudwatch:{_HERE}:alarm:{NAME}-api-ErrorsAlarm-x"],
+    "dynamodb": [TABLE],
+    "iam": [ROLE],
+    "kms": [KEY],
+    "kms:CreateAlias": [KEY, f"arn:aws:kms:{_HERE}:alias/{NAME}"],
+    "lambda": [FUNCTION],
+    "logs": [f"arn:aws:logs:{_HERE}:log-group:{NAME}-api-AccessLogs-x"],
+    "s3": [f"{BUCKET}/package"],
+    "apigateway:POST": [f"arn:aws:apigateway:us-east-1::/{it}" for it in ("restapis", "domainnames")],
+    "apigateway:PUT": [f"arn:aws:apigateway:us-east-1::/{it}" for it in ("restapis/a", "tags/a")],
+    "apigateway": [f"arn:aws:apigateway:us-east-1::/{it}" for it in ("restapis/a", "domainnames/a")],
+}
+WITHIN: Context = {"iam:PermissionsBoundary": BOUNDARY}
+TO_LAMBDA: Context = {"iam:PassedToService": "lambda.amazonaws.com"}
+_CONTEXTS: dict[str, Context] = {
+    **dict.fromkeys(("CreateRole", "DeleteRolePolicy", "PutRolePermissionsBoundary", "PutRolePolicy"), WITHIN),
+    "PassRole": TO_LAMBDA,
+}
+LINKED = [  # of a domain, and of a key of many regions
+    Call(
+        "iam:CreateServiceLinkedRole",
+        f"arn:aws:iam::123456789012:role/aws-service-role/{service}/AWSServiceRole",
+        {"iam:AWSServiceName": service},
+    )
+    for service in ("ops.apigateway.amazonaws.com", "mrk.kms.amazonaws.com")
+]
+
+
+def handled() -> Iterator[Call]:
+    for actions in HANDLERS.values():
+        for action in {*actions} - {LINKED[0].action}:
+            service, _, name = action.partition(":")
+            context = _CONTEXTS.get(name, {})
+            for resource in ["*"] if action in _OF_ALL else _RESOURCES.get(action, _RESOURCES[service]):
+                yield Call(action, resource, context)
+
+
+NEEDED = [*handled(), *LINKED]
+_ELSEWHERE = {
+    NAME: "payroll",
+    "key/": "key/mrk-",
+    "123456789012:key": "210987654321:key",
+    BUCKET: f"{BUCKET}-of-others",
+}
+
+
+def foreign(call: Call) -> Call:
+    """Return a call of something that is not this environment's."""
+    resource = call.resource
+    for own, other in _ELSEWHERE.items():
+        resource = resource.replace(own, other)
+    for own in ("restapis", "domainnames", "tags"):
+        resource = resource.replace(f"::/{own}", "::/vpclinks")
+    return replace(call, resource=resource.replace("aws-service-role/", "aws-service-role/another."))
+
+
+FORBIDDEN = [
+    *(foreign(call) for call in NEEDED if call.resource != "*"),
+    *(replace(call, context={}) for call in NEEDED if call.context),
+    Call("iam:PassRole", ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),
+    *(replace(call, context={"iam:AWSServiceName": "another.amazonaws.com"}) for call in LINKED),
+    *(Call("iam:DeleteServiceLinkedRole", call.resource, call.context) for call in LINKED),
+    *(Call("iam:AttachRolePolicy", ROLE, context) for context in ({}, WITHIN, TO_LAMBDA)),
+    Call("iam:UpdateAssumeRolePolicy", ROLE, WITHIN),
+    *(Call(f"kms:{it}", KEY) for it in ("Decrypt", "PutKeyPolicy", "ScheduleKeyDeletion", "UpdateAlias")),
+    Call("kms:DeleteAlias", f"arn:aws:kms:{_HERE}:alias/{NAME}"),
+    Call("dynamodb:DeleteTable", TABLE),
+    Call("lambda:InvokeFunction", FUNCTION),
+    Call("apigateway:UpdateRestApiPolicy", "arn:aws:apigateway:us-east-1::/restapis/a"),
+    Call("cloudwatch:SetAlarmState", _RESOURCES["cloudwatch"][0]),
+    Call("logs:PutSubscriptionFilter", _RESOURCES["logs"][0]),
+    Call("s3:DeleteObject", f"{BUCKET}/package"),
+]  # fmt: skip
+
+
+def allowed(calls: list[Call], policy: tuple[Statement, ...]) -> list[Call]:
+    return [call for call in calls if allows(call, policy)]
+
+
+def test_every_type_of_resource_that_is_deployed_has_its_handlers_here(deployed: Served) -> None:
+    stacks = (ROOT / "infra" / "deploy" / "data.yaml", ROOT / "build" / "dev" / "translated.json")
+    found = {it["Type"] for stack in stacks for it in yaml_parse(stack.read_text())["Resources"].values()}
+    assert found == HANDLERS.keys()
+
+
+def test_the_role_may_do_what_the_handlers_do_and_nothing_that_must_never_be() -> None:
+    policy = rights.roles()["service"].policy
+    assert [call for call in NEEDED if not allows(call, policy)] == []
+    assert allowed(FORBIDDEN, policy) == []
+
+
+def test_no_right_is_there_that_no_handler_needs_and_no_limit_can_be_taken_away() -> None:
+    policy = rights.roles()["service"].policy
+    assert [what for what, less in weakened.with_less(policy) if allowed(NEEDED, less) == NEEDED] == []
+    assert [what for what, more in weakened.with_more(policy) if not allowed(FORBIDDEN, more)] == []

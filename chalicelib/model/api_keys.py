@@ -15,6 +15,11 @@ from chalicelib.storage.unique_keys import UniqueKey
 _KIND = "token"
 _ID = 27  # characters of a token are those of its key's id
 _NOTED_EVERY = 60 * 60  # seconds
+_MAX_NOTED = 10_000
+
+# The Unix second at which this process noted the use of a key, by its id: what the caller knows may come from the cache
+# of the gateway's authorizer, and be older.
+_noted: dict[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,17 @@ def find(token: str) -> Holder | None:
 
 
 def note_use(key: str, used: int) -> None:
-    """Note that a key is used now, unless `used`, the second noted last, is within the hour. Raises aws.Unavailable."""
-    if items.now() - used >= _NOTED_EVERY:
-        table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": items.now()})
+    """Note that a key is used now, unless `used`, the second noted last, or this process's own note is within the hour.
+
+    Raises aws.Unavailable.
+    """
+    now = items.now()
+    if now - max(used, _noted.get(key, 0)) < _NOTED_EVERY:
+        return
+    table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
+    if len(_noted) >= _MAX_NOTED:
+        _noted.clear()  # some are noted twice in an hour, then
+    _noted[key] = now
 
 
 def last_used(key: str) -> int | None:

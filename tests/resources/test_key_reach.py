@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from chalicelib import ids, operations, routes
+from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.model import scopes
 from chalicelib.operations import CommandError
-from chalicelib.storage import aws
+from chalicelib.storage import aws, items
+from tests import gateway
 from tests.queries import calls
 from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
 from tests.transports import Client
@@ -114,6 +116,16 @@ def test_the_use_of_a_key_is_noted_once_an_hour_and_makes_no_event(admin: Client
     with calls() as made:
         assert bearer.get(f"/backends/weighted/{ids.new('bkdwd')}").status == 404
     assert made == ["GetItem", "GetItem"]  # who calls, and what for
+
+
+def test_a_use_that_the_authorizers_cache_remembers_for_longer_than_an_hour_is_noted_once(admin: Client) -> None:
+    id = admin.create(PATH, {})["id"]
+    remembered = Caller(admin.account, admin.user, admin=True, key=id, used=items.now() - 3601)
+    client = Client(gateway.Gateway(remembered))
+    with calls() as made:
+        for _ in range(20):
+            assert client.get(f"{PATH}/{id}").status == 200
+    assert made.count("UpdateItem") == 1
     assert admin.get(f"{PATH}/{ids.new('ak')}/usage").status == 404
 
 

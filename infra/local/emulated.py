@@ -27,7 +27,12 @@ MARK = {"EMULATED_CLOUD": "yes"}  # what that file holds: proof that what is bes
 PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
 PORT = 4567  # where no make run has its own
 SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it goes on after its start
-PARAMETERS = {"VERSION_HEADERS": "VersionHeaders", "STRICT_REFERENCES": "StrictReferences", "LOG_LEVEL": "LogLevel"}
+PARAMETERS = {
+    "VERSION_HEADERS": "VersionHeaders",
+    "STRICT_REFERENCES": "StrictReferences",
+    "AUDIT_DAYS": "AuditDays",
+    "LOG_LEVEL": "LogLevel",
+}
 
 
 def main(action: str) -> None:

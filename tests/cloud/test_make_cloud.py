@@ -35,12 +35,14 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     settings = {**environment(tmp_path, port), "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}
     settings |= {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
     settings |= {"VERSION_HEADERS": "Vendor-Version", "STRICT_REFERENCES": "true", "LOG_LEVEL": "ERROR"}
+    settings |= {"AUDIT_DAYS": "30"}
     assert said_by("start", settings) == (0, "")
     assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
     described = client_of(terminal.read(tmp_path / "cloud.env"), "cloudformation").describe_stacks
     (api,) = described(StackName="tunnel-edge-api")["Stacks"]
     given = {(parameter["ParameterKey"], parameter["ParameterValue"]) for parameter in api["Parameters"]}
     assert {("VersionHeaders", "Vendor-Version"), ("StrictReferences", "true"), ("LogLevel", "ERROR")} <= given
+    assert ("AuditDays", "30") in given
 
     starting = emulated("start", settings)  # which ends the first
     while cloud.answers(f"http://127.0.0.1:{port}") and (tmp_path / "env").exists():

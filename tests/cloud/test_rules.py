@@ -1,6 +1,7 @@
 """What no template may ever do, whatever else it says: lose data, allow more than is needed, answer unguarded."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -156,6 +157,14 @@ def test_each_function_has_the_policy_written_for_it_within_a_boundary_and_a_log
     for permission in of_type(api, "AWS::Lambda::Permission"):
         assert permission["Principal"] == "apigateway.amazonaws.com"
         assert "RestAPI" in str(permission["SourceArn"])  # not for APIs of others
+
+
+def test_every_setting_of_the_service_is_one_of_its_deployment(api: Resources) -> None:
+    (_, of_service, *_) = (ROOT / "docs" / "settings.md").read_text().split("\n## ")
+    settings = {*re.findall(r"^\| `(\w+)`", of_service, flags=re.M)} - {"AWS_ENDPOINT_URL", "LOCALSTACK_HOST"}
+    for function in ("APIHandler", "Authorizer"):
+        variables = api[function]["Properties"]["Environment"]["Variables"]
+        assert {name for name, value in variables.items() if "Ref" in value} == settings
 
 
 def test_every_route_but_the_fallbacks_and_the_open_ones_is_behind_the_authorizer(api: Resources) -> None:

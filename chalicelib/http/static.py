@@ -18,8 +18,7 @@ from chalicelib.http import etags
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 
-
-_MIN_SIZE = 1024  # characters, below which compressing gains nothing
+_MIN_SIZE = 1024  # characters, below which compressing gains little; the gateway begins there too
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")
 
 
@@ -86,7 +85,8 @@ class Binary:
         first = request.headers.get("accept", "").partition(",")[0].partition(";")[0]
         is_raw = first.strip().lower() == BINARY
         etag = f'"{self.tag}-{"raw" if is_raw else "base64"}"'
-        headers: dict[str, str | list[str]] = {"ETag": f"W/{etag}", "Cache-Control": "no-cache", "Vary": "Accept"}
+        varies = "Accept, Accept-Encoding"  # by the latter the gateway compresses
+        headers: dict[str, str | list[str]] = {"ETag": f"W/{etag}", "Cache-Control": "no-cache", "Vary": varies}
         if etag in request.headers.get("if-none-match", ""):
             return Response(None, {**headers, "Content-Type": TEXT}, status_code=304)
         content = self.make()

@@ -192,6 +192,12 @@ def test_what_is_binary_passes_the_gateway(api: Resources) -> None:
     assert api["RestAPI"]["Properties"]["BinaryMediaTypes"] == ["*/*"]
 
 
+def test_what_the_app_would_compress_the_gateway_compresses_too(api: Resources) -> None:
+    rest_api = api["RestAPI"]["Properties"]
+    sizes = (rest_api["MinimumCompressionSize"], rest_api["Body"]["x-amazon-apigateway-minimum-compression-size"])
+    assert sizes == (1024, 1024)
+
+
 def test_every_request_is_logged_without_its_secrets_and_logs_are_kept_for_a_time(api: Resources) -> None:
     (stage,) = of_type(api, "AWS::ApiGateway::Stage")
     logged = json.loads(stage["AccessLogSetting"]["Format"])

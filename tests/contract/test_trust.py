@@ -3,9 +3,11 @@
 import base64
 from dataclasses import replace
 
+import pytest
+
 from tests.contract.answers import NOT_FOUND, Bodiless, check_headers
 from tests.samples import public_key
-from tests.transports import Client
+from tests.transports import Client, plain
 
 AUTHORITIES = "/ssh_certificate_authorities"
 RAW, TEXT = "application/octet-stream", "text/plain; charset=utf-8"
@@ -27,6 +29,19 @@ def test_a_deleted_certificate_is_in_the_list_that_everyone_can_fetch(client: Cl
     text = nobody.send("GET", f"{path}/krl")
     assert (text.status, base64.b64decode(text.text)) == (200, after.content)
     check_headers(text, {"content-type": TEXT})
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_the_list_is_the_same_bytes_and_text_however_it_is_sent(client: Client, encoding: str) -> None:
+    nobody, authority = replace(client, token="", headers={}), client.create(AUTHORITIES, {})
+    path = f"{AUTHORITIES}/{authority['id']}"
+    for _ in range(40):  # until the list is one that a gateway compresses
+        client.create(f"{path}/revocations", {"public_key": public_key()})
+    raw, text = (nobody.send("GET", f"{path}/krl", Accept=kind, Accept_Encoding=encoding) for kind in (RAW, TEXT))
+    content = plain(raw.headers, raw.content)
+    assert (raw.status, content[:8]) == (200, b"SSHKRL\n\0")
+    assert base64.b64decode(text.text) == content
+    assert len(content) > 1024
 
 
 def test_the_public_key_is_a_line_for_everyone(client: Client) -> None:

@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
     """Deploy and print what the stacks say of themselves; one sentence and exit status 1 when it cannot be done."""
     parser = ArgumentParser(prog="python -m infra.deploy", description=__doc__)
     parser.add_argument("package", type=Path, help="the folder that make package made, for example build/prod")
-    parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="parameters of infra/deploy/api.yaml")
+    parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="parameters of infra/README.md")
     parser.add_argument("--name", default="tunnel-edge", help="what the stacks and the table are called")
     parser.add_argument("--bucket", required=True, help="where the package is uploaded")
     parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")

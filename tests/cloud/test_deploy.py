@@ -9,6 +9,9 @@ from typing import Any
 
 from tests.conftest import ROOT, Served, client_of
 
+COMMON = {"EvaluationPeriods": 1, "ComparisonOperator": "LessThanThreshold"}
+ALARM = {**COMMON, "MetricName": "m", "Namespace": "n", "Period": 60, "Statistic": "Sum", "Threshold": 1}
+TEXT = {"Type": "String"}
 PACKAGE = str(ROOT / "build" / "dev")
 
 
@@ -45,20 +48,35 @@ def test_what_stands_in_the_way_is_told_in_a_sentence(deployed: Served) -> None:
     assert why.startswith("The cloud refused: An error occurred (")
 
 
+def test_a_key_is_of_one_region_where_that_was_said_and_of_many_else_for_ever(deployed: Served, tmp_path: Path) -> None:
+    (tmp_path / "deployment.zip").touch()
+    alarm = {"Type": "AWS::CloudWatch::Alarm", "Properties": ALARM}
+    template = {"Parameters": {"TableName": TEXT, "KeyArn": TEXT}, "Resources": {"TheAlarm": alarm}}
+    (tmp_path / "sam.json").write_text(json.dumps(template))
+    one, many = ["MultiRegion=false"], ["MultiRegion=true"]
+    for name, given, other, is_of_many in (("old", one, many, False), ("new", [], one, True)):
+        of = ("--name", f"tunnel-edge-{name}")
+        assert deploy(deployed, str(tmp_path), *given, *of)[::2] == (0, "")
+        assert deploy(deployed, str(tmp_path), *of)[::2] == (0, "")
+        key = client_of(deployed.cloud, "kms").describe_key(KeyId=f"alias/tunnel-edge-{name}")["KeyMetadata"]
+        assert key["MultiRegion"] is is_of_many
+        status, _, said = deploy(deployed, str(tmp_path), *other, *of)
+        assert (status, "MultiRegion cannot be changed" in said) == (1, True)
+        assert deploy(deployed, str(tmp_path), *given, *of)[::2] == (0, "")
+
+
 def test_a_stack_that_fails_says_why_and_can_be_deployed_again(deployed: Served, tmp_path: Path) -> None:
     unsupported = {"Metrics": [{"Id": "all", "Expression": "1"}]}  # which the emulated cloud cannot do, and says so
-    supported = {"MetricName": "m", "Namespace": "n", "Period": 60, "Statistic": "Sum", "Threshold": 1}
     (tmp_path / "deployment.zip").touch()
     template = json.loads((ROOT / "build" / "dev" / "sam.json").read_text())
 
     def with_alarm(properties: dict[str, Any]) -> tuple[int, str, str]:
-        common = {"EvaluationPeriods": 1, "ComparisonOperator": "LessThanThreshold"}
-        alarm = {"Type": "AWS::CloudWatch::Alarm", "Properties": {**common, **properties}}
+        alarm = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
         made = {"Parameters": template["Parameters"], "Resources": {"TheAlarm": alarm}}
         (tmp_path / "sam.json").write_text(json.dumps(made))
         return deploy(deployed, str(tmp_path), "--name", "tunnel-edge-fails")
 
-    status, _, said = with_alarm(unsupported)
+    status, _, said = with_alarm({**COMMON, **unsupported})
     assert status == 1
     assert " failed.\n  TheAlarm: " in said
-    assert with_alarm(supported)[::2] == (0, "")
+    assert with_alarm(ALARM)[::2] == (0, "")

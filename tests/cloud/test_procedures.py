@@ -100,7 +100,8 @@ def test_the_outputs_that_are_asked_for_are_there(calls: Calls) -> None:
 
 
 def test_what_is_deployed_has_the_parameters_that_are_given(calls: Calls) -> None:
-    known = yaml_parse((ROOT / "infra" / "deploy" / "api.yaml").read_text())["Parameters"].keys()
+    templates = [yaml_parse((ROOT / "infra" / "deploy" / file).read_text()) for file in ("api.yaml", "data.yaml")]
+    known = {name for template in templates for name in template["Parameters"]}
     for call in named(calls, "python", "-m", "infra.deploy"):
         assert {word.partition("=")[0] for word in call if re.match(r"\w+=", word)} <= known
 

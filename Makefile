@@ -24,7 +24,7 @@ DOCS := chalicelib/docs.html
 TYPESCRIPT := infra/build/clients/typescript
 GENERATOR := .venv-clients/lib/python3*/site-packages/openapi_generator_cli/openapi-generator.jar
 
-.PHONY: help run edge reset package cloud cloud-stop contract openapi lint-openapi test fuzz client-python \
+.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi lint-openapi test fuzz client-python \
 	client-typescript client-go test-clients bench bench-profile check docs screenshot format requirements
 
 help: ## List the targets.
@@ -53,6 +53,10 @@ cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud 
 
 cloud-stop: ## End the emulated cloud.
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local.emulated stop; fi
+
+rehearsal: .venv/dev .venv-cloud/ready ## Upgrade 1.0.0 to this version in an emulated cloud, with clients at work: some minutes.
+	@$(MAKE) --no-print-directory package STAGE=dev ARCH= >/dev/null
+	@$(BIN)/python -m tests.cloud.rehearsal
 
 contract: export CONTRACT_URL = $(URL)
 contract: export CONTRACT_KEY = $(API_KEY)

@@ -1,6 +1,6 @@
-"""GET /docs: the reference for people, one page that the build makes. It is read when it is asked for, not before.
+"""GET /docs: the reference for people, one page that the build makes; GET / leads to it. Both are open to everyone.
 
-It is open to everyone, as the document that it shows.
+The page is read when it is asked for, not before.
 """
 
 from functools import cache
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import NotFound
-from chalicelib.http.static import Static
+from chalicelib.http.static import Redirect, Static
 
 _PAGE = Path(__file__).with_name("docs.html")
 
@@ -24,6 +24,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",  # keep it, and ask each time whether it has changed
 }
+_LINKS = {"docs": "/docs", "openapi": "/openapi.json"}
 
 
 @cache
@@ -39,9 +40,17 @@ def show(_call: Call) -> Static:
         raise NotFound("This server was built without its reference: 'make docs' makes it.") from None
 
 
+def lead(call: Call) -> Redirect:
+    """Return where the reference is, and the document that it shows."""
+    return Redirect("docs", {name: f"{call.base_url}{path}" for name, path in _LINKS.items()})
+
+
 class _Docs:
     def endpoints(self) -> tuple[Endpoint, ...]:
-        return (Endpoint("GET", "/docs", 200, show, authorizer=None),)
+        return (
+            Endpoint("GET", "/docs", 200, show, authorizer=None),
+            Endpoint("GET", "/", 200, lead, authorizer=None),
+        )
 
 
 DOCS = _Docs()

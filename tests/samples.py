@@ -25,6 +25,7 @@ KINDS = (*resources.ALL, *edges.ALL)
 EDITABLE_KINDS = tuple(resource for resource in KINDS if isinstance(resource, EditableResource))
 
 OPEN = {  # the paths that ask for no token
+    "/",
     "/docs",
     "/openapi.json",
     "/ssh_certificate_authorities/{id}/krl",

@@ -19,7 +19,7 @@ from chalicelib.http.errors import ApiError, InvalidRequest
 from chalicelib.http.etags import UNCONDITIONAL, Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
-from chalicelib.http.static import Binary, Static
+from chalicelib.http.static import Binary, Redirect, Static
 from chalicelib.model import api_keys, scopes
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.schema.shapes import Shape
@@ -130,7 +130,7 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     status: int
-    view: Callable[[Call], dict[str, Any] | str | Static | Binary | None]
+    view: Callable[[Call], dict[str, Any] | str | Static | Binary | Redirect | None]
     body: type[Shape] | None = None
     query: Parameters = {}
     response: type[Shape] | None = None
@@ -172,7 +172,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
             answer = endpoint.view(call)
             return (
                 answer.answer(request)
-                if isinstance(answer, Static | Binary)
+                if isinstance(answer, Static | Binary | Redirect)
                 else _response(request, endpoint, call, answer)
             )
         except Exception as error:

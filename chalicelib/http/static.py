@@ -1,6 +1,6 @@
 """Answers that are not made for each request: texts, compressed for whoever takes that, and bytes made when needed.
 
-They are sent again only when they have changed.
+They are sent again only when they have changed. And where people are led who ask for none of them.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import Any
 
 from chalice.app import Request, Response
 
-from chalicelib.http import etags
+from chalicelib.http import body, etags
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
@@ -58,14 +58,33 @@ class Static:
         return base64.b64encode(gzip.compress(self.content.encode(), mtime=0)).decode()
 
 
+@dataclass(frozen=True)
+class Redirect:
+    """Addresses by their names: people, whose browsers accept HTML, are led to one of them, programs get them all."""
+
+    to: str
+    links: Mapping[str, str]
+
+    def answer(self, request: Request) -> Response:
+        headers: dict[str, str | list[str]] = {"Content-Type": "application/json", "Vary": "Accept"}
+        if _accepted(request, "accept").get("text/html"):
+            return Response("", {**headers, "Location": self.links[self.to]}, status_code=302)
+        return Response(body.text(dict(self.links)), headers)
+
+
 def _takes_gzip(request: Request) -> bool:
     """Return whether the client takes gzip: it says so, and sends Accept, without which API Gateway sends no bytes."""
-    taken = dict(_coding(part) for part in request.headers.get("accept-encoding", "").split(","))
+    taken = _accepted(request, "accept-encoding")
     return "accept" in request.headers and taken.get("gzip", taken.get("*", False))
 
 
-def _coding(part: str) -> tuple[str, bool]:
-    """Return the name of one coding of an Accept-Encoding header, and whether it is accepted."""
+def _accepted(request: Request, header: str) -> dict[str, bool]:
+    """Return whether each coding or media type that a header names is accepted."""
+    return dict(_accepts(part) for part in request.headers.get(header, "").split(","))
+
+
+def _accepts(part: str) -> tuple[str, bool]:
+    """Return the name of one coding or media type, and whether it is accepted."""
     name, _, weight = part.partition(";")
     return name.strip().lower(), not _IS_REFUSED.fullmatch(weight.replace(" ", "").lower())
 

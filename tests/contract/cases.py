@@ -53,7 +53,6 @@ def _other_method(method: str, path: str, allowed: str) -> Case:
 
 
 UNKNOWN_PATHS = [
-    Case("the root", NO_ROUTE, path="/"),
     Case("a word that is no path", NO_ROUTE, path="/nope"),
     Case("a level too deep", NO_ROUTE, path="/api_keys/a/b"),
     Case("a level too high", NO_ROUTE, path="/edges"),
@@ -72,6 +71,7 @@ OTHER_METHODS = [
     _other_method("POST", "/api_keys/ak_1", "DELETE, GET, PATCH"),
     _other_method("HEAD", "/api_keys/ak_1", "DELETE, GET, PATCH"),
     _other_method("POST", "/edges/tls/edgtls_1/backend", "DELETE, GET, PUT"),
+    _other_method("POST", "/", "GET"),
 ]
 
 BAD_TOKENS = [

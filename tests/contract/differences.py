@@ -34,6 +34,7 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
         "POST /api_keys/ak_1": Difference(NO_ROUTE, _NO_FALLBACK),
         "HEAD /api_keys/ak_1": Difference(Bodiless(404), _NO_FALLBACK),
         "POST /edges/tls/edgtls_1/backend": Difference(NO_ROUTE, _NO_FALLBACK),
+        "POST /": Difference(NO_ROUTE, _NO_FALLBACK),
         "two slashes first": Difference(Accepted(), "It reads slashes that follow one another as one."),
         "two slashes within": Difference(Accepted(), "It reads slashes that follow one another as one."),
         "a percent-encoded slash in an id": Difference(NO_ROUTE, "It decodes a path before it looks for its route."),

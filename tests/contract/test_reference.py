@@ -29,6 +29,23 @@ def test_the_reference_is_there_without_a_token_and_a_version(client: Client) ->
     check_headers(answer, {"content-type": "text/html; charset=utf-8", "x-content-type-options": "nosniff"})
 
 
+@pytest.mark.parametrize(
+    "accepted", ["text/html", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", "Text/HTML; q=0.1"]
+)
+def test_people_are_led_from_the_root_to_the_reference(client: Client, accepted: str) -> None:
+    answer = replace(client, token="", headers={}).send("GET", "/", Accept=accepted)
+    assert (answer.status, answer.text) == (302, "")
+    check_headers(answer, {"location": f"{client.transport.base_url}/docs", "vary": "Accept"})
+
+
+@pytest.mark.parametrize("accepted", ["", "*/*", "application/json", "text/html;q=0, */*", "text/plain"])
+def test_programs_are_told_at_the_root_where_the_reference_and_the_document_are(client: Client, accepted: str) -> None:
+    base_url = client.transport.base_url
+    answer = replace(client, token="", headers={}).send("GET", "/", Accept=accepted)
+    assert (answer.status, answer.json) == (200, {"docs": f"{base_url}/docs", "openapi": f"{base_url}/openapi.json"})
+    check_headers(answer, {"content-type": "application/json", "vary": "Accept"})
+
+
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
 @pytest.mark.parametrize("accepted", ["*/*", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"])
 def test_both_are_compressed_for_whoever_takes_that(client: Client, path: str, accepted: str) -> None:

@@ -17,7 +17,7 @@ ARCH ?=
 # How requirements are pinned; each file of them repeats it, for Dependabot.
 COMPILED := --universal --python-version 3.11
 
-# What GET /docs sends: a build product, made of the OpenAPI document and of a viewer that npm fetches.
+# What GET /docs sends: a build product, made of the OpenAPI document and of the conventions.
 DOCS := chalicelib/docs.html
 
 # What clients in TypeScript and Go are generated with: each is pinned in a folder or an environment of its own.
@@ -30,8 +30,7 @@ GENERATOR := .venv-clients/lib/python3*/site-packages/openapi_generator_cli/open
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-run: .venv/run .venv-cloud/ready ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
-	@$(MAKE) -s --no-print-directory $(DOCS) || echo "GET /docs stays empty: the rest works." >&2
+run: .venv/run .venv-cloud/ready $(DOCS) ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
 	@END_WITH=$$PPID exec $(BIN)/python -m infra.local.run
 
 edge: .venv-edge/ready ## Serve tunnels beside a running make run, or on the cloud that the environment names, until Ctrl-C.
@@ -72,8 +71,7 @@ lint-openapi: infra/build/openapi/lint/node_modules/.bin/redocly ## Lint the Ope
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $< lint \
 		--config infra/build/openapi/lint/redocly.yaml chalicelib/openapi.json
 
-test: .venv/dev .venv-cloud/ready ## Run all tests that the machine can run, and say which it cannot.
-	@$(MAKE) -s --no-print-directory $(DOCS) || true
+test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto # else each program that they start is compiled anew
 
 fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
@@ -153,11 +151,7 @@ infra/build/openapi/lint/node_modules/.bin/redocly: infra/build/openapi/lint/pac
 	@npm --prefix infra/build/openapi/lint ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(DOCS): chalicelib/openapi.json infra/build/viewer/package-lock.json infra/build/docs.py | .venv/run
-	@command -v npm >/dev/null || { echo "npm is needed for the page of GET /docs: install Node.js with npm." >&2; exit 1; }
-	@npm --prefix infra/build/viewer ci --ignore-scripts --prefer-offline --silent || \
-		{ echo "npm cannot fetch the viewer of GET /docs from its registry." >&2; exit 1; }
-	@echo "Making the page of GET /docs …"
+$(DOCS): chalicelib/openapi.json docs/conventions.md $(wildcard infra/build/docs/*.*) | .venv/run
 	@$(BIN)/python -m infra.build.docs
 
 .venv/bin/python:

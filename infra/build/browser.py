@@ -13,7 +13,6 @@ from typing import Any
 
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.remote.command import Command
-from selenium.webdriver.support.wait import WebDriverWait
 
 from infra import ROOT, CommandError
 from infra.build.docs import PAGE
@@ -33,7 +32,7 @@ _FLAGS = (
     "--window-size=1440,900",
 )
 _PICTURE = ROOT / "docs" / "reference.png"
-_SHOWN = "tag/SSH-user-certificates/operation/create_ssh_user_certificate"  # the operation that the picture begins with
+_SHOWN = "create_ssh_user_certificate"  # the operation that the picture begins with
 
 
 def main() -> None:
@@ -41,7 +40,6 @@ def main() -> None:
     try:
         with opened() as chrome:
             chrome.get(f"{PAGE.as_uri()}#{_SHOWN}")
-            WebDriverWait(chrome, 20).until(operations)
             chrome.save_screenshot(str(_PICTURE))
     except CommandError as error:
         sys.exit(str(error))
@@ -74,8 +72,7 @@ def opened(*flags: str) -> Iterator[Chrome]:
 def operations(chrome: Chrome) -> dict[str, str]:
     """Return the text that the reference in the browser shows of each operation, by its id."""
     script = """return Object.fromEntries(Array.from(
-        document.querySelectorAll('[data-section-id*="operation/"]'),
-        (section) => [section.dataset.sectionId.split("operation/")[1], section.innerText],
+        document.querySelectorAll(".operation"), (section) => [section.id, section.innerText.replace(/\\n+/g, "\\n")]
     ))"""
     operations: dict[str, str] = chrome.execute_script(script)
     return operations

@@ -1,7 +1,6 @@
 """The Go client: it compiles, and works."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import pytest
 from tests.clients import everything
 from tests.clients.driven import driven
 from tests.conftest import ROOT, Served
+from tests.docs.page import samples
+from tests.docs.reader import Reader, some
 
 pytestmark = pytest.mark.needs("go", "java", "the generator of the Go client")
 DRIVER = Path(__file__).with_name("drivers") / "driver.go"
@@ -31,16 +32,27 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def driver(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(client: Path, folder: Path, program: str) -> Path:
     """Return a program that uses the client, as any that has it beside itself; nothing comes from the network."""
-    folder = tmp_path_factory.mktemp("driver")
     (folder / "go.mod").write_text(MODULE.format(client=client))
-    shutil.copy(DRIVER, folder / "main.go")
+    (folder / "main.go").write_text(program)
     environment = {**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=mod"}
     subprocess.run(["go", "vet", "."], cwd=folder, env=environment, check=True, timeout=120)
     subprocess.run(["go", "build", "-o", "driver", "."], cwd=folder, env=environment, check=True, timeout=120)
     return folder / "driver"
+
+
+@pytest.fixture(scope="module")
+def driver(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(client, tmp_path_factory.mktemp("driver"), DRIVER.read_text())
+
+
+@pytest.mark.needs("the page of the reference")
+@pytest.mark.timeout(600)  # each is compiled
+def test_samples_of_the_reference_work(client: Path, served: Served, tmp_path: Path) -> None:
+    reader = Reader.new(served)
+    for sample in some(dict(samples("Go"))).values():
+        reader.run([built(client, tmp_path, reader.adapted(sample))], tmp_path)  # a refusal is a panic
 
 
 def test_it_can_be_used_and_does_everything(driver: Path, served: Served) -> None:

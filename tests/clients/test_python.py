@@ -10,6 +10,8 @@ import pytest
 from tests.clients import everything
 from tests.clients.driven import driven
 from tests.conftest import ROOT, Served
+from tests.docs.page import samples
+from tests.docs.reader import Reader, some
 from tests.openapi.test_document import OPERATIONS
 
 pytestmark = pytest.mark.needs("the environment of make")
@@ -43,9 +45,24 @@ def test_its_types_hold(client: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_it_can_be_installed_and_does_everything(client: Path, served: Served, tmp_path: Path) -> None:
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", f"--target={tmp_path}", str(client)]
+@pytest.fixture(scope="module")
+def installed(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder into which the client was installed."""
+    folder = tmp_path_factory.mktemp("installed")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", f"--target={folder}", str(client)]
     subprocess.run(install, check=True, timeout=100)
+    return folder
+
+
+def test_it_can_be_installed_and_does_everything(installed: Path, served: Served) -> None:
     newcomer = served.newcomer()
-    with driven(newcomer, [sys.executable, DRIVER], env={**os.environ, "PYTHONPATH": str(tmp_path)}) as driver:
+    with driven(newcomer, [sys.executable, DRIVER], env={**os.environ, "PYTHONPATH": str(installed)}) as driver:
         everything.check(driver, newcomer.client())
+
+
+@pytest.mark.needs("the page of the reference")
+def test_samples_of_the_reference_work(installed: Path, served: Served, tmp_path: Path) -> None:
+    reader = Reader.new(served)
+    for name, sample in some(dict(samples("Python"))).items():
+        said = reader.run([sys.executable, "-c", reader.adapted(sample)], tmp_path, PYTHONPATH=str(installed))
+        assert "error_code" not in said, name

@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from tests.clients import everything
 from tests.clients.driven import driven
 from tests.conftest import ROOT, Served
+from tests.docs.page import samples
+from tests.docs.reader import Reader, some
 from tests.openapi.test_document import OPERATIONS, contents
 
 pytestmark = pytest.mark.needs("npm", "the compiler of the TypeScript client")
@@ -41,12 +43,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compiled(project: Path, name: str) -> Path:
-    """Return a program of the project, once its types hold."""
-    command = [str(COMPILER / ".bin" / "tsc"), *OPTIONS, f"{name}.ts"]
+def compile_all(project: Path, names: Iterable[str]) -> None:
+    """Make programs of the project, once their types hold."""
+    command = [str(COMPILER / ".bin" / "tsc"), *OPTIONS, *(f"{name}.ts" for name in names)]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout
-    return project / f"{name}.js"
 
 
 def examples() -> Iterator[str]:
@@ -62,11 +63,24 @@ def examples() -> Iterator[str]:
 
 def test_its_types_take_every_example_of_the_document(project: Path) -> None:
     (project / "examples.ts").write_text("\n".join(examples()))
-    compiled(project, "examples")
+    compile_all(project, ["examples"])
 
 
 def test_it_can_be_installed_and_does_everything(project: Path, served: Served) -> None:
     shutil.copy(DRIVER, project / "driver.ts")
     newcomer = served.newcomer()
-    with driven(newcomer, ["node", compiled(project, "driver")], cwd=project) as driver:
+    compile_all(project, ["driver"])
+    with driven(newcomer, ["node", "driver.js"], cwd=project) as driver:
         everything.check(driver, newcomer.client())
+
+
+@pytest.mark.needs("the page of the reference")
+def test_the_types_of_every_sample_of_the_reference_hold_and_some_are_run(project: Path, served: Served) -> None:
+    reader, of_typescript = Reader.new(served), dict(samples("TypeScript"))
+    for name, sample in of_typescript.items():
+        (project / f"{name}.ts").write_text(sample)
+    compile_all(project, of_typescript)
+    for name in some(of_typescript):
+        compiled = project / f"{name}.js"
+        compiled.write_text(reader.adapted(compiled.read_text()))
+        assert "error_code" not in reader.run(["node", compiled], project), name

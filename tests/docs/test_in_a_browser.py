@@ -1,12 +1,14 @@
-"""The reference in Chromium: it shows every operation of the document, and asks nobody for anything."""
+"""The reference in Chromium: search leads to what is looked for, keys reach all, nothing is wider than the window."""
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from infra.build import browser
@@ -23,37 +25,132 @@ def logged(page: Chrome) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def document() -> Any:
-    return json.loads((ROOT / "chalicelib" / "openapi.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def page(served: Served, document: Any) -> Iterator[Chrome]:
-    """Yield a browser that shows the whole reference."""
+def chrome() -> Iterator[Chrome]:
     need("chromium", "the page of the reference")
     with browser.opened() as chrome:
-        chrome.get(f"{served.base_url}/docs")
-        count = sum(len(methods.keys() - {"parameters"}) for methods in document["paths"].values())
-        WebDriverWait(chrome, PATIENCE).until(lambda _: len(browser.operations(chrome)) == count)
-        assert browser.requested(chrome) == [f"{served.base_url}/docs"]
         yield chrome
 
 
-def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, document: Any) -> None:
-    operations = browser.operations(page)
+@pytest.fixture
+def page(chrome: Chrome, served: Served) -> Chrome:
+    """Return a browser that shows the reference."""
+    chrome.get("about:blank")
+    browser.requested(chrome)
+    chrome.get(f"{served.base_url}/docs")
+    return chrome
+
+
+def found(page: Chrome, text: str) -> list[str]:
+    """Return the addresses to which a search leads, the best first."""
+    page.find_element(By.TAG_NAME, "body").send_keys("/")
+    field = page.switch_to.active_element
+    field.clear()
+    field.send_keys(text)
+    links = page.find_elements(By.CSS_SELECTOR, "#found a")
+    return [str(link.get_attribute("hash")) for link in links]
+
+
+def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, served: Served) -> None:
+    document = json.loads((ROOT / "chalicelib" / "openapi.json").read_text())
+    shown = browser.operations(page)
     for path, methods in document["paths"].items():
-        for method in methods.keys() - {"parameters"}:
-            operation = methods[method]
-            text = operations[operation["operationId"]]
-            assert operation["summary"] in text
-            assert f"{method.upper()}\n{path}" in text
-    assert browser.requested(page) == []
+        for method, operation in methods.items():
+            assert f"{operation['summary']}\n{method.upper()} {path}\n" in shown[operation["operationId"]]
+    assert browser.requested(page) == [f"{served.base_url}/docs"]
     assert logged(page) == []
     assert page.title == document["info"]["title"]
 
 
-def test_its_addresses_are_those_of_the_api_also_behind_a_slash(page: Chrome, served: Served) -> None:
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("429", "#errors"),
+        ("client_secret", "#tag/HTTPS-edge-route-OAuth"),
+        ("idempotency", "#headers"),
+        ("krl", "#get_ssh_certificate_authority_krl"),
+        ("mutual", "#tag/TLS-edge-mutual-TLS"),
+        ("sshca_", "#get_ssh_certificate_authority_krl"),
+    ],
+)
+def test_a_search_leads_to_what_is_looked_for(page: Chrome, text: str, address: str) -> None:
+    assert address in found(page, text)[:3]
+    page.switch_to.active_element.send_keys(Keys.ENTER)
+    assert page.find_elements(By.CSS_SELECTOR, "#found:not([hidden])") == []
+
+
+def test_a_search_for_nothing_that_is_there_says_so(page: Chrome) -> None:
+    assert found(page, "there is no such word") == []
+    assert page.find_element(By.ID, "found").text == "Nothing found"
+
+
+def test_keys_alone_reach_every_link_and_control(page: Chrome) -> None:
+    """Each that is shown can be focused, and none takes itself out of the order of the Tab key."""
+    script = """return [...document.querySelectorAll("a, button, input")].filter((it) => {
+        it.focus()
+        return it.checkVisibility() && (it.tabIndex < 0 || document.activeElement !== it)
+    }).map((it) => it.outerHTML)"""
+    assert page.execute_script(script) == []
+    page.find_element(By.CSS_SELECTOR, "[value=curl]").send_keys(Keys.ARROW_RIGHT)
+    shown = [figure for figure in page.find_elements(By.CSS_SELECTOR, "#list_api_keys figure") if figure.is_displayed()]
+    assert [figure.get_attribute("class") for figure in shown] == ["Python"]
+
+
+def test_the_first_key_leads_past_the_contents(page: Chrome) -> None:
+    page.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
+    assert page.switch_to.active_element.get_attribute("hash") == "#main"
+
+
+@contextmanager
+def window(page: Chrome, width: int) -> Iterator[None]:
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 800}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    yield
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_nothing_is_wider_than_the_window(page: Chrome, width: int) -> None:
+    script = """return [document.documentElement.scrollWidth, ...Array.from(
+        document.querySelectorAll("main *"), (it) => it.getBoundingClientRect().right
+    )].filter((right) => right > innerWidth)"""
+    with window(page, width):
+        assert page.execute_script(script) == []
+
+
+def test_the_contents_open_on_a_phone_and_close_behind_a_reader_who_goes_there(page: Chrome) -> None:
+    with window(page, 390):
+        contents = page.find_element(By.ID, "contents")
+        assert not contents.is_displayed()
+        page.find_element(By.CLASS_NAME, "menu").click()
+        assert contents.is_displayed()
+        contents.find_element(By.LINK_TEXT, "Errors").click()
+        assert not contents.is_displayed()
+        top = "return document.getElementById('errors').getBoundingClientRect().top"
+        WebDriverWait(page, PATIENCE).until(lambda _: 0 <= page.execute_script(top) < 844)
+
+
+def test_a_sample_is_copied_as_it_stands(page: Chrome, served: Served) -> None:
+    grant = {"permission": {"name": "clipboard-write"}, "setting": "granted", "origin": served.base_url}
+    page.execute_cdp_cmd("Browser.setPermission", grant)
+    page.execute_cdp_cmd("Browser.setPermission", {**grant, "permission": {"name": "clipboard-read"}})
+    button = page.find_element(By.CSS_SELECTOR, "#list_api_keys .curl button")
+    button.send_keys(Keys.ENTER)
+    WebDriverWait(page, PATIENCE).until(lambda _: button.text == "Copied")
+    read = "const done = arguments[0]; navigator.clipboard.readText().then(done, (error) => done(`${error}`))"
+    assert page.execute_async_script(read).startswith('curl "$BASE_URL/api_keys?limit=10" \\\n')
+
+
+def test_printed_it_is_the_text_alone(page: Chrome) -> None:
+    script = """return ["header", "nav", ".copy", "h1", "#errors td", ".operation pre"].filter(
+        (it) => document.querySelector(it).checkVisibility()
+    )"""
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = page.execute_script(script)
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown == ["h1", "#errors td", ".operation pre"]
+
+
+def test_also_behind_a_slash_it_leads_to_the_document(page: Chrome, served: Served) -> None:
     page.get(f"{served.base_url}/docs/")
-    link = WebDriverWait(page, PATIENCE).until(lambda _: page.find_element(By.CSS_SELECTOR, "a[download]"))
+    link = page.find_element(By.LINK_TEXT, "OpenAPI 3.1.0 document")
     assert link.get_attribute("href") == f"{served.base_url}/openapi.json"
-    assert f"<span>{served.base_url}</span>/api_keys" in page.page_source

@@ -1,0 +1,59 @@
+"""What the page says of a field beside its meaning: its type and its bounds, in words."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Words = dict[str, Any]  # of OpenAPI and JSON Schema
+
+_PAIRS = (
+    ("minLength", "maxLength"),
+    ("minimum", "maximum"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+)
+_UNITS = {"maxLength": " characters", "maxItems": " entries", "maxProperties": " entries"}
+_OTHERS = {"pattern": "`{}`", "not": "not `{0[pattern]}`", "uniqueItems": "each once", "default": "default: `{}`"}
+_PARTS = {"propertyNames": "names", "items": "each", "additionalProperties": "values"}
+
+
+def target(words: Words) -> str:
+    """Return the name that a reference ends with: of a schema, a parameter, a response."""
+    return str(words["$ref"].rpartition("/")[2])
+
+
+def kind(words: Words) -> tuple[str, str]:
+    """Return the words of a type, and the name of the schema that follows them, or ""."""
+    if "$ref" in words:
+        return "", target(words)
+    if "allOf" in words:
+        return kind(words["allOf"][0])
+    if "anyOf" in words:
+        return "null or ", kind(words["anyOf"][0])[1]
+    for part, of in (("items", "array of "), ("additionalProperties", "map to ")):
+        if isinstance(words.get(part), dict):
+            inner, name = kind(words[part])
+            return of + inner, name
+    types = words.get("type", "object")
+    return " or ".join(types if isinstance(types, list) else [types]), ""
+
+
+def bounds(words: Words) -> str:
+    return ", ".join(_bounds(words))
+
+
+def _bounds(words: Words) -> Iterator[str]:
+    for low, high in _PAIRS:
+        if found := [f"{words[bound]:,}" for bound in (low, high) if bound in words]:
+            how = "at most " if low not in words else "at least " if high not in words else ""
+            yield how + " to ".join(found) + (" bytes" if "x-max-bytes" in words else _UNITS.get(high, ""))
+    if "enum" in words:
+        yield "one of " + ", ".join(f"`{one if isinstance(one, str) else json.dumps(one)}`" for one in words["enum"])
+    if words.get("format", "int64") != "int64":
+        yield str(words["format"])
+    for word, told in _OTHERS.items():
+        if word in words:
+            yield told.format(words[word])
+    for part, of in _PARTS.items():
+        if isinstance(words.get(part), dict) and (inner := bounds(words[part])):
+            yield f"{of}: {inner}"

@@ -1,0 +1,120 @@
+"""The operations of the document in the order of the page: parts, their groups, the operations of each."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from chalicelib import openapi
+from infra.build.docs.fields import Words, target
+
+# The parts in the order of the specification (SPEC 4), by the first segments of their paths. What none names is last.
+_PARTS = {
+    "Access": ("api_keys", "me", "users", "bot_users", "audit_events"),
+    "SSH": ("ssh_credentials", "ssh_user_certificates", "ssh_host_certificates", "ssh_certificate_authorities"),
+    "Backends": ("backends",),
+    "TLS": ("tls_certificates", "certificate_authorities"),
+    "Tunnels and addresses": ("tunnels", "reserved_domains", "reserved_addrs"),
+    "Edges": ("edges",),
+}
+_REST = "About the API"
+_PART = {segment: part for part, segments in _PARTS.items() for segment in segments}
+
+
+@dataclass
+class Group:
+    """A kind of resource, or a module of one: its operations, and the names of the schemas that they share."""
+
+    name: str
+    is_module: bool
+    operations: list[Words] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"tag/{self.name.replace(' ', '-')}"
+
+    @property
+    def segment(self) -> str:
+        return str(self.operations[0]["path"].split("/")[1])
+
+
+def parts(document: Words) -> dict[str, list[Group]]:
+    """Return the groups of operations by the names of their parts. Each schema is with one operation or group."""
+    found: dict[str, Group] = {}
+    for words in _operations(document):
+        found.setdefault(words["group"], Group(words["group"], words["is_module"])).operations.append(words)
+    tags, segments = [tag["name"] for tag in document["tags"]], [*_PART, *(group.segment for group in found.values())]
+    groups = sorted(
+        found.values(), key=lambda it: (segments.index(it.segment), tags.index(it.operations[0]["tags"][0]))
+    )
+    _share_out(document["components"]["schemas"], groups)
+    return {part: [group for group in groups if _PART.get(group.segment, _REST) == part] for part in (*_PARTS, _REST)}
+
+
+def parameters(told: Iterable[Words]) -> Words:
+    """Return parameters as the fields of a schema."""
+    fields = [(each["name"], {**each["schema"], "description": each["description"]}) for each in told]
+    return {"fields": fields, "required": [each["name"] for each in told if each.get("required")]}
+
+
+def _operations(document: Words) -> Iterator[Words]:
+    """Yield what the document tells of each operation, with what follows of it: its scope, its codes, its group."""
+    for short in openapi.operations():
+        methods = document["paths"][short["path"]]
+        told = {**methods[short["method"].lower()], **short}
+        own = [each for each in told["parameters"] if "$ref" not in each]
+        shared = [document["components"]["parameters"][target(each)] for each in told["parameters"] if "$ref" in each]
+        ids = {each["name"]: each["example"] for each in own if each["in"] == "path"}
+        content = told.get("requestBody", {}).get("content", {}).get("application/json", {})
+        answers = {status: _names(said) for status, said in told["responses"].items() if status < "400"}
+        yield {
+            **told,
+            "group": told["summary"].partition(" ")[2] if "put" in methods else told["tags"][0],
+            "is_module": "put" in methods,
+            "is_open": told.get("security") == [],
+            "own": parameters(own),
+            "headers": [each["name"] for each in shared],
+            "is_paged": any(each["name"] == "limit" for each in own),
+            "ids": ids,
+            "address": short["path"].format_map(ids),
+            "body": target(content["schema"]) if content else "",
+            "example": json.dumps(content["example"], indent=2, ensure_ascii=False) if content else "",
+            "answers": answers,
+            "answered": [name for names in answers.values() for name in names],
+        }
+
+
+def _names(said: Words) -> list[str]:
+    """Return the schemas of an answer, or its media types."""
+    content = said.get("content", {})
+    return [target(of["schema"]) if "$ref" in of["schema"] else media for media, of in content.items()]
+
+
+def _share_out(schemas: Words, groups: list[Group]) -> None:
+    """Say with which operation or group each schema is shown: what operations name by themselves is in no other."""
+    every = [words for group in groups for words in group.operations]
+    direct = Counter(name for words in every for name in (words["body"], *words["answered"]))
+    done: set[str] = set()
+
+    def take(names: Iterable[str]) -> Iterator[str]:
+        for name in names:
+            if name in schemas and name not in done:
+                done.add(name)
+                yield name
+                yield from take(inner for inner in _named(schemas[name]) if inner not in direct)
+
+    for group in groups:
+        group.shared = [*take(name for words in group.operations for name in words["answered"] if direct[name] > 1)]
+        for words in group.operations:
+            words["body_schemas"] = [*take([words["body"]])]
+            words["answer_schemas"] = [*take(words["answered"])]
+
+
+def _named(words: object) -> Iterator[str]:
+    """Yield the names of the schemas that a schema refers to."""
+    if isinstance(words, dict):
+        yield from [target(words)] if "$ref" in words else []
+        yield from (name for each in words.values() for name in _named(each))
+    if isinstance(words, list):
+        yield from (name for each in words for name in _named(each))

@@ -1,0 +1,51 @@
+"""The samples of the page: in curl all of them are run, one after the other, with the ids of what they made."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Served
+from tests.docs.page import samples
+from tests.docs.reader import Reader
+from tests.openapi.test_document import OPERATIONS
+from tests.samples import OPEN
+
+pytestmark = pytest.mark.needs("the page of the reference")
+TOLD = {operation["operationId"]: operation for *_, operation in OPERATIONS}
+CURL = 'curl() { command curl -sS --write-out "\\n%{http_code}" "$@"; }\n'
+METHODS = ("POST", "PUT", "GET", "PATCH", "DELETE")
+
+
+def in_order() -> Iterator[str]:
+    """Yield the operations by their ids: first what makes something, last what removes it, the innermost first."""
+
+    def place(method: str, path: str) -> tuple[int, int]:
+        return METHODS.index(method), -path.count("/") if method == "DELETE" else path.count("/")
+
+    yield from (operation["operationId"] for *_, operation in sorted(OPERATIONS, key=lambda it: place(*it[:2])))
+
+
+@pytest.mark.needs("bash", "curl")
+def test_every_sample_in_curl_does_what_its_operation_says(served: Served, tmp_path: Path) -> None:
+    reader, of_curl, waiting = Reader.new(served), dict(samples("curl")), [*in_order()]
+    while waiting:
+        ready = next((name for name in waiting if reader.knows(of_curl[name])), "")
+        assert ready, f"nothing makes what these are about: {waiting}"
+        waiting.remove(ready)
+        said = reader.run(["bash", "-euc", CURL + reader.adapted(of_curl[ready])], tmp_path)
+        assert said.rpartition("\n")[2] == next(iter(TOLD[ready]["responses"])), (ready, said)
+
+
+@pytest.mark.parametrize("language", ["curl", "Python", "TypeScript", "Go"])
+def test_every_operation_has_a_sample_that_reads_the_key_from_the_environment(language: str) -> None:
+    of_language = dict(samples(language))
+    assert of_language.keys() == TOLD.keys()
+    for _, path, operation in OPERATIONS:
+        needs_key = language != "curl" or path not in OPEN
+        assert ("API_KEY" in of_language[operation["operationId"]]) == needs_key
+
+
+def test_every_sample_in_python_is_python() -> None:
+    for name, sample in samples("Python"):
+        compile(sample, name, "exec")

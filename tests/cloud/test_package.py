@@ -32,7 +32,7 @@ def test_everything_in_it_is_compiled_and_never_compiled_again(unpacked: Path) -
 
 def test_it_holds_what_the_functions_need_and_no_tools(unpacked: Path) -> None:
     names = {entry.name for entry in unpacked.iterdir()}
-    assert {"app.py", "chalicelib", "chalice", "cachetools", "cryptography", "pydantic", "re2"} <= names
+    assert {"app.py", "chalicelib", "chalice", "cachetools", "cryptography", "gmpy2", "pydantic", "re2"} <= names
     tools = {"boto3", "botocore", "infra", "tests", "pip", "localstack_client", ".chalice", "requirements.txt"}
     assert not tools & names
     assert {entry.name for entry in (unpacked / "chalice").glob("*.py")} == {"__init__.py", "app.py"}
@@ -47,7 +47,7 @@ def test_it_runs_with_nothing_beside_it_but_what_lambda_has(unpacked: Path, tmp_
 import importlib, pkgutil, chalicelib
 for found in pkgutil.walk_packages(chalicelib.__path__, "chalicelib."):
     importlib.import_module(found.name)
-import app, pydantic, cryptography.x509, re2
+import app, pydantic, cryptography.x509, gmpy2, re2
 print(pydantic.__file__)
 """
     environment = {**os.environ, "PYTHONPATH": f"{unpacked}:{tmp_path}"}

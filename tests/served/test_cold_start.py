@@ -13,7 +13,7 @@ from chalicelib.http.auth import Caller
 from tests import gateway
 from tests.conftest import ROOT, Served
 
-HEAVY = {"boto3", "cryptography", "pydantic", "pydantic_core", "re2"}
+HEAVY = {"boto3", "cryptography", "gmpy2", "pydantic", "pydantic_core", "re2"}
 SCRIPT = f"""
 import json, sys
 from app import app

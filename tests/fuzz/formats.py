@@ -8,6 +8,7 @@ import schemathesis
 from hypothesis import strategies
 from hypothesis.strategies import SearchStrategy
 
+from chalicelib.model import scopes
 from tests import openssl
 from tests.samples import CA
 
@@ -34,6 +35,7 @@ def register() -> None:
         "networks": strategies.sampled_from(_NETWORKS),
         "private-key": strategies.just(leaf.key),
         "re2": strategies.sampled_from(_PATTERNS),
+        "scope": strategies.sampled_from(scopes.known()),
         "ssh-public-key": _keys(),
         "traffic-policy": strategies.sampled_from(_POLICIES).map(json.dumps),
     }.items():

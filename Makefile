@@ -6,10 +6,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 BIN := .venv/bin
 HERE := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
-INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
-PIP := -m pip --version >/dev/null 2>&1
-FETCHED = || { echo "These packages come from the network, and could not be installed. Is this machine connected?" \
-	"Then run make again." >&2; exit 1; }
 
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
@@ -134,7 +130,7 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 # Packages are for the Python of .venv, and the embedded cloud runs them with that of .venv-cloud.
 ifneq ($(filter-out help reset cloud-stop,$(or $(MAKECMDGOALS),help)),)
 version = $(or $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null),none)
-VERSIONS := $(foreach made,$(wildcard .venv/bin/python .venv-cloud/bin/python),$(call version,$(made)))
+VERSIONS := $(filter-out none,$(foreach made,$(wildcard .venv/bin/python .venv-cloud/bin/python),$(call version,$(made))))
 ifneq ($(origin PYTHON),file)
 ifeq ($(call version,$(PYTHON)),none)
 $(error PYTHON=$(PYTHON) cannot be run: install it, or name another Python with PYTHON=…)
@@ -154,34 +150,23 @@ infra/build/openapi/lint/node_modules/.bin/redocly: infra/build/openapi/lint/pac
 $(DOCS): chalicelib/openapi.json docs/conventions.md $(wildcard infra/build/docs/*.*) | .venv/run
 	@$(BIN)/python -m infra.build.docs
 
-.venv/bin/python:
+.venv/run: requirements/run.txt
+.venv/dev: requirements-dev.txt
+.venv/bench: requirements/bench.txt | .venv/dev
+.venv-cloud/ready: requirements/cloud.txt
+.venv-edge/ready: requirements/edge.txt
+.venv-clients/ready: requirements/clients.txt
+
+# What is needed beside it is fetched at the same time.
+run cloud test fuzz test-clients: BESIDE := .venv-cloud/ready
+
+.venv/run .venv/dev .venv/bench .venv-cloud/ready .venv-edge/ready .venv-clients/ready:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
-	@echo "Making .venv with $(PYTHON) …"
-	@$(PYTHON) -m venv .venv
-
-.venv-cloud/bin/python: | .venv/bin/python
-	@$(BIN)/python -m venv .venv-cloud
-
-.venv/run: requirements/run.txt .venv/bin/python
-	@$(BIN)/python $(PIP) || $(PYTHON) -m venv --clear .venv  # its making was broken off
-	@echo "Installing what the API needs …"
-	@$(BIN)/python $(INSTALL) -r requirements/run.txt $(FETCHED)
-	@touch $@
-
-.venv/dev: requirements-dev.txt .venv/run
-	@echo "Installing what the tests and checks need …"
-	@$(BIN)/python $(INSTALL) -r requirements-dev.txt $(FETCHED)
-	@touch $@
-
-.venv/bench: requirements/bench.txt .venv/dev
-	@echo "Installing what the benchmarks need …"
-	@$(BIN)/python $(INSTALL) -r requirements/bench.txt $(FETCHED)
-	@touch $@
+	@$(PYTHON) -m infra.environments $@ $(BESIDE)
 
 # Optional: the benchmarks say where it is missing.
-.venv/peer: requirements/peer.txt .venv/dev
-	@echo "Installing OpenBao, which the benchmarks sign beside …"
-	@if $(BIN)/python $(INSTALL) -r requirements/peer.txt; then touch $@; else echo "Without it: its rows say so." >&2; fi
+.venv/peer: requirements/peer.txt | .venv/dev
+	@$(PYTHON) -m infra.environments $@ || echo "Without it: its rows say so." >&2
 
 bench/node_modules/ready: bench/package-lock.json
 	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the benchmarks: install it." >&2; exit 1; }
@@ -189,28 +174,7 @@ bench/node_modules/ready: bench/package-lock.json
 	@cd bench && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
-.venv-edge/bin/python: | .venv/bin/python
-	@$(BIN)/python -m venv .venv-edge
-
-.venv-edge/ready: requirements/edge.txt .venv-edge/bin/python
-	@.venv-edge/bin/python $(PIP) || $(BIN)/python -m venv --clear .venv-edge
-	@echo "Installing the live edge …"
-	@.venv-edge/bin/python $(INSTALL) -r requirements/edge.txt $(FETCHED)
-	@touch $@
-
-.venv-clients/ready: requirements/clients.txt | .venv/bin/python
-	@$(BIN)/python -m venv .venv-clients
-	@echo "Installing the generator of the Go client …"
-	@.venv-clients/bin/python $(INSTALL) -r requirements/clients.txt $(FETCHED)
-	@touch $@
-
 $(TYPESCRIPT)/node_modules/ready: $(TYPESCRIPT)/package-lock.json
 	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the TypeScript client: install it." >&2; exit 1; }
 	@npm --prefix $(TYPESCRIPT) ci --ignore-scripts --no-audit --no-fund --loglevel=error --silent
-	@touch $@
-
-.venv-cloud/ready: requirements/cloud.txt .venv-cloud/bin/python
-	@.venv-cloud/bin/python $(PIP) || $(BIN)/python -m venv --clear .venv-cloud
-	@echo "Installing the embedded cloud …"
-	@.venv-cloud/bin/python $(INSTALL) -r requirements/cloud.txt $(FETCHED)
 	@touch $@

@@ -102,17 +102,3 @@ def test_virtual_environments_of_another_python_are_named(project: Path) -> None
     different = ".venv and .venv-cloud are not of one Python, the one that PYTHON names"
     assert (status, different in err) == (2, True)
     assert make(project, "-n", "reset", chosen)[0] == 0  # which needs neither
-
-
-def test_an_environment_whose_making_was_broken_off_is_made_anew_and_what_the_network_lacks_is_told(
-    project: Path,
-) -> None:
-    without_pip = 'case "$*" in -c*) echo 3.99;; "-m pip --version") test -e made;; *) exit 1;; esac'
-    making = 'case "$*" in -c*) echo 3.99;; "-m venv --clear .venv") touch made;; esac'
-    python(project, ".venv", without_pip)
-    status, told, err = make(project, ".venv/run", f"PYTHON={python(project, 'other', making)}")
-    assert (status, told, (project / "made").exists()) == (2, "Installing what the API needs …\n", True)
-    assert err.splitlines()[0] == (
-        "These packages come from the network, and could not be installed. Is this machine connected? "
-        "Then run make again."
-    )

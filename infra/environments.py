@@ -17,8 +17,9 @@ from pathlib import Path
 
 from infra import ROOT, CommandError
 
-_SILENCE = 4  # seconds without a byte, after which nobody is there
+SILENCE = 4  # seconds without a byte, after which nobody is there
 _SILENT = re.compile("timed out|respond within", re.IGNORECASE)  # in the words of uv or of pip
+_IS_SILENT = "it is silent"
 _BROKEN = re.compile(
     "connection (?:refused|reset|aborted)|unreachable|no route to host|name or service not known|dns error"
     "|name resolution|failed to lookup|server error",
@@ -29,9 +30,9 @@ _ENVIRONMENT = {
     "RES_OPTIONS": "timeout:2 attempts:2",  # of glibc's resolver: a name server may be the one that is silent
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "UV_CONCURRENT_DOWNLOADS": "8",  # of 50 on a slow line some would get nothing for longer than a silence
-    "UV_HTTP_CONNECT_TIMEOUT": f"{_SILENCE}",
+    "UV_HTTP_CONNECT_TIMEOUT": f"{SILENCE}",
     "UV_HTTP_RETRIES": "0",
-    "UV_HTTP_TIMEOUT": f"{_SILENCE}",
+    "UV_HTTP_TIMEOUT": f"{SILENCE}",
     "UV_INDEX_STRATEGY": "unsafe-best-match",  # as pip does; the hashes say what may come from where
     "UV_PYTHON_DOWNLOADS": "never",
 }
@@ -78,8 +79,7 @@ class _FailedError(Exception):
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
-        self.words, self.silent, broken = words, bool(_SILENT.search(words)), _BROKEN.search(words)
-        self.unreachable = "it is silent" if self.silent else broken[0].lower() if broken else ""
+        self.words, self.unreachable = words, _unreachable(words)
 
 
 def main(names: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ def _uv() -> str:
         _fetch_uv(has_pip=pip.returncode == 0)
     except _FailedError as failed:
         if failed.unreachable:
-            raise _sentence("uv", failed) from failed
+            raise _told("uv", failed) from failed
     return fetched if _runs(fetched, "--version") else ""
 
 
@@ -137,7 +137,7 @@ def _make(environment: Environment, uv: str, base: str) -> None:
         if not (uv and _installed_with_uv(environment, uv, base)):
             _install_with_pip(environment, base)
     except _FailedError as failed:
-        raise _sentence(f"what {environment.purpose} needs", failed) from failed
+        raise _told(f"what {environment.purpose} needs", failed) from failed
     for made in filter(None, (environment.also, environment.made)):
         (ROOT / made).touch()
 
@@ -165,7 +165,7 @@ def _install_with_pip(environment: Environment, base: str) -> None:
 
 
 def _pip(python: str, arguments: Sequence[str]) -> list[str]:
-    return [python, "-m", "pip", "install", "-vv", "--timeout", str(_SILENCE), "--retries", "0", *arguments]
+    return [python, "-m", "pip", "install", "-vv", "--timeout", str(SILENCE), "--retries", "0", *arguments]
 
 
 def _install(command: Sequence[str], tries: int = 1) -> None:
@@ -179,7 +179,7 @@ def _install(command: Sequence[str], tries: int = 1) -> None:
         if done.returncode == 0:
             return
         failed = _FailedError(done.stdout + done.stderr)
-        waited_in_vain = failed.silent and time.monotonic() - began < 30
+        waited_in_vain = failed.unreachable == _IS_SILENT and time.monotonic() - began < 30
         if not left or not failed.unreachable or waited_in_vain:
             raise failed
         time.sleep(0.5)
@@ -192,7 +192,13 @@ def _runs(*command: str) -> bool:
         return False
 
 
-def _sentence(what: str, failed: _FailedError) -> CommandError:
+def _unreachable(words: str) -> str:
+    """Return how the registry could not be reached, as uv or pip says it; "" if the network is not to blame."""
+    broken = _BROKEN.search(words)
+    return _IS_SILENT if _SILENT.search(words) else broken[0].lower() if broken else ""
+
+
+def _told(what: str, failed: _FailedError) -> CommandError:
     """Return what the person at the terminal is told; a tool's own words where the network is not to blame."""
     if failed.unreachable:
         return CommandError(

@@ -6,6 +6,7 @@ The package is made for the Python that runs this, and for the machine that ARCH
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
-from infra import ROOT, CommandError
+from infra import ROOT, CommandError, environments
 from infra.deploy import gateway_responses
 
 ARCHITECTURES = ("arm64", "x86_64")
@@ -88,13 +89,23 @@ def _copy_sources(config: dict[str, Any], sources: Path) -> None:
 def _run_chalice(stage: str, sources: Path, out: Path) -> None:
     chalice = Path(sys.executable).with_name("chalice")
     merged = ROOT / "infra" / "deploy" / "api.yaml"
-    environment = {"AWS_DEFAULT_REGION": "us-east-1", **os.environ}  # which Chalice asks for and does not use
+    environment = {
+        "AWS_DEFAULT_REGION": "us-east-1",  # which Chalice asks for and does not use
+        **os.environ,
+        "PIP_DEFAULT_TIMEOUT": f"{environments.SILENCE}",
+        "PIP_RETRIES": "0",
+    }
     done = subprocess.run(
         [chalice, "package", "--stage", stage, "--merge-template", merged, out.absolute()],
         cwd=sources, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     said = done.stdout + done.stderr
     if done.returncode or "Could not install" in said:  # for which Chalice exits with 0
+        if missing := re.search("Could not satisfy the requirement: (.+)", said):  # for which it swallows pip's reason
+            raise CommandError(
+                f"{missing[1]} could not be fetched from the registry of Python's packages: "
+                "see that this machine is connected, then run make again."
+            )
         raise CommandError(f"Chalice could not package the app:\n{said}")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Served
+from tests.conftest import ROOT, Served, free_port
 
 VERSION = f"cpython-{sys.version_info[0]}{sys.version_info[1]}"
 
@@ -55,3 +55,25 @@ print(pydantic.__file__)
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert str(unpacked) in done.stdout
+
+
+def test_a_dead_registry_is_told_in_a_sentence(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.deploy.package", "dev", "--out", str(tmp_path / "out")],
+        cwd=ROOT,
+        env={
+            **environment,
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_INDEX_URL": f"http://127.0.0.1:{free_port()}",
+            "PIP_NO_CACHE_DIR": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    told = (
+        "could not be fetched from the registry of Python's packages: see that this machine is connected, then run make"
+    )
+    assert [line.partition(" ")[2] for line in done.stderr.splitlines()] == [f"{told} again."]

@@ -20,7 +20,7 @@ DOCS := chalicelib/docs.html
 TYPESCRIPT := infra/build/clients/typescript
 GENERATOR := .venv-clients/lib/python3*/site-packages/openapi_generator_cli/openapi-generator.jar
 
-.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi lint-openapi test fuzz client-python \
+.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi test fuzz client-python \
 	client-typescript client-go test-clients bench bench-profile check docs screenshot format requirements
 
 help: ## List the targets.
@@ -62,10 +62,6 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 
 openapi: .venv/dev ## Write the OpenAPI document of the routes: chalicelib/openapi.json.
 	@$(BIN)/python -m infra.build.openapi
-
-lint-openapi: infra/build/openapi/lint/node_modules/.bin/redocly ## Lint the OpenAPI document, with a linter from the npm registry.
-	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $< lint \
-		--config infra/build/openapi/lint/redocly.yaml chalicelib/openapi.json
 
 test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto # else each program that they start is compiled anew
@@ -141,11 +137,6 @@ ifneq ($(word 2,$(sort $(VERSIONS))),)
 $(error .venv and .venv-cloud are not of one Python, the one that PYTHON names: make cloud-stop, then remove both)
 endif
 endif
-
-infra/build/openapi/lint/node_modules/.bin/redocly: infra/build/openapi/lint/package-lock.json
-	@command -v npm >/dev/null || { echo "Node.js with npm is needed for the linter: install it" >&2; exit 1; }
-	@npm --prefix infra/build/openapi/lint ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	@touch $@
 
 $(DOCS): chalicelib/openapi.json docs/conventions.md $(wildcard infra/build/docs/*.*) | .venv/run
 	@$(BIN)/python -m infra.build.docs

@@ -83,6 +83,12 @@ def test_the_operator_lists_what_it_lists_in_short(capsys: pytest.CaptureFixture
     assert found["get_openapi_json"]["scope"] is None
 
 
+def test_no_path_is_another_with_other_names_and_every_operation_can_succeed() -> None:
+    assert len({anonymous(path) for path in DOCUMENT["paths"]}) == len(DOCUMENT["paths"])
+    for *_, operation in OPERATIONS:
+        assert {status[0] for status in operation["responses"]} >= {"2", "4"}, operation["operationId"]
+
+
 def test_no_two_operations_have_one_name() -> None:
     names = [operation["operationId"] for *_, operation in OPERATIONS]
     assert len({*names}) == len(names)

@@ -20,6 +20,14 @@ DOCS := chalicelib/docs.html
 TYPESCRIPT := infra/build/clients/typescript
 GENERATOR := .venv-clients/lib/python3*/site-packages/openapi_generator_cli/openapi-generator.jar
 
+# For a registry that is dead or silent npm waits for minutes: it is asked first, unless all is on this machine already.
+define NPM_CI
+{ command -v node && command -v npm; } >/dev/null || { echo "This is what $(2): Node.js 20 or newer, with npm. Install it." >&2; exit 1; }; \
+	echo "Fetching what $(2), with npm …"; cd $(1); ci="npm ci --ignore-scripts --no-audit --no-fund --silent"; $$ci --offline || { \
+	npm ping --fetch-retries=0 --fetch-timeout=4000 >/dev/null 2>&1 || { echo "The registry of npm's packages could not be reached" \
+	"for what $(2): see that this machine is connected, then run make again." >&2; exit 1; }; $$ci; }
+endef
+
 .PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi test fuzz client-python \
 	client-typescript client-go test-clients bench bench-profile check docs screenshot format requirements
 
@@ -160,12 +168,9 @@ run cloud test fuzz test-clients: BESIDE := .venv-cloud/ready
 	@$(PYTHON) -m infra.environments $@ || echo "Without it: its rows say so." >&2
 
 bench/node_modules/ready: bench/package-lock.json
-	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the benchmarks: install it." >&2; exit 1; }
-	@echo "Installing the engine and the load generator of the benchmarks …"
-	@cd bench && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@$(call NPM_CI,bench,the benchmarks need)
 	@touch $@
 
 $(TYPESCRIPT)/node_modules/ready: $(TYPESCRIPT)/package-lock.json
-	@{ command -v node && command -v npm; } >/dev/null || { echo "Node.js 20 or newer, with npm, is needed for the TypeScript client: install it." >&2; exit 1; }
-	@npm --prefix $(TYPESCRIPT) ci --ignore-scripts --no-audit --no-fund --loglevel=error --silent
+	@$(call NPM_CI,$(TYPESCRIPT),the TypeScript client needs)
 	@touch $@

@@ -186,3 +186,30 @@ def test_what_is_not_the_pinned_package_is_not_installed(project: Path, files_fr
     assert (status, err[0]) == (2, "This could not be installed: what the API needs.")
     assert "0" * 64 in "".join(err)
     assert not (project / ".venv/run").exists()
+
+
+@pytest.mark.needs("npm")
+@pytest.mark.parametrize("silence", [True, False])
+def test_a_dead_registry_of_npm_is_told_too(tmp_path: Path, silent: str, silence: bool) -> None:
+    folder = tmp_path / "bench"
+    folder.mkdir()
+    for file in (ROOT / "Makefile", *(ROOT / "bench").glob("package*.json")):
+        shutil.copy(file, tmp_path / file.relative_to(ROOT))
+    began = time.monotonic()
+    done = subprocess.run(
+        ["make", "-C", str(tmp_path), "--no-print-directory", "bench/node_modules/ready"],
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))},
+            "npm_config_cache": str(tmp_path / "cache"),
+            "npm_config_registry": silent if silence else f"http://127.0.0.1:{free_port()}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "Fetching what the benchmarks need, with npm …\n")
+    assert done.stderr.splitlines()[0] == (
+        "The registry of npm's packages could not be reached for what the benchmarks need: "
+        "see that this machine is connected, then run make again."
+    )
+    assert time.monotonic() - began < SOON

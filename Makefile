@@ -29,7 +29,8 @@ define NPM_CI
 endef
 
 .PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi test fuzz client-python \
-	client-typescript client-go test-clients bench bench-profile check docs screenshot format requirements
+	client-typescript client-go test-clients bench bench-profile check docs screenshot format requirements \
+	advisories
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -131,8 +132,11 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 		$(BIN)/uv pip compile --quiet --upgrade $(COMPILED) --generate-hashes --no-annotate \
 			--custom-compile-command "make requirements, which is: uv pip compile $(COMPILED)" $$name.in -o $$name.txt || exit 1; done
 
+advisories: ## Look for known advisories of all that is pinned.
+	@$(PYTHON) -m infra.advisories
+
 # Packages are for the Python of .venv, and the embedded cloud runs them with that of .venv-cloud.
-ifneq ($(filter-out help reset cloud-stop,$(or $(MAKECMDGOALS),help)),)
+ifneq ($(filter-out help reset cloud-stop advisories,$(or $(MAKECMDGOALS),help)),)
 version = $(or $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null),none)
 VERSIONS := $(filter-out none,$(foreach made,$(wildcard .venv/bin/python .venv-cloud/bin/python),$(call version,$(made))))
 ifneq ($(origin PYTHON),file)

@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# The first of these that runs and is Python 3.11 or newer.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+# The machine's own if it is Python 3.11 or newer, else the newest. What goes to the cloud names its own (docs/settings.md).
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 BIN := .venv/bin
 HERE := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))

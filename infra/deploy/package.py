@@ -23,7 +23,7 @@ from infra.deploy import gateway_responses
 
 ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 13 * 1024 * 1024
-_PYTHONS = ((3, 11), (3, 12), (3, 13))
+_PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
@@ -46,7 +46,7 @@ def main() -> None:
 def package(stage: str, arch: str, out: Path) -> Path:
     """Make deployment.zip, sam.json and what SAM makes of it, translated.json; where they are. Raises CommandError."""
     if sys.version_info[:2] not in _PYTHONS:
-        raise CommandError("Lambda packages are made with Python 3.11, 3.12 or 3.13: choose one with PYTHON=….")
+        raise CommandError("Lambda packages are made with Python 3.11 to 3.14: choose one with PYTHON=….")
     config = _config(stage)
     shutil.rmtree(out, ignore_errors=True)
     sources = out / "sources"

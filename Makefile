@@ -80,10 +80,12 @@ fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its d
 
 client-python client-typescript client-go: CLIENT ?= build/$@
 
-client-python: .venv/dev ## Generate a Python client from the OpenAPI document into build/client-python, or into CLIENT.
+client-python: .venv/dev ## Generate a Python client from the OpenAPI document into build/client-python, or into CLIENT, with its wheel.
 	@mkdir -p $(CLIENT)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json \
 		--config infra/build/clients/python.yaml --meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(CLIENT)/dist $(CLIENT)
+	@rm -rf $(CLIENT)/build $(CLIENT)/*.egg-info
 
 client-typescript: $(TYPESCRIPT)/node_modules/ready ## Generate a TypeScript client into build/client-typescript, or into CLIENT.
 	@mkdir -p $(CLIENT)
@@ -97,7 +99,7 @@ client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or 
 	@java -Dlog.level=warn -jar $(GENERATOR) generate --generator-name go --input-spec chalicelib/openapi.json --output $(CLIENT) \
 		--package-name tunneledge --global-property apis,models,supportingFiles,apiTests=false,modelTests=false \
 		| (! grep WARN | grep -v -e "OpenAPI 3.1 support is still in beta" -e "Failed to get the schema name: null")
-	@sed -i 's|^module .*|module tunneledge|' $(CLIENT)/go.mod
+	@sed -i 's|^module .*|module tunneledge|; s|^go .*|go 1.19|' $(CLIENT)/go.mod
 	@rm -f $(CLIENT)/git_push.sh $(CLIENT)/.travis.yml
 
 test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.

@@ -9,9 +9,9 @@ from tests.conftest import Served
 
 PAGE = "docs/clients.md"
 SAID = {
-    "Python": "Python: rsa of the build machines\nPython: 404 not_found\n",
-    "TypeScript": "TypeScript: edge 1.3\nTypeScript: 404 not_found\n",
-    "Go": "Go: of the site\nGo: 404 not_found\n",
+    "Python": "Python: ed25519 of the build machines\nPython: 3 in pages of two\nPython: 404 not_found\n",
+    "TypeScript": "TypeScript: 3 in pages of two\nTypeScript: edge 1.3\nTypeScript: 404 not_found\n",
+    "Go": "Go: 3 in pages of two\n" + 3 * "Go: 404 not_found\n",
 }
 
 

@@ -49,7 +49,18 @@ def test_its_types_hold(client: Path, tmp_path: Path) -> None:
 def installed(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder into which the client was installed."""
     folder = tmp_path_factory.mktemp("installed")
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", f"--target={folder}", str(client)]
+    (wheel,) = (client / "dist").iterdir()
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        f"--target={folder}",
+        str(wheel),
+    ]
     subprocess.run(install, check=True, timeout=100)
     return folder
 

@@ -15,7 +15,7 @@ const [baseUrl, token] = process.argv.slice(2);
 const client = createClient(baseUrl, token);
 
 async function call({ method, template, path, query, body }: Asked) {
-  const params = { header: { "Service-Version": "2" }, path, query };
+  const params = { path, query };
   const request: CallableFunction = client.request; // what it is called with is known only now
   const { data, error, response } = await request(method, template, { params, body: body ?? undefined });
   return { status: response.status, body: data ?? error ?? null };

@@ -63,12 +63,12 @@ class Environment:
 ENVIRONMENTS = {
     each.made: each
     for each in (
-        Environment(".venv/run", "requirements/run.txt", "the API"),
-        Environment(".venv/dev", "requirements-dev.txt", "the tests and checks", also=".venv/run"),
-        Environment(".venv/bench", "requirements/bench.txt", "the benchmarks"),
+        Environment(".venv/run", "requirements/run.txt", "what the API needs"),
+        Environment(".venv/dev", "requirements-dev.txt", "what the tests and checks need", also=".venv/run"),
+        Environment(".venv/bench", "requirements/bench.txt", "what the benchmarks need"),
         Environment(".venv/peer", "requirements/peer.txt", "OpenBao, which the benchmarks sign beside"),
-        Environment(".venv-cloud/ready", "requirements/cloud.txt", "the embedded cloud"),
-        Environment(".venv-edge/ready", "requirements/edge.txt", "the live edge"),
+        Environment(".venv-cloud/ready", "requirements/cloud.txt", "what the embedded cloud needs"),
+        Environment(".venv-edge/ready", "requirements/edge.txt", "what the live edge needs"),
         Environment(".venv-clients/ready", "requirements/clients.txt", "the generator of the Go client"),
     )
 }
@@ -132,12 +132,12 @@ def _fetch_uv(*, has_pip: bool) -> None:
 def _make(environment: Environment, uv: str, base: str) -> None:
     """Make an environment. Raises CommandError."""
     tool = "uv" if uv else "pip"
-    print(f"Fetching what {environment.purpose} needs, into {environment.folder.name} with {tool} …", flush=True)
+    print(f"Fetching {environment.purpose}, into {environment.folder.name} with {tool} …", flush=True)
     try:
         if not (uv and _installed_with_uv(environment, uv, base)):
             _install_with_pip(environment, base)
     except _FailedError as failed:
-        raise _told(f"what {environment.purpose} needs", failed) from failed
+        raise _told(environment.purpose, failed) from failed
     for made in filter(None, (environment.also, environment.made)):
         (ROOT / made).touch()
 

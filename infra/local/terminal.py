@@ -26,8 +26,9 @@ def welcome(base_url: str, token: str, file: Path) -> str:
     return f"""
   Base URL  {base_url}
   API key   {token}
+  Docs      {base_url}/docs
 
-  Both are in {os.path.relpath(file)}; try:
+  The first two are in {os.path.relpath(file)}; try:
 
   . {shlex.quote(os.path.relpath(file))}; curl -H "Authorization: Bearer $API_KEY" -H '{version}' "$BASE_URL/api_keys"
 

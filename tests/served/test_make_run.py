@@ -110,8 +110,9 @@ def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
         == f"""
   Base URL  {first.base_url}
   API key   {first.token}
+  Docs      {first.base_url}/docs
 
-  Both are in {file}; try:
+  The first two are in {file}; try:
 
   . {file}; curl -H "Authorization: Bearer $API_KEY" -H 'Vendor-Version: 2' "$BASE_URL/api_keys"
 

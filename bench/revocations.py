@@ -15,10 +15,11 @@ from app import app
 from bench import calls, requests, results, side_by_side
 from bench.engines import Setting
 from bench.results import Point, Result, Row
+from chalicelib import clock
 from chalicelib.crypto import packed_revocations
 from chalicelib.crypto.packed_revocations import RevokedSerial
-from chalicelib.storage import dynamodb, items
-from chalicelib.storage.dynamodb import Condition
+from chalicelib.storage import dynamodb
+from chalicelib.storage.dynamodb import Condition, Write
 
 COUNTS, ROUNDS = (1, 1_000, 10_000, 100_000), 5
 MOST_SECONDS, MOST_BYTES = 2.0, 6 * 2**20  # of CPU for the longest list; of an answer that Lambda gives
@@ -76,12 +77,12 @@ def _fetch(path: str, etag: str = "") -> Mapping[str, Any]:
 
 def _fill(authority: str, serials: Sequence[int]) -> None:
     """Have an authority's list hold serials: a hundred thousand requests would take minutes."""
-    scope, own = f"krl#{authority}", {"revision": 1, "schema": items.SCHEMA, "stamp": "1", "changed_at": items.now()}
+    scope, own = f"krl#{authority}", {"revision": 1, "stamp": "1", "changed_at": clock.seconds()}
     for place in range(min(_CHUNKS, len(serials))):
         packed = packed_revocations.pack(RevokedSerial(serial, None) for serial in serials[place::_CHUNKS])
-        dynamodb.put(dynamodb.putting({**own, "scope": scope, "id": f"{place:02x}", "packed": packed}))
+        dynamodb.do(Write.put({**own, "scope": scope, "id": f"{place:02x}", "packed": packed}))
     there = Condition("attribute_exists(#id)")
-    dynamodb.update(dynamodb.updating(scope, "head", there, sets={"count": len(serials), "stamp": "1"}))
+    dynamodb.do(Write.update(scope, "head", there, sets={"count": len(serials), "stamp": "1"}))
 
 
 def _keygen(folder: Path, public_key: str, serials: Sequence[int]) -> list[str]:

@@ -12,7 +12,9 @@ from typing import Any
 
 from chalicelib import openapi, operations, restored, routes
 from chalicelib.model import accounts, migrations, owners, tunnels
+from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
+from chalicelib.model.tunnels import BackendTunnel
 from chalicelib.operations import CommandError
 from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
@@ -170,8 +172,9 @@ def _list_owners(arguments: Namespace) -> None:
 def _list_keys(arguments: Namespace) -> None:
     for key in operations.list_keys(arguments.account):
         told = {"id": key.id, **{name: value for name, value in key.body.items() if name != "token"}}
-        ends, scopes = key.body.get("expires_at", "-"), ",".join(key.body.get("scopes", ["*"]))
-        line = f"{key.id} {key.body['owner_id']} {ends} {scopes} {json.dumps(key.body['description'])}"
+        stored = ApiKey.of(key.body)
+        ends, scopes = stored.expires_at or "-", ",".join(stored.scopes or ["*"])
+        line = f"{key.id} {stored.owner_id} {ends} {scopes} {json.dumps(stored.description)}"
         print(json.dumps(told) if arguments.json else line)
 
 
@@ -221,9 +224,10 @@ def _demo(arguments: Namespace) -> None:
 
 def _list_tunnels(_: Namespace) -> None:
     for account, tunnel in operations.list_tunnels():
-        labels = ",".join(f"{key}={value}" for key, value in tunnel.body.get("labels", {}).items())
-        what = tunnel.body.get("public_url") or labels
-        print(account, tunnel.id, tunnel.body["started_at"], tunnel.body.get("credential") or "-", what)
+        found = tunnels.of(tunnel)
+        labels = found.labels.items() if isinstance(found, BackendTunnel) else ()
+        what = ",".join(f"{key}={value}" for key, value in labels) or tunnel.body.get("public_url")
+        print(account, tunnel.id, found.started_at, found.credential or "-", what)
 
 
 def _end_tunnel(arguments: Namespace) -> None:
@@ -261,16 +265,19 @@ def _repeat(arguments: Namespace) -> None:
 
 
 def _migrate(arguments: Namespace) -> None:
-    found, rewritten, overtaken = Counter[str](), 0, 0
-    for migration in migrations.pending():
-        found[migration.what if migration else "up to date"] += 1
-        if migration and arguments.apply:
-            done = migrations.apply(migration)
-            rewritten, overtaken = rewritten + done, overtaken + (not done)
-    lacking = ", ".join(f"{count} of the kind {what}" for what, count in sorted(found.items()) if what != "up to date")
-    print(f"{found.total()} records; to be rewritten: {lacking or 'none'}.")
+    forms, total, lacking, done = routes.forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
+    for record in migrations.records():
+        total += 1
+        steps = migrations.lacking(record, forms)
+        lacking.update((step.number, migrations.what(record)) for step in steps)
+        if steps and arguments.apply:
+            done[migrations.apply(record, forms)] += 1
+    told = ", ".join(
+        f"{count} of the kind {what} by step {number}" for (number, what), count in sorted(lacking.items())
+    )
+    print(f"{total} records; to be rewritten: {told or 'none'}.")
     if arguments.apply:
-        print(f"{rewritten} rewritten." + (f" {overtaken} changed meanwhile: run it again." if overtaken else ""))
+        print(f"{done[True]} rewritten." + (f" {done[False]} changed meanwhile: run it again." if done[False] else ""))
     elif lacking:
         print("Nothing was changed: --apply rewrites them.")
 

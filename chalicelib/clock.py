@@ -1,6 +1,7 @@
 """The time, in one place: UTC, whole seconds, written as RFC 3339 with a Z (SPEC 2.1)."""
 
 import re
+import time
 from datetime import UTC, datetime
 
 # Pythons differ in whether 24:00 and +01:60 are times: RFC 3339 knows neither.
@@ -10,6 +11,11 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+
 def now() -> datetime:
     """Return the current time, in UTC, cut to whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
+
+
+def seconds() -> int:
+    """Return the current Unix second."""
+    return int(time.time())
 
 
 def rfc3339(moment: datetime) -> str:

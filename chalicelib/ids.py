@@ -6,9 +6,8 @@ A KSUID is 4 bytes of seconds since its epoch and 16 random bytes, in 27 base62 
 import re
 import secrets
 import threading
+import time
 from datetime import UTC, datetime
-
-from chalicelib import clock
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _EPOCH = 1_400_000_000  # the KSUID epoch, in Unix seconds
@@ -22,10 +21,14 @@ def new(prefix: str) -> str:
     """Return a new id that sorts after every id that this process made before."""
     global _last
     with _lock:
-        fresh = int(clock.now().timestamp() - _EPOCH) << 128 | secrets.randbits(128)
+        fresh = (int(time.time()) - _EPOCH) << 128 | secrets.randbits(128)
         # Within one second chance would decide the order: step past the last id, by an unguessable distance.
         _last = fresh if fresh > _last else _last + 1 + secrets.randbits(96)
-        return f"{prefix}_{_base62(_last)}"
+        number, digits = _last, ""
+    while len(digits) < 27:
+        number, digit = divmod(number, 62)
+        digits = _DIGITS[digit] + digits
+    return f"{prefix}_{digits}"
 
 
 def is_id(text: str, *prefixes: str) -> bool:
@@ -50,11 +53,3 @@ def created_at(id: str) -> datetime:
     for digit in unprefixed(id):
         number = number * 62 + _DIGITS.index(digit)
     return datetime.fromtimestamp((number >> 128) + _EPOCH, UTC)
-
-
-def _base62(number: int) -> str:
-    digits = []
-    for _ in range(27):
-        number, digit = divmod(number, 62)
-        digits.append(_DIGITS[digit])
-    return "".join(reversed(digits))

@@ -9,13 +9,15 @@ from chalicelib import ids
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import accounts, kinds, owners, tunnels
+from chalicelib.model import accounts, changes, kinds, owners, tunnels
+from chalicelib.model.accounts import User
 from chalicelib.model.audit import OPERATOR
+from chalicelib.model.changes import Change
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import items, provisioning, settings, table
+from chalicelib.storage import dynamodb, items, provisioning, table, vault
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 
@@ -37,7 +39,7 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
     user = accounts.new_user(account.id, _checked(admin), admin=True)
     key, new = _key(Caller(account.id, user.id, admin=True), "The account's first key")
     try:
-        table.create(account, user, key, *map(OPERATOR.made, (account, user, key)))
+        Change(OPERATOR).put(account).put(user).put(key).commit()
     except Taken:
         raise CommandError(f"There is an account of the name {name} already.") from None
     return account, user, new.once["token"]
@@ -49,7 +51,7 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     make = _bot if prefix == "bot" else accounts.new_user
     owner = make(account_id, _checked(name), admin=admin)
     try:
-        table.create(owner, OPERATOR.made(owner))
+        Change(OPERATOR).put(owner).commit()
     except Taken:
         raise CommandError(f"The account {account_id} has a user or bot of that name already.") from None
     return owner
@@ -74,7 +76,7 @@ def delete_user(account_id: str, user_id: str) -> None:
         raise Unknown(f"The account {account_id} has no user {user_id}.")
     if owned := owners.owned(account_id, user_id):
         raise CommandError(f"The user {user_id} owns {len(owned)} keys and credentials, for example {owned[0].id}.")
-    table.delete(user.scope, user_id, also=OPERATOR.telling("delete"))
+    changes.delete(Change(OPERATOR), user.scope, user_id)
     owners.tell(account_id, user_id)  # a key that was made meanwhile lets nobody in
 
 
@@ -93,7 +95,7 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
     for account in list_accounts():
         by_name: dict[str, list[str]] = {}
         for owner in accounts.owners(account.id):
-            by_name.setdefault(owner.body["name"], []).append(owner.id)
+            by_name.setdefault(User.of(owner.body).name, []).append(owner.id)
         found += [(account.id, name, ids) for name, ids in by_name.items() if len(ids) > 1]
     return found
 
@@ -107,7 +109,7 @@ def list_keys(account_id: str) -> list[Item]:
 def revoke_key(account_id: str, key_id: str) -> None:
     """Delete an API key. Raises Unknown."""
     scope = items.scope(account_id, kinds.API_KEYS.path)
-    if not kinds.API_KEYS.has(key_id) or not table.delete(scope, key_id, also=OPERATOR.telling("delete")):
+    if not kinds.API_KEYS.has(key_id) or not changes.delete(Change(OPERATOR), scope, key_id):
         raise Unknown(f"The account {account_id} has no API key {key_id}.")
 
 
@@ -121,7 +123,7 @@ def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, s
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
     key, new = _key(Caller(account_id, owner.id, owner.admin), description)
     off = CommandError(f"{owner_id} or its account is switched off: enable it first.")
-    table.create(key, OPERATOR.made(key), first=[(write, off) for write in new.checks])
+    Change(OPERATOR).put(key).also(*(replace(write, failing=off) for write in new.also)).commit()
     return key, new.once["token"]
 
 
@@ -135,7 +137,7 @@ def create_store() -> list[str]:
 
     Raises CommandError where both are there, or the key can have no alias.
     """
-    table_name, key_id = settings.table_name(), settings.key_id()
+    table_name, key_id = dynamodb.table_name(), vault.key_id()
     if not key_id.startswith("alias/"):
         raise CommandError(f"KEY_ID is {key_id}: a key can only be made behind an alias, alias/….")
     is_new = {f"table {table_name}": provisioning.create_table(), f"key {key_id}": provisioning.create_key()}

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import crypto, ids
-from chalicelib.model import accounts, kinds, owners, ssh_revocations, ssh_revoked
+from chalicelib.model import accounts, changes, kinds, owners
 from chalicelib.model.audit import OPERATOR
-from chalicelib.model.ssh_revocations import AlreadyRevoked, Authority
+from chalicelib.model.changes import Change
+from chalicelib.model.records import Owned
+from chalicelib.model.ssh import revocations, revoked
+from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
 from chalicelib.operations import CommandError
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.aws import AwsError
@@ -25,7 +28,7 @@ _PUBLIC_KEY = "authority_public_key"  # in a line: the restored table may not kn
 
 
 @dataclass(frozen=True)
-class Revocation:
+class Line:
     """A line of the list: an account and the id of what lets in, or an SSH authority and the record of a revocation."""
 
     account: str
@@ -51,7 +54,7 @@ def revoked_by(later: str) -> list[str]:
     try:
         with dynamodb.in_table(later):
             still = table.newest(accounts.SCOPE)
-            kept, lists = _admitted(still), list(ssh_revoked.lists())
+            kept, lists = _admitted(still), list(revoked.lists())
     except AwsError as error:
         raise CommandError(f"The table {later} cannot be read ({error.code}).") from None
     if gone := {account.id for account in known} - {account.id for account in still}:
@@ -60,30 +63,30 @@ def revoked_by(later: str) -> list[str]:
     return [*lines, *(line for authority, records in lists for line in _missing(authority, records))]
 
 
-def read(line: str) -> Revocation:
+def read(line: str) -> Line:
     """Return what a line of such a list says. Raises CommandError."""
     account, id, rest = [*line.split(maxsplit=2), "", "", ""][:3]
     if ids.is_id(account, kinds.ACCOUNTS.prefix):
         if id == account or ids.is_id(id, *_DELETED, *_SWITCHED_OFF):
-            return Revocation(account, id, {})
+            return Line(account, id, {})
         if kinds.SSH_CERTIFICATE_AUTHORITIES.has(id) and (record := _record(rest)):
-            return Revocation(account, id, record)
+            return Line(account, id, record)
     raise CommandError(f"Not a line of such a list: {line.strip()!r}. Nothing was revoked.")
 
 
-def repeat(revocation: Revocation) -> bool:
+def repeat(revocation: Line) -> bool:
     """Revoke again; False when there is nothing of that id. Raises CommandError when a list is full.
 
     Keys and credentials are deleted; users, bots and accounts switched off, which can be taken back.
     """
     account, id = revocation.account, revocation.id
     if revocation.record:
-        return _revoke(Authority(account, id, revocation.record[_PUBLIC_KEY]), revocation.record)
+        return _revoke(Issuer(account, id, revocation.record[_PUBLIC_KEY]), revocation.record)
     if id == account:
         return owners.switch_account(id, active=False, by=OPERATOR)
     if id.partition("_")[0] in _SWITCHED_OFF:
         return owners.switch(account, id, active=False, by=OPERATOR)
-    return table.delete(items.scope(account, kinds.of(id).path), id, also=OPERATOR.telling("delete"))
+    return changes.delete(Change(OPERATOR), items.scope(account, kinds.of(id).path), id)
 
 
 def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
@@ -95,17 +98,18 @@ def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
         for item in table.newest(items.scope(account.id, kind.path))
     }
     found |= {(account.id, account.id): account for account in known}
-    return {place: item for place, item in found.items() if item.body.get("active", True)}
+    return {place: item for place, item in found.items() if accounts.is_on(item)}
 
 
 def _line(account: str, item: Item) -> str:
-    said = [item.body["name"]] if "name" in item.body else [item.body["owner_id"], item.body["description"]]
+    credential = Owned.of(item.body)
+    said = [item.body["name"]] if "name" in item.body else [credential.owner_id, credential.description]
     return " ".join((account, item.id, *map(json.dumps, said)))
 
 
-def _missing(authority: Authority, records: Iterable[Item]) -> Iterator[str]:
+def _missing(authority: Issuer, records: Iterable[Item]) -> Iterator[str]:
     """Yield the lines of what an authority had revoked and this table does not know of."""
-    for record in ssh_revoked.not_listed(authority, records):
+    for record in revoked.not_listed(authority, records):
         yield f"{authority.account} {authority.id} {json.dumps({**record.body, _PUBLIC_KEY: authority.public_key})}"
 
 
@@ -113,17 +117,16 @@ def _record(text: str) -> dict[str, Any] | None:
     """Return the record of a revocation that a line ends with, or None where it is none."""
     try:
         record = json.loads(text)
-        crypto.packed_revocations.pack([ssh_revocations.subject_of(record).entry])
+        crypto.packed_revocations.pack([Revocation.of(record).entry])
         crypto.public_keys.fingerprint(record[_PUBLIC_KEY])
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
     return dict(record)
 
 
-def _revoke(authority: Authority, record: Mapping[str, Any]) -> bool:
-    subject, reason = ssh_revocations.subject_of(record), record.get("reason", "")
+def _revoke(authority: Issuer, record: Mapping[str, Any]) -> bool:
     try:
-        ssh_revocations.revoke(authority, subject, reason, OPERATOR, lambda _: ())
+        revocations.revoke(Change(OPERATOR), authority, Revocation.of(record))
     except ListFull:
         raise CommandError(f"The list of {authority.id} is full: delete revocations that it needs no more.") from None
     except AlreadyRevoked:

@@ -2,7 +2,9 @@
 
 from contextlib import suppress
 
-from chalicelib.model.tunnels import EDGE
+from chalicelib.model import audit
+from chalicelib.model.changes import Change
+from chalicelib.model.kinds import EDGE
 from chalicelib.storage import items, table, vault
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -18,7 +20,7 @@ def read_or_make() -> Authority:
     found = table.read(_SCOPE, _ID)
     if found is None:
         with suppress(Taken):  # another makes it just now
-            table.create(_new())
+            Change(audit.EDGE).put(_new()).commit()
         found = table.read(_SCOPE, _ID)
     if found is None:
         raise Unavailable("the hop's authority is gone")

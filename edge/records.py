@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.model import acl
+from chalicelib.model.ssh import acl
 from edge.authority import Authority, KeyPair
 
 

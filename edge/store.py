@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from chalicelib import ids
-from chalicelib.model import gateways, kinds, ssh_credentials, ssh_revoked, tunnels
+from chalicelib import clock, ids
+from chalicelib.model import gateways, kinds, tls_certificates, tunnels
 from chalicelib.model.gateways import Gateway as Announced
+from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import TlsCertificate
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried
 from chalicelib.storage import aws, items, table
+from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 from edge import hop_authority
 from edge.authority import Authority, KeyPair
@@ -89,19 +91,19 @@ class Records:
 
     @_translated
     def grant_of_key(self, fingerprint: str) -> Grant | None:
-        found = ssh_credentials.find_by_fingerprint(fingerprint)
+        found = credentials.find_by_fingerprint(fingerprint)
         return Grant(found.account, found.id, tuple(found.acl)) if found else None
 
     @_translated
     def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
-        found = ssh_revoked.find_certificate(authority, key_id)
+        found = revoked.find_certificate(authority, key_id)
         return Grant(found.account, found.id, ()) if found else None
 
     @_translated
     def grant_again(self, grant: Grant) -> Grant | None:
         if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
-            return grant if ssh_revoked.read_certificate(grant.account, grant.credential) else None
-        found = ssh_credentials.read(grant.account, grant.credential)
+            return grant if revoked.read_certificate(grant.account, grant.credential) else None
+        found = credentials.read(grant.account, grant.credential)
         return Grant(found.account, found.id, tuple(found.acl)) if found else None
 
     @_translated
@@ -173,28 +175,31 @@ class Records:
 
     def _carried_by(self, gateway: str, revision: int) -> _Carried:
         known = self._carried.get(gateway)
-        if known and known.revision == revision and items.now() < known.until:
+        if known and known.revision == revision and clock.seconds() < known.until:
             return known
         found = tunnels.carried_by(gateway)
         sites = tuple(Site(it.name, it.id, it.account, gateway) for it in found if it.name)
-        return _Carried(revision, min((it.expires for it in found), default=items.now() + 3600), sites)
+        return _Carried(revision, min((it.expires for it in found), default=clock.seconds() + 3600), sites)
 
     @_translated
     def _certificates(self, account: str) -> tuple[Certificate, ...]:
         found = table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path))
-        return tuple(_certificate(TlsCertificate.of(item)) for item in found)
+        return tuple(map(_certificate, found))
 
     @_translated
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         item = table.read(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate)
         if item is None:
             return None
-        found = TlsCertificate.of(item)
-        lines = base64.encodebytes(found.private_key()).decode()
-        return KeyPair(found.chain, f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n")
+        lines = base64.encodebytes(tls_certificates.private_key(item)).decode()
+        return KeyPair(
+            TlsCertificate.of(item.body).certificate_pem,
+            f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n",
+        )
 
 
-def _certificate(found: TlsCertificate) -> Certificate:
-    return Certificate(
-        found.id, found.account, found.names, int(found.not_before.timestamp()), int(found.not_after.timestamp())
-    )
+def _certificate(item: Item) -> Certificate:
+    found = TlsCertificate.of(item.body)
+    names = tuple(found.subject_alternative_names["dns_names"])
+    start, end = (int(clock.parse(moment).timestamp()) for moment in (found.not_before, found.not_after))
+    return Certificate(item.id, item.account, names, start, end)

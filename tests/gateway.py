@@ -8,11 +8,11 @@ from typing import Any
 from chalice.local import LambdaEventConverter
 
 from app import app
-from chalicelib import ids
+from chalicelib import clock, ids
 from chalicelib.http.auth import Caller
 from chalicelib.model import accounts
-from chalicelib.storage import items, table
 from infra.local.local_server import Matcher
+from tests import records
 from tests.transports import Answer, Client
 
 OPERATION_ID = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"
@@ -52,11 +52,11 @@ def admin() -> Client:
     """Return a client for the admin of a new account without an API key: the event's context says who calls."""
     account = accounts.new_account(ids.new("name"))
     user = accounts.new_user(account.id, "admin", admin=True)
-    table.create(account, user)
+    records.create(account, user)
     return client(account.id, user.id, admin=True)
 
 
 def client(account: str, user: str, version: str = "2", *, admin: bool) -> Client:
     """Return a client for a user without an API key; used a moment ago, so that no request notes its use."""
-    caller = Caller(account, user, admin, version, used=items.now())
+    caller = Caller(account, user, admin, version, used=clock.seconds())
     return Client(Gateway(caller), account=account, user=user)

@@ -8,7 +8,8 @@ import boto3
 import pytest
 
 from chalicelib import crypto, ids, operations
-from chalicelib.model import ssh_credentials, ssh_revoked
+from chalicelib.model.ssh import credentials
+from chalicelib.model.ssh import revoked as ssh_revoked
 from tests import samples
 from tests.ssh import krls
 from tests.ssh.keygen import Certificate
@@ -100,7 +101,7 @@ def test_what_was_revoked_since_the_time_of_a_restored_table_is_listed_and_revok
         entering = {**keys, "leaked": leaked}
         into = {name: admin.with_token(key["token"]).get("/api_keys").status == 200 for name, key in entering.items()}
         dials = {
-            name: ssh_credentials.find_by_fingerprint(crypto.public_keys.fingerprint(one["public_key"])) is not None
+            name: credentials.find_by_fingerprint(crypto.public_keys.fingerprint(one["public_key"])) is not None
             for name, one in (("owned", owned), ("lost", lost))
         }
         return {**into, **dials, "stranger": stranger.get("/api_keys").status == 200}
@@ -187,21 +188,21 @@ def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
     new = admin.create("/ssh_certificate_authorities", {"private_key_type": "ecdsa"})
     unknown = certify(new)
     revoke(new, serial=str(Certificate.of(unknown["certificate"]).serial))
-    revoked = (deleted, orphan, host, lost, unknown)
+    gone = (deleted, orphan, host, lost, unknown)
     before = servers.krl(authority["id"])
-    assert servers.holds(*revoked, earlier, kept) == [*[True] * 6, False]
+    assert servers.holds(*gone, earlier, kept) == [*[True] * 6, False]
 
     tables.restore()
-    assert servers.holds(*revoked, earlier, kept) == [*[False] * 5, True, False]
+    assert servers.holds(*gone, earlier, kept) == [*[False] * 5, True, False]
     fingerprint = crypto.public_keys.fingerprint(authority["public_key"])
     assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is not None
     listed = said(capsys, "revocations", "list", LATER)
-    assert len(listed) == len(revoked)
+    assert len(listed) == len(gone)
     assert {line.split()[0] for line in listed} == {admin.account}
     told = repeated(capsys, file, listed)
     assert all(line.endswith(" is revoked") for line in told)
     assert f"{authority['id']} {crypto.public_keys.fingerprint(lost['public_key'])} is revoked" in told
-    assert servers.holds(*revoked, earlier, kept) == [*[True] * 6, False]
+    assert servers.holds(*gone, earlier, kept) == [*[True] * 6, False]
     assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is None
     assert servers.krl(authority["id"]).headers["etag"] != before.headers["etag"]
     found = list(admin.all(f"/ssh_certificate_authorities/{authority['id']}/revocations", "revocations"))

@@ -1,6 +1,7 @@
 """Key pairs of the three types the API knows, and public keys in OpenSSH authorized_keys form."""
 
 import base64
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -77,6 +78,21 @@ def from_der(der: bytes) -> PrivateKey:
 def authorized_key(key: PublicKey) -> str:
     """Return a public key as one authorized_keys line without a comment."""
     return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def wire(key: PublicKey) -> bytes:
+    """Return a public key in the wire form of RFC 4253."""
+    return base64.b64decode(authorized_key(key).split()[1])
+
+
+def digest(key: PublicKey) -> bytes:
+    """Return the 32-byte SHA-256 digest of a public key, which its fingerprint encodes."""
+    return hashlib.sha256(wire(key)).digest()
+
+
+def fingerprint(digest: bytes) -> str:
+    """Return the fingerprint, as ssh-keygen -l prints it, of a key's digest."""
+    return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
 def parse_authorized_key(line: str) -> AuthorizedKey:

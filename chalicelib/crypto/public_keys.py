@@ -11,7 +11,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from chalicelib.crypto import keys
-from chalicelib.crypto.keys import PublicKey
 
 _SECURITY_KEYS = ("sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com")
 _TYPES = (
@@ -44,12 +43,7 @@ def check(text: str) -> None:
 
 def fingerprint_of(blob: bytes) -> str:
     """Return the fingerprint, as ssh-keygen -l prints it, of a key in the wire form of RFC 4253."""
-    return f"SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
-
-
-def digest_of(key: PublicKey) -> bytes:
-    """Return the 32-byte SHA-256 digest of a public key, which its fingerprint encodes."""
-    return hashlib.sha256(_wire(key)).digest()
+    return keys.fingerprint(hashlib.sha256(blob).digest())
 
 
 def digest(fingerprint: str) -> bytes:
@@ -86,7 +80,7 @@ def _from_pem(text: str) -> bytes:
         key = load_pem_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
         raise ValueError(_DAMAGED) from None
-    return _wire(keys.accepted(key))
+    return keys.wire(keys.accepted(key))
 
 
 def _canonical(name: str, blob: bytes) -> bytes:
@@ -96,7 +90,7 @@ def _canonical(name: str, blob: bytes) -> bytes:
     if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
     key = keys.load_openssh(name, base64.b64encode(blob).decode())
-    return blob if name in _SECURITY_KEYS else _wire(key)  # the application of a security key is part of it
+    return blob if name in _SECURITY_KEYS else keys.wire(key)  # the application of a security key is part of it
 
 
 def _decoded(encoded: str) -> bytes:
@@ -104,7 +98,3 @@ def _decoded(encoded: str) -> bytes:
         return keys.decode(encoded)
     except ValueError:
         raise ValueError(_DAMAGED) from None
-
-
-def _wire(key: PublicKey) -> bytes:
-    return base64.b64decode(keys.authorized_key(key).split()[1])

@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-from chalicelib.http.resource import Unique
-from chalicelib.model import edges
 from chalicelib.schema.fields import DOMAIN, MAX_DOMAIN
 from chalicelib.schema.rules import After, entries, form, if_null
 
@@ -22,8 +20,6 @@ def _distinct(hostports: list[str]) -> list[str]:
         raise ValueError("must not name a hostport twice")
     return hostports
 
-
-UNIQUE = Unique(("hostports",), edges.hostport_keys)
 
 _Hostport = Annotated[
     str,

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from chalicelib import modules
-from chalicelib.edges import hostports, routes
+from chalicelib.edges import routes
 from chalicelib.edges.hostports import HostportsOn443
 from chalicelib.http import inline_modules
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.errors import Conflict
-from chalicelib.http.resource import EditableResource, as_stored
+from chalicelib.http.resource import EditableResource, plain
 from chalicelib.model import edges, kinds
+from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.modules import EDGE, Place
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.rules import if_empty, unless_blank
@@ -18,7 +19,7 @@ from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 
-class Edge(Described):
+class HTTPSListener(Described):
     hostports: HostportsOn443 = []
     """Where the edge listens, as host:port; no other edge of the service may have one meanwhile."""
 
@@ -26,12 +27,12 @@ class Edge(Described):
     """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
 
 
-class Change(Edge):
+class Change(HTTPSListener):
     # Where TLS ends does not move because a client sends every field it knows.
     terminate_at: Annotated[Place, unless_blank] = EDGE
 
 
-class HTTPSEdge(Edge, Shown):
+class HTTPSEdge(HTTPSListener, Shown):
     """Answers HTTPS requests to its hostports, by routes."""
 
     routes: list[routes.RESOURCE.response]  # type: ignore[name-defined]
@@ -40,22 +41,22 @@ class HTTPSEdge(Edge, Shown):
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the responses of edges: the routes of one are read when it is its turn, and can be 5 MB."""
-    for edge, item in zip(as_stored(found, call), found, strict=True):
-        own = table.newest(edges.routes_scope(item.scope, item.id))
-        yield {**edge, "routes": [*routes.RESOURCE.responses(own, call)]}
+    for edge in found:
+        own = table.newest(edges.routes_scope(edge.scope, edge.id))
+        yield {**plain(HttpsEdge, edge, call), "routes": [*routes.RESOURCE.responses(own, call)]}
 
 
 _MODULES = modules.of(kinds.HTTPS_EDGES)
 
 RESOURCE = EditableResource(
     kind=kinds.HTTPS_EDGES,
-    create=Edge,
+    stored=HttpsEdge,
+    create=HTTPSListener,
     change=Change,
     response=inline_modules.shown(HTTPSEdge, _MODULES),
     to_responses=_responses,
     errors={"POST": (Conflict,), "PATCH": (Conflict,)},
     modules=_MODULES,
-    unique=hostports.UNIQUE,
     remove=edges.delete_https_edge,
     headers=NO_STORE,  # its routes show OAuth's client secrets
 )

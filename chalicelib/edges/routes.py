@@ -3,15 +3,26 @@
 A route refers to its edge always, strict references or not: the edge cannot go before its routes.
 """
 
-from typing import Annotated, Literal
+from dataclasses import replace
+from typing import Annotated, Literal, cast
 
 from chalicelib import modules
 from chalicelib.http import inline_modules
-from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.resource import EditableResource, Unique
-from chalicelib.model import edges, kinds
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Made
+from chalicelib.http.errors import Conflict, NotFound, UnknownReference
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model import kinds
+from chalicelib.model.edges import Route
 from chalicelib.schema.fields import Described, Metadata, Shown
 from chalicelib.schema.rules import form, max_bytes, max_encoded, unless_blank
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import items, table
+from chalicelib.storage.items import Item
+from chalicelib.storage.references import MissingTarget, Reference, TooManyReferrers
+
+MAX_ROUTES = 100  # of one edge, which shows them whole
+_NO_EDGE = "There is no such edge in this account."
 
 MatchType = Literal["exact_path", "path_prefix"]
 Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(1024)]
@@ -45,12 +56,43 @@ class HTTPSEdgeRoute(Create, Shown):
 
 _MODULES = modules.of(kinds.HTTPS_EDGE_ROUTES)
 
-RESOURCE = EditableResource(
+
+class Routes(EditableResource):
+    """Routes, of which each edge has at most 100: it shows them whole."""
+
+    def check_parent(self, call: Call) -> None:
+        if table.read(*_edge(self.scope(call)).target) is None:
+            raise NotFound(_NO_EDGE)
+
+    def post(self, call: Call) -> Made:
+        try:
+            return super().post(call)
+        except MissingTarget as missing:
+            raise (NotFound(_NO_EDGE) if missing.reference.field == "edge_id" else missing) from None
+        except TooManyReferrers as crowded:
+            full = Conflict(f"The edge has {MAX_ROUTES} routes already, which is the most.")
+            raise (full if crowded.reference.field == "edge_id" else crowded) from None
+
+    def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
+        item, new = super().new(caller, request, scope=scope)
+        edge = _edge(scope)
+        stored = replace(Route.of(item.body), edge_id=edge.id)
+        keys = stored.unique_keys(caller.account, item.id)
+        references = (*item.references, edge)
+        return replace(item, body=stored.to_record(), unique_keys=keys, references=references), new
+
+
+def _edge(scope: str) -> Reference:
+    """Return the reference to the edge of the routes in a scope."""
+    return Reference("", *cast(tuple[str, str], items.above(scope)), "edge_id", MAX_ROUTES)
+
+
+RESOURCE = Routes(
     kind=kinds.HTTPS_EDGE_ROUTES,
+    stored=Route,
     create=Create,
     change=Change,
     response=inline_modules.shown(HTTPSEdgeRoute, _MODULES),
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
-    unique=Unique(("match_type", "match"), edges.match_keys),
 )

@@ -1,21 +1,21 @@
 """TLS edges: what answers TLS connections to their hostports, on port 443."""
 
 from chalicelib import modules
-from chalicelib.edges import hostports
 from chalicelib.edges.hostports import HostportsOn443
 from chalicelib.http import inline_modules
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import kinds
+from chalicelib.model.edges import Edge
 from chalicelib.schema.fields import Described, Shown
 
 
-class Edge(Described):
+class TLSListener(Described):
     hostports: HostportsOn443 = []
     """Where the edge listens, as host:port; no other edge of the service may have one meanwhile."""
 
 
-class TLSEdge(Edge, Shown):
+class TLSEdge(TLSListener, Shown):
     """Answers TLS connections to its hostports, on port 443."""
 
 
@@ -23,10 +23,10 @@ _MODULES = modules.of(kinds.TLS_EDGES)
 
 RESOURCE = EditableResource(
     kind=kinds.TLS_EDGES,
-    create=Edge,
-    change=Edge,
+    stored=Edge,
+    create=TLSListener,
+    change=TLSListener,
     response=inline_modules.shown(TLSEdge, _MODULES),
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
-    unique=hostports.UNIQUE,
 )

@@ -10,6 +10,8 @@ from chalicelib.schema.shapes import Shape, names
 S = TypeVar("S", bound=Shape)
 
 MAX_BYTES = 256 * 1024
+_OWN_ID = "must be the id in the path, or absent"
+_MODULE = "module"
 
 
 def parse(raw: bytes, media_type: str) -> dict[str, Any]:
@@ -40,6 +42,30 @@ def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a change is to set: null is as good as absent. An unknown field stays, to be refused."""
     known = names(shape)
     return {name: value for name, value in values.items() if value is not None or name not in known}
+
+
+def without_ids(
+    method: str, template: str, path: Mapping[str, str], values: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a body without the ids that it may repeat of the path, and a validation error for each that differs.
+
+    Some clients do: `id` is of what is changed or replaced, `edge_id` of the edge.
+    """
+    named = [*path.values()]
+    own = {"id": named[-1]} if method in ("PATCH", "PUT") else {}
+    if named and template.startswith("/edges/"):
+        own["edge_id"] = named[0]
+    wrong = {name: _OWN_ID for name, id in own.items() if values.get(name, id) != id}
+    return {name: value for name, value in values.items() if name not in own}, wrong
+
+
+def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the module in the body of a PUT, which some clients send as {"module": {…}}, and the prefix of its
+    fields' dotted paths: "module." or "".
+    """
+    if values.keys() == {_MODULE} and isinstance(values[_MODULE], dict):
+        return values[_MODULE], f"{_MODULE}."
+    return values, ""
 
 
 def read_object(text: str) -> dict[str, Any]:

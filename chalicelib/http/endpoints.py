@@ -8,87 +8,54 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.http import addresses, auth, body, etags, links, query
+from chalicelib.http import auth, body, etags, links, query
 from chalicelib.http.auth import ANONYMOUS, Caller
-from chalicelib.http.errors import ApiError, InvalidRequest
-from chalicelib.http.etags import UNCONDITIONAL, Conditions
+from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound
+from chalicelib.http.etags import Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Binary, Redirect, Static
-from chalicelib.model import api_keys, scopes
+from chalicelib.model import api_keys, idempotency
 from chalicelib.model.audit import Actor, Trail
+from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.items import Item
 
 
-@dataclass
-class Noted:
-    """Notes of a view beside its response: the revision of what it shows, for the ETag, and fields of the log line.
-
-    `once` are the names of fields that this response alone shows: they are null in the one that the ETag is of.
-    """
-
-    revision: int | None = None
-    subject: str = ""
-    once: tuple[str, ...] = ()
-    log: dict[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
-class Repeatable:
-    """A request that may be repeated: its idempotency key, and the digest that tells it from others."""
+class Made:
+    """The answer of a POST: the item that it made, and the fields that this response alone shows."""
 
-    key: str
-    digest: str
+    item: Item
+    once: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request as its view sees it: who calls and from where, the path's values, the body in its shape, the query.
+    """One request as its view sees it: who calls, the path's values, the body in its shape, the query.
 
-    `conditions` are the headers that say of which state it may be done, `repeatable` the request under its idempotency
-    key.
+    `change` is the change that the request is to make, to which the view adds: it knows who acts and from where, which
+    state is to be changed, and which request it stands for. `log` are further fields of the log line.
     """
 
     caller: Caller
-    trail: Trail
+    change: Change
     path: dict[str, str]
     base_url: str
     body: Any
     query: Mapping[str, Any]
-    conditions: Conditions = UNCONDITIONAL
-    repeatable: Repeatable | None = None
-    noted: Noted = field(default_factory=Noted)
+    log: dict[str, Any]
 
     @property
     def id(self) -> str:
         """Return the id of what the request is about: the last value in the path."""
         return next(reversed(self.path.values()))
-
-    def check(self, item: Item, present: Callable[[], Mapping[str, Any] | None], *, module: str = "") -> None:
-        """Raise PreconditionFailed unless the request's conditions hold of the item, or of a module of it.
-
-        `present` returns what a GET would answer, None where nothing is; it is called only where there are conditions.
-        """
-        if self.conditions:
-            now = present()
-            tag = None if now is None else etags.of(item.revision, _subject(item, module), body.text(now))
-            self.conditions.check(tag)
-
-    def note(self, item: Item, *, module: str = "") -> None:
-        """Record what the response shows of an item, or of a module of it, for its ETag and the log line."""
-        self.noted.revision, self.noted.subject = item.revision, _subject(item, module)
-        self.noted.log["resource"] = item.id
-
-
-def _subject(item: Item, module: str) -> str:
-    return f"{item.id}/{module}"
 
 
 class GatewayAuthorizer(Authorizer):
@@ -118,24 +85,33 @@ AUTHORIZER = GatewayAuthorizer()
 NO_STORE = {"Cache-Control": "no-store"}  # of answers that show a secret
 
 
-class Endpoint(NamedTuple):
-    """A view for a method on a path. Its value becomes the JSON body, None no body; a str is JSON already.
+Show = Callable[[Item, Call], dict[str, Any]]
+Answer = Made | Item | dict[str, Any] | str | Static | Binary | Redirect | None
 
-    Where `body` is None, a body that is sent is ignored. `response` is the shape of what the view returns,
-    `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint like it;
-    `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it asks neither
-    for a token nor for a version, and its caller is ANONYMOUS. `headers` are those of its JSON, beside those of all.
+
+class Endpoint(NamedTuple):
+    """A view for a method on a path. It returns the item that it read, changed or (as Made) made, of which `show` makes
+    the response, with its ETag; or another value for the JSON body, None for no body, a str that is JSON already.
+
+    Every POST has a `show`: a request that is repeated is answered by it alone. `module` is the part of the item that
+    it shows, "" for all of it. Where `body` is None, a body that is sent is ignored. `response` is the shape of the
+    response, `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint
+    like it; `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it
+    asks neither for a token nor for a version, and its caller is ANONYMOUS. `headers` are those of its JSON, beside
+    those of all.
     """
 
     method: str
     path: str
     status: int
-    view: Callable[[Call], dict[str, Any] | str | Static | Binary | Redirect | None]
+    view: Callable[[Call], Answer]
+    show: Show | None = None
+    module: str = ""
     body: type[Shape] | None = None
     query: Parameters = {}
     response: type[Shape] | None = None
     errors: tuple[type[ApiError], ...] = ()
-    permits: Callable[[Caller], None] = auth.anyone
+    permits: Callable[[Caller], None] | None = None
     authorizer: Authorizer | None = AUTHORIZER
     media: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
@@ -169,31 +145,55 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
         try:
             request = cast(Request, app.current_request)
             call = _call(request, endpoint, path)
-            answer = endpoint.view(call)
-            return (
-                answer.answer(request)
-                if isinstance(answer, Static | Binary | Redirect)
-                else _response(request, endpoint, call, answer)
-            )
+            answer = _answer(endpoint, call)
+            if isinstance(answer, Static | Binary | Redirect):
+                return answer.answer(request)
+            return _response(request, endpoint, call, answer)
         except Exception as error:
             raise Raised from error
 
     return view
 
 
-def _response(request: Request, endpoint: Endpoint, call: Call, answer: dict[str, Any] | str | None) -> Response:
-    text = "" if answer is None else answer if isinstance(answer, str) else body.text(answer)
+def _answer(endpoint: Endpoint, call: Call) -> Answer:
+    """Return what the view returns; where the request was done before, under its idempotency key, what it made."""
+    request = call.change.request
+    if request is None:
+        return endpoint.view(call)
+    done = request.find()
+    if done is None:
+        try:
+            return endpoint.view(call)
+        except Exception:  # perhaps since another request of the same time has done it
+            done = request.find()
+            if done is None:
+                raise
+    if done.digest != request.digest:
+        raise Conflict("The Idempotency-Key stands for another request already: choose another one.")
+    if done.once:
+        raise Conflict(f"This request was done: it made {done.item.id}, which is not shown again.")
+    return Made(done.item)
+
+
+def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) -> Response:
     headers: dict[str, str | list[str]] = {"Content-Type": "application/json", **endpoint.headers}
-    if text and call.noted.revision is not None:
-        headers["ETag"] = tag = etags.of(call.noted.revision, call.noted.subject, _lasting(answer, text, call.noted))
-        if endpoint.method == "GET" and etags.is_known(request.headers.get("if-none-match", ""), tag):
-            return Response("", headers, status_code=304)
-    return Response(text, headers, status_code=endpoint.status)
+    made = Made(answer) if isinstance(answer, Item) else answer
+    if not isinstance(made, Made):
+        text = "" if made is None else made if isinstance(made, str) else body.text(made)
+        return Response(text, headers, status_code=endpoint.status)
+    call.log["resource"] = made.item.id
+    shown = cast(Show, endpoint.show)(made.item, call)
+    text = body.text(shown)
+    headers["ETag"] = tag = _tag(endpoint, made.item, text)
+    if endpoint.method == "GET" and etags.is_known(request.headers.get("if-none-match", ""), tag):
+        return Response("", headers, status_code=304)
+    return Response(body.text({**shown, **made.once}) if made.once else text, headers, status_code=endpoint.status)
 
 
-def _lasting(answer: Any, text: str, noted: Noted) -> str:
-    """Return the JSON of a response as it is from now on, without what it shows only once."""
-    return body.text({**answer, **dict.fromkeys(noted.once)}) if noted.once else text
+def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
+    """Return the entity tag of a response: the revision it shows, and a digest of what it is about and of its JSON."""
+    content = f"{item.id}/{endpoint.module} {text}"
+    return f'"{item.revision}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
@@ -201,20 +201,41 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     if endpoint.authorizer:
         with suppress(AwsError):  # which is no reason to refuse
             api_keys.note_use(who.key, who.used)
-        auth.check_scope(who, scopes.wanted(endpoint.method, endpoint.path))
+        auth.check_scope(who, endpoint.method, endpoint.path)
     content, parameters = _check(request, endpoint, path)
-    endpoint.permits(who)
-    noted = Noted(log=request.context.setdefault("noted", {}))
+    if endpoint.permits:
+        endpoint.permits(who)
+    log = request.context.setdefault("noted", {})
     if path:
         links.check_ids(endpoint.path, path)
-        noted.log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
-    base_url, repeatable = links.base_url(request.to_original_event()), _repeatable(request, endpoint, who)
-    conditions = Conditions(request.headers.get("if-match"), request.headers.get("if-none-match"))
-    return Call(who, _trail(request, who), path, base_url, content, parameters, conditions, repeatable, noted)
+        log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""
+    by = Trail(Actor("api_key", who.key, who.id), request.context["operationId"], source_ip)
+    change = Change(by, request=_repeatable(request, endpoint, who))
+    call = Call(who, change, path, links.base_url(request.to_original_event()), content, parameters, log)
+    conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
+    if any(header is not None for header in conditions) and endpoint.show and endpoint.method != "POST":
+        check = _check_of(Conditions(*conditions), endpoint, call)
+        return replace(call, change=replace(change, check=check))
+    return call
 
 
-def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> Repeatable | None:
-    """Return the request's idempotency key and digest, if it has a key. Raises InvalidRequest.
+def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callable[[Item], None]:
+    """Return what raises PreconditionFailed unless the conditions hold of what a GET would answer of an item now."""
+
+    def check(item: Item) -> None:
+        try:
+            text = body.text(cast(Show, endpoint.show)(item, call))
+        except NotFound:  # a module that is not set
+            conditions.check(None)
+        else:
+            conditions.check(_tag(endpoint, item, text))
+
+    return check
+
+
+def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> idempotency.Request | None:
+    """Return what the request stands for under its idempotency key, if it has one. Raises InvalidRequest.
 
     The API key is part of the digest: another one may neither see what this one made, nor mean the same by it.
     """
@@ -224,13 +245,8 @@ def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> Repeatable
     if not re.fullmatch(r"[!-~]{1,255}", key):
         raise InvalidRequest("The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters.")
     sent = f"{who.key} {request.context.get('resourcePath')} {request.uri_params} ".encode()
-    return Repeatable(key, hashlib.sha256(sent + cast(bytes, request.raw_body)).hexdigest())
-
-
-def _trail(request: Request, who: Caller) -> Trail:
-    context = request.context
-    source_ip = context.get("identity", {}).get("sourceIp") or ""
-    return Trail(Actor("api_key", who.key, who.id), context["operationId"], source_ip)
+    digest = hashlib.sha256(sent + cast(bytes, request.raw_body)).hexdigest()
+    return idempotency.Request(who.account, key, digest)
 
 
 def _caller(request: Request) -> Caller:
@@ -254,12 +270,12 @@ def _body(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tupl
     if endpoint.body is None:
         return None, {}
     values = body.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
-    values, misplaced = addresses.without(values, addresses.of(endpoint.method, endpoint.path, path))
+    values, misplaced = body.without_ids(endpoint.method, endpoint.path, path, values)
     at = ""
     match endpoint.method:
         case "PATCH":
             values = body.changes(endpoint.body, values)
         case "PUT":
-            values, at = addresses.unwrapped(values)
+            values, at = body.unwrapped(values)
     content, wrong = body.read(endpoint.body, values, path)
     return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}

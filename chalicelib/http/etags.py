@@ -3,7 +3,6 @@
 A tag has the revision of a resource and a digest of its whole response, which may show other resources too.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass
 
@@ -13,11 +12,6 @@ CHANGED = "It has changed since you read it: read it again, and repeat the chang
 PRESENT = "It is there already, and If-None-Match asks that it be not: read it before you change it."
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
-
-
-def of(revision: int, subject: str, text: str) -> str:
-    """Return the entity tag of a response: of the revision it shows, what it is about, and its JSON."""
-    return f'"{revision}-{hashlib.sha256(f"{subject} {text}".encode()).hexdigest()[:16]}"'
 
 
 def is_known(if_none_match: str, tag: str | None) -> bool:
@@ -37,9 +31,6 @@ class Conditions:
 
     if_match: str | None = None
     if_none_match: str | None = None
-
-    def __bool__(self) -> bool:
-        return self.if_match is not None or self.if_none_match is not None
 
     def check(self, tag: str | None) -> None:
         """Raise PreconditionFailed unless they hold of the tag of what is there now, None where nothing is."""

@@ -12,11 +12,11 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import body, errors, log
 from chalicelib.http.errors import ApiError
-from chalicelib.storage import aws, references, relations, revocation_lists
+from chalicelib.storage import aws, references, revocation_lists, writes
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
-from chalicelib.storage.relations import TransactionTooLarge
 from chalicelib.storage.revocation_lists import ListFull
 from chalicelib.storage.unique_keys import Taken
+from chalicelib.storage.writes import TransactionTooLarge
 
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods no endpoint has
 ANY_PATH = "/{proxy+}"  # and for paths
@@ -62,7 +62,8 @@ def _attempt(
     try:
         _check_route(app, request)
         response = get_response(request)
-        response.body = _content(response.body)
+        if not isinstance(response.body, str | bytes):
+            response.body = "" if response.body is None else body.text(response.body)
         return response, None
     except Exception as caught:
         error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
@@ -92,7 +93,7 @@ def _api_error(error: BaseException) -> ApiError:
         case Taken() | InUse() | TooManyReferrers() | ListFull():
             return _conflict(error)
         case TransactionTooLarge():
-            most = relations.MAX_RELATIONS
+            most = writes.MAX_RELATIONS
             rule = f"must name at most {most} resources, and one change may add and remove no more than that"
             return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
         case MissingTarget(reference=reference):
@@ -130,14 +131,3 @@ def error_response(error: ApiError, operation_id: str) -> Response:
     response = Response(body.text(content), status_code=error.status)
     response.headers.update({"Content-Type": "application/json", **error.headers})
     return response
-
-
-def _content(answer: Any) -> str | bytes:
-    """Return what is sent: nothing for None, text and bytes as they are, everything else as JSON."""
-    match answer:
-        case None:
-            return ""
-        case str() | bytes():
-            return answer
-        case _:
-            return body.text(answer)

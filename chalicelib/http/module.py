@@ -4,24 +4,20 @@ Without strict references it may be put on an edge that this account has not reg
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
-from chalicelib.http import auth
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import ApiError, Forbidden, InvalidRequest, NotFound
-from chalicelib.model import references
+from chalicelib.model import kinds, references
 from chalicelib.model.audit import Verb
-from chalicelib.model.modules import Module as Stored
-from chalicelib.model.references import References
+from chalicelib.model.modules import Module as StoredModule
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import table
+from chalicelib.storage import table, vault, writes
 from chalicelib.storage.items import Item
-from chalicelib.storage.modules import dropping, setting
-from chalicelib.storage.references import Reference
-from chalicelib.storage.table import Change
+from chalicelib.storage.references import replaced
 
 
 class Enabled(Shape):
@@ -31,45 +27,25 @@ class Enabled(Shape):
     """True applies the module to traffic, false disables it."""
 
 
-def as_stored(module: Any, _holder: Item, _call: Call) -> dict[str, Any]:
-    """Return the response of a module that is shown as it is stored."""
-    return asdict(module)
-
-
-def no_references(_record: Mapping[str, Any]) -> References:
-    """Return the references of a module that holds none."""
-    return {}
-
-
-def always(_request: Any, _holder: Item) -> dict[str, str]:
-    """Return no validation errors: the module goes with every edge or route."""
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """A module at a path: `shape` is its request, `stored` its stored form, `shows` its response where that differs.
+    """A module at a path: `shape` is its request, `stored` what is stored, `shows` its response where that differs.
 
-    Its holder is the edge, route or authority that it belongs to: `holder` names that in messages, and `write` changes
-    it, for edges and routes also where they are not registered here. `to_response` makes the response from the stored
-    form and the holder. `references` returns the ids that the record's fields hold. `conflicts` returns the validation
-    errors of a request together with its holder; the request is None where the
-    module stays as it is stored. `errors` are those of PUT and `headers` those of responses that show the module,
-    beside the common ones. `permits` raises Forbidden for callers who may not use it.
+    Its holder is the edge, route or authority that it belongs to. `to_response` makes the response from what is stored
+    and the holder, where the two differ. `conflicts` returns the validation errors of a request together with its
+    holder; the request is None where the module stays as it is stored. `errors` are those of PUT and `headers` those of
+    responses that show the module, beside the common ones. `permits` raises Forbidden for callers who may not use it.
     """
 
     path: str
     shape: type[Enabled]
-    stored: type[Stored]
+    stored: type[StoredModule]
     shows: type[Shape] | None = None
     errors: tuple[type[ApiError], ...] = ()
-    to_response: Callable[[Any, Item, Call], dict[str, Any]] = as_stored
-    references: Callable[[Mapping[str, Any]], References] = no_references
-    conflicts: Callable[[Any, Item], dict[str, str]] = always
+    to_response: Callable[[Any, Item, Call], dict[str, Any]] | None = None
+    conflicts: Callable[[Any, Item], dict[str, str]] | None = None
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
-    holder: str = "edge or route"
-    permits: Callable[[Caller], None] = auth.anyone
-    write: Callable[..., Item | None] = table.rewrite_any
+    permits: Callable[[Caller], None] | None = None
 
     @property
     def name(self) -> str:
@@ -86,83 +62,84 @@ class Module:
         return self.shows or self.shape
 
     def endpoints(self) -> tuple[Endpoint, ...]:
+        refused = (Forbidden,) if self.permits else ()
+        own: dict[str, Any] = {"show": self.show, "module": self.name, "permits": self.permits, "errors": refused}
+        shown: dict[str, Any] = {**own, "response": self.response, "headers": self.headers}
         return (
-            self._shown("PUT", self.put)._replace(body=self.shape, errors=(*self._refused, *self.errors)),
-            self._shown("GET", self.get)._replace(errors=self._refused),
-            Endpoint("DELETE", self.path, 204, self.delete, permits=self.permits, errors=self._refused),
+            Endpoint("PUT", self.path, 200, self.put, body=self.shape, **{**shown, "errors": refused + self.errors}),
+            Endpoint("GET", self.path, 200, self.get, **shown),
+            Endpoint("DELETE", self.path, 204, self.delete, **own),
         )
 
-    def put(self, call: Call) -> dict[str, Any]:
-        module = self.stored.from_request(call.body.values())
+    def put(self, call: Call) -> Item:
+        """Set the module, also on an edge or route that is not registered here unless references are strict."""
+        home = kinds.at(self.home.rpartition("/")[0])
+        may_be_elsewhere = home is not None and home.may_be_elsewhere
 
         def change(holder: Item) -> Item:
-            record = module.to_record(holder.account, holder.id, holder.modules.get(self.name))
-            return setting(self.name, record, self.recorded(holder.account, record))(holder)
+            self.check(call.body, holder)
+            return self.set_in(holder, call.body)
 
-        holder = self._change(call, change, "replace")
+        holder = self._rewrite(call, change, "replace", anywhere=may_be_elsewhere and not references.are_strict())
         if holder is None:
-            raise NotFound(f"There is no {self.holder} {call.id} in this account.")
-        return self.one(module, holder, call)  # not the stored one, which another may have taken away by now
+            noun = "edge or route" if home is None or may_be_elsewhere else home.name
+            raise NotFound(f"There is no {noun} {call.id} in this account.")
+        return holder
 
-    def get(self, call: Call) -> dict[str, Any]:
-        holder = table.read_any(self.scope(call), call.id)
-        if holder is None or self.name not in holder.modules:
+    def get(self, call: Call) -> Item:
+        holder = table.read_any(self._scope(call), call.id)
+        if holder is None:
             raise self._unset()
-        return self.one(self.stored_in(holder), holder, call)
+        return holder
 
     def delete(self, call: Call) -> None:
-        if self._change(call, dropping(self.name), "delete") is None:
-            raise self._unset()
+        def change(holder: Item) -> Item:
+            left = {name: module for name, module in holder.modules.items() if name != self.name}
+            return replace(holder, modules=left, references=replaced(holder.references, {self.name: ()}))
 
-    def _change(self, call: Call, change: Change, verb: Verb) -> Item | None:
-        """Change the edge or route, also one that is not registered here unless references are strict."""
-        write = table.rewrite if references.are_strict() and verb == "replace" else self.write
+        self._rewrite(call, change, "delete", anywhere=True)
 
-        def checked(holder: Item) -> Item:
+    def _rewrite(self, call: Call, change: Callable[[Item], Item], verb: Verb, *, anywhere: bool) -> Item | None:
+        def attempt() -> Item | None:
+            scope = self._scope(call)
+            holder = table.read_any(scope, call.id) or Item(scope, call.id, {}, revision=0)
             if verb == "delete" and self.name not in holder.modules:
                 raise self._unset()
-            call.check(holder, lambda: self._response(holder, call), module=self.name)
-            if verb == "replace":
-                self.check(call.body, holder)
-            return change(holder)
+            if not (holder.body or anywhere):
+                return None
+            return call.change.rewrite(holder, change, verb=verb, module=self.name).commit()
 
-        return write(self.scope(call), call.id, checked, also=call.trail.telling(verb, module=self.name))
+        return writes.retried(attempt)
 
-    def one(self, module: Stored, holder: Item, call: Call) -> dict[str, Any]:
-        """Return the response of the module of an edge or route."""
-        call.note(holder, module=self.name)
-        return self.to_response(module, holder, call)
+    def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
+        """Return an edge or route with the module as requested, and what it refers to where references are strict.
 
-    def _response(self, holder: Item, call: Call) -> dict[str, Any] | None:
-        """Return the response of the module of an edge or route, None where it is not set."""
-        return self.to_response(self.stored_in(holder), holder, call) if self.name in holder.modules else None
+        `at` is the module's path in the body. Raises aws.Unavailable where it holds a secret.
+        """
+        before = self.stored.of(holder.modules[self.name]) if self.name in holder.modules else None
+        context = vault.context(holder.account, holder.id)
+        module = self.stored.requested(request.values(), context, before)
+        named = {f"{at}{field}": ids for field, ids in module.references().items()}
+        recorded = references.recorded(holder.account, named, module=self.name)
+        record = holder.modules[self.name] if module == before else module.to_record()
+        linked = replaced(holder.references, {self.name: recorded})
+        return replace(holder, modules={**holder.modules, self.name: record}, references=linked)
 
-    def stored_in(self, holder: Item) -> Stored:
-        """Return the module of an edge or route that has it. Raises aws.Unavailable where it holds a secret."""
-        return self.stored.from_record(holder.modules[self.name], holder.account, holder.id)
+    def show(self, holder: Item, call: Call) -> dict[str, Any]:
+        """Return the response of the module of an edge or route. Raises NotFound where it is not set."""
+        if self.name not in holder.modules:
+            raise self._unset()
+        module = self.stored.of(holder.modules[self.name])
+        return self.to_response(module, holder, call) if self.to_response else asdict(module)
 
     def check(self, request: Shape | None, holder: Item, *, at: str = "") -> None:
         """Refuse what does not go with the holder; `at` is the module's path in the body. Raises InvalidRequest."""
-        if wrong := self.conflicts(request, holder):
+        if wrong := self.conflicts(request, holder) if self.conflicts else {}:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
-    def recorded(self, account: str, record: Mapping[str, Any], *, at: str = "") -> tuple[Reference, ...]:
-        """Return what the module refers to, where references are strict; `at` is the module's path in the body."""
-        named = {f"{at}{field}": ids for field, ids in self.references(record).items()}
-        return references.recorded(account, named, module=self.name)
-
-    def scope(self, call: Call) -> str:
+    def _scope(self, call: Call) -> str:
         """Return the storage scope, in the caller's account, of the edge or route that holds the module."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path))
-
-    def _shown(self, method: str, view: Callable[[Call], dict[str, Any]]) -> Endpoint:
-        return Endpoint(
-            method, self.path, 200, view, response=self.response, headers=self.headers, permits=self.permits
-        )
-
-    @property
-    def _refused(self) -> tuple[type[ApiError], ...]:
-        return () if self.permits is auth.anyone else (Forbidden,)
 
     def _unset(self) -> NotFound:
         return NotFound(f"The module {self.name} is not set there.")

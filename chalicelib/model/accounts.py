@@ -4,12 +4,50 @@ from dataclasses import dataclass
 
 from chalicelib import clock, ids
 from chalicelib.model import kinds
+from chalicelib.model.records import Created, Described
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 SCOPE = "accounts"
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switched(Created):
+    """What is stored of an account, a user or a bot, which may be switched off."""
+
+    name: str = ""
+    active: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account(Switched):
+    """What is stored of an account."""
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        return (UniqueKey("account_name", self.name),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class User(Switched):
+    """What is stored of a user. An admin may act for the others of the account."""
+
+    admin: bool = False
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return those of its name, by which no two users and bots of an account have the same.
+
+        They are that of users and that of bots: an owner of earlier editions holds the one of its kind alone.
+        """
+        kept = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
+        scopes = [(key, items.scope(account, kind.path)) for key, kind in kept]
+        return tuple(UniqueKey(key, f"{scope}#{self.name}", field="name") for key, scope in scopes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bot(User, Described):
+    """What is stored of a bot."""
 
 
 @dataclass(frozen=True)
@@ -24,30 +62,21 @@ class Owner:
 def new_account(name: str) -> Item:
     """Make an account, not yet stored."""
     id = ids.new(kinds.ACCOUNTS.prefix)
-    body = {"name": name, "active": True, "created_at": clock.rfc3339(ids.created_at(id))}
-    return Item(SCOPE, id, body, unique_keys=(UniqueKey("account_name", name),))
+    return _new(SCOPE, id, Account(created_at=clock.rfc3339(ids.created_at(id)), name=name))
 
 
 def new_user(account: str, name: str, *, admin: bool) -> Item:
     """Make a user of an account, not yet stored."""
     id = ids.new(kinds.USERS.prefix)
-    body = {"name": name, "admin": admin, "active": True, "created_at": clock.rfc3339(ids.created_at(id))}
-    return Item(items.scope(account, kinds.USERS.path), id, body, unique_keys=name_keys(account, name))
-
-
-def name_keys(account: str, name: str) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a user or bot of that name, by which no two of an account have the same.
-
-    They are that of users and that of bots: an owner of earlier editions holds the one of its kind alone.
-    """
-    kept = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
-    return tuple(UniqueKey(key, f"{items.scope(account, kind.path)}#{name}", field="name") for key, kind in kept)
+    user = User(created_at=clock.rfc3339(ids.created_at(id)), name=name, admin=admin)
+    return _new(items.scope(account, kinds.USERS.path), id, user)
 
 
 def owner(account: str, id: str) -> Owner | None:
     """Return the user or bot of that id, or None when the account has none. Raises aws.Unavailable."""
-    found = read(account, id)
-    return Owner(found.id, found.body["admin"], found.body.get("active", True)) if found else None
+    item = read(account, id)
+    found = User.of(item.body) if item else None
+    return Owner(id, found.admin, found.active) if found else None
 
 
 def read(account: str, id: str) -> Item | None:
@@ -59,16 +88,25 @@ def read(account: str, id: str) -> Item | None:
 def is_active(account: str, id: str) -> bool:
     """Tell whether neither a user or bot nor its account is switched off. Two reads. Raises aws.Unavailable."""
     found = read(account, id)
-    return bool(found and found.body.get("active", True)) and is_switched_on(account)
+    return bool(found and is_on(found)) and is_switched_on(account)
 
 
 def is_switched_on(account: str) -> bool:
     """Tell whether an account is not switched off. One read. Raises aws.Unavailable."""
     found = table.read(SCOPE, account)
-    return bool(found and found.body.get("active", True))
+    return bool(found and is_on(found))
+
+
+def is_on(item: Item) -> bool:
+    """Tell whether the record of an account, a user or a bot says that it is not switched off."""
+    return Switched.of(item.body).active
 
 
 def owners(account: str) -> list[Item]:
     """Return all users and bots of an account, the oldest first. Raises aws.Unavailable."""
     found = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
     return sorted(found, key=lambda item: ids.unprefixed(item.id))
+
+
+def _new(scope: str, id: str, stored: Account | User) -> Item:
+    return Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(scope.partition("#")[0], id))

@@ -1,16 +1,23 @@
-"""API keys: whose token it is. The token's record is found by the id in the token; only its digest is stored."""
+"""API keys: whose token it is, and what it may do. A token is found by the id in it; only its digest is stored.
+
+A scope is `*` for everything, or `<collection>:read` or `<collection>:write`. A collection is the first segment of a
+path, with all that lies beneath; write does not include read.
+"""
 
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib import ids
+from chalicelib import clock, ids
 from chalicelib.model import accounts, kinds
 from chalicelib.model.accounts import Owner
-from chalicelib.storage import items, table
+from chalicelib.model.records import Owned
+from chalicelib.storage import table
 from chalicelib.storage.unique_keys import UniqueKey
+
+ALL, READ_ALL = "*", "*:read"
 
 _KIND = "token"
 _ID = 27  # characters of a token are those of its key's id
@@ -22,12 +29,30 @@ _MAX_NOTED = 10_000
 _noted: dict[str, int] = {}
 
 
+@dataclass(frozen=True, kw_only=True)
+class ApiKey(Owned):
+    """What is stored of a key: without its token, and with an end and scopes only where it has them."""
+
+    token: None = None
+    expires_at: str | None = None
+    scopes: list[str] = field(default_factory=list)
+
+    def to_record(self) -> dict[str, Any]:
+        optional = ("expires_at", "scopes")
+        return {name: value for name, value in vars(self).items() if value or name not in optional}
+
+
 @dataclass(frozen=True)
 class Reach:
     """The limits of an API key: its scopes, of which none means all, and the Unix second of its end, None for never."""
 
     scopes: tuple[str, ...] = ()
     expires: int | None = None
+
+    def covers(self, scope: str) -> bool:
+        """Tell whether a key of this reach may do all that a scope allows."""
+        own = self.scopes
+        return not own or ALL in own or scope in own or (scope.endswith(":read") and READ_ALL in own)
 
 
 EVERYTHING = Reach()
@@ -42,6 +67,17 @@ class Holder:
     key: str
     reach: Reach = EVERYTHING
     used: int = 0
+
+
+def known_scopes() -> tuple[str, ...]:
+    """Return every scope that there is."""
+    collections = sorted({kind.path.split("/")[1] for kind in kinds.TABLE if kind.array})
+    return (ALL, READ_ALL, *(f"{name}:{verb}" for name in collections for verb in ("read", "write")))
+
+
+def wanted_scope(method: str, path: str) -> str:
+    """Return the scope that a method on a path needs."""
+    return f"{path.split('/')[1]}:{'read' if method == 'GET' else 'write'}"
 
 
 def new_token(id: str) -> tuple[str, str]:
@@ -70,7 +106,7 @@ def find(token: str) -> Holder | None:
     if found is None or not hmac.compare_digest(found["digest"], _digest(token)):
         return None
     ends = found.get("expires_at")
-    if ends is not None and ends <= items.now():
+    if ends is not None and ends <= clock.seconds():
         return None
     owner = Owner(found["owner_id"], found["admin"], _is_active(found))
     reach = Reach(tuple(found.get("scopes", ())), ends)
@@ -82,7 +118,7 @@ def note_use(key: str, used: int) -> None:
 
     Raises aws.Unavailable.
     """
-    now = items.now()
+    now = clock.seconds()
     if now - max(used, _noted.get(key, 0)) < _NOTED_EVERY:
         return
     table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
@@ -106,7 +142,7 @@ def _is_active(found: dict[str, Any]) -> bool:
     if not kinds.BOT_USERS.has(found["owner_id"]):  # a record of the first edition, which switched off bots alone
         return True
     bot = accounts.read(found["account"], found["owner_id"])
-    return bool(bot and bot.body.get("active", True))
+    return bool(bot and accounts.is_on(bot))
 
 
 def _digest(token: str) -> str:

@@ -1,60 +1,49 @@
-"""Backends: what answers traffic. `resolve` says what one means now: tunnels, a fixed answer, or shares of others."""
+"""Backends: what answers traffic. A group's tunnels, and a tunnel's group, follow from labels at any moment."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chalicelib.model import kinds, tunnels
+from chalicelib.model.records import Described, References
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 
 
-@dataclass(frozen=True)
-class HttpResponse:
-    """A fixed answer to every request."""
+@dataclass(frozen=True, kw_only=True)
+class HttpResponse(Described):
+    """What is stored of a backend that answers every request alike."""
 
-    id: str
-    status_code: int
-    headers: Mapping[str, str]
-    body: str
-
-
-@dataclass(frozen=True)
-class TunnelGroup:
-    """The ids of the online tunnels, newest first, that carry all labels of a group."""
-
-    id: str
-    tunnels: tuple[str, ...]
+    status_code: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
 
 
-@dataclass(frozen=True)
-class Weighted:
-    """Backends and the share of the traffic each of them gets, by their weights."""
+@dataclass(frozen=True, kw_only=True)
+class TunnelGroup(Described):
+    """What is stored of a backend made of the online tunnels that carry all its labels; without labels, of none."""
 
-    id: str
-    shares: tuple[tuple["Backend", int], ...]
-
-
-Backend = HttpResponse | TunnelGroup | Weighted
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def resolve(account: str, id: str) -> Backend | None:
-    """Return what answers the traffic of a backend now, or None when the account has no backend of that id.
+@dataclass(frozen=True, kw_only=True)
+class Weighted(Described):
+    """What is stored of a backend that shares traffic between others: their ids, each with its weight."""
 
-    The children of a weighted backend that are unknown, weigh nothing or lead back to it have no share. Raises
-    aws.Unavailable.
-    """
-    return _resolve(account, id, frozenset())
+    backends: Mapping[str, int] = field(default_factory=dict)
+
+    def references(self) -> References:
+        return {"backends": self.backends}
 
 
-def members(account: str, groups: Sequence[Item]) -> dict[str, tuple[str, ...]]:
+def members(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
     """Return the ids of the online tunnels of each tunnel group, by the group's id: one query, if one has labels.
 
     Raises aws.Unavailable.
     """
-    online = tunnels.online(account) if any(group.body["labels"] for group in groups) else []
+    online = tunnels.online(account) if any(group.labels for group in groups.values()) else []
     return {
-        group.id: tuple(tunnel.id for tunnel in online if tunnels.carries(tunnel, group.body["labels"]))
-        for group in groups
+        id: tuple(tunnel.id for tunnel in online if tunnels.carries(tunnel, group.labels))
+        for id, group in groups.items()
     }
 
 
@@ -64,26 +53,7 @@ def serving(account: str, online: Sequence[Item]) -> dict[str, str]:
     One query, if one has labels. Raises aws.Unavailable.
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
-    groups = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
-    return {  # of several groups of one tunnel the last stays, which is the oldest
-        tunnel.id: group.id for group in groups for tunnel in labelled if tunnels.carries(tunnel, group.body["labels"])
-    }
-
-
-def _resolve(account: str, id: str, above: frozenset[str]) -> Backend | None:
-    item = table.read(items.scope(account, kinds.of(id).path), id)
-    if item is None:
-        return None
-    match kinds.of(id):
-        case kinds.HTTP_RESPONSE_BACKENDS:
-            return HttpResponse(id, item.body["status_code"], item.body["headers"], item.body["body"])
-        case kinds.TUNNEL_GROUPS:
-            return TunnelGroup(id, members(account, [item])[id])
-        case _:
-            return _weighted(account, item, above | {id})
-
-
-def _weighted(account: str, item: Item, above: frozenset[str]) -> Weighted:
-    children = [(child, weight) for child, weight in item.body["backends"].items() if weight and child not in above]
-    found = [(_resolve(account, child, above), weight) for child, weight in children]
-    return Weighted(item.id, tuple((backend, weight) for backend, weight in found if backend))
+    found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
+    groups = [(group.id, TunnelGroup.of(group.body).labels) for group in found]
+    # Of several groups of one tunnel the last stays, which is the oldest.
+    return {tunnel.id: id for id, labels in groups for tunnel in labelled if tunnels.carries(tunnel, labels)}

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from chalicelib import clock
+from chalicelib.model import audit, changes
+from chalicelib.model.changes import Change
 from chalicelib.model.tunnels import GATEWAYS
-from chalicelib.storage import items, table
+from chalicelib.storage import table
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,12 @@ def announce(gateway: Gateway, *, lease: int) -> None:
     Raises aws.Unavailable.
     """
     body = {"host": gateway.host, "port": gateway.port}
-    table.put(GATEWAYS, gateway.id, body, expires=items.now() + lease)
+    table.put(GATEWAYS, gateway.id, body, expires=clock.seconds() + lease)
 
 
 def withdraw(id: str) -> None:
     """Say that a gateway is down. Raises aws.Unavailable."""
-    table.delete(GATEWAYS, id)
+    changes.delete(Change(audit.EDGE), GATEWAYS, id)
 
 
 def up() -> list[tuple[Gateway, int]]:

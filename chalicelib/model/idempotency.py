@@ -5,14 +5,12 @@ without secrets, which would stay when it is deleted.
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from chalicelib.storage import dynamodb, items
+from chalicelib import clock
+from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
-from chalicelib.storage.relations import Meaning
 
 _ID = "request"
 _KEPT_FOR = 24 * 60 * 60  # seconds
@@ -34,29 +32,35 @@ class Done:
     once: bool
 
 
-def find(account: str, key: str) -> Done | None:
-    """Return the request that used a key in the last 24 hours, or None. One read. Raises aws.Unavailable."""
-    record = dynamodb.get(_scope(account, key), _ID)
-    if record is None or record["expires"] <= items.now():
-        return None
-    body = record["body"]
-    return Done(body["digest"], Item.from_record(body["made"]), body["once"])
+@dataclass(frozen=True)
+class Request:
+    """A request that may be repeated: its account, its idempotency key, and the digest that tells it from others."""
 
+    account: str
+    key: str
+    digest: str
 
-def keeping(account: str, key: str, done: Done) -> tuple[Write, Meaning]:
-    """Return the write that records a key's request, and Repeated, which its failure means: the key was used."""
-    made: Mapping[str, Any] = replace(done.item, modules={}, sealed={}).to_record()
-    record = {
-        "scope": _scope(account, key),
-        "id": _ID,
-        "body": {"digest": done.digest, "made": made, "once": done.once},
-        "expires": items.now() + _KEPT_FOR,
-        "revision": 1,
-        "schema": items.SCHEMA,
-    }
-    free = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": items.now()})
-    return dynamodb.putting(record, free), Repeated()
+    def find(self) -> Done | None:
+        """Return what used the key in the last 24 hours, or None. One read. Raises aws.Unavailable."""
+        record = dynamodb.get(self._scope, _ID)
+        if record is None or record["expires"] <= clock.seconds():
+            return None
+        body = record["body"]
+        return Done(body["digest"], Item.from_record(body["made"]), body["once"])
 
+    def keep(self, item: Item, *, once: bool) -> Write:
+        """Return the write by which the key stands for the request; Repeated, where it stands for one already."""
+        made = replace(item, modules={}, sealed={}).to_record()
+        record = {
+            "scope": self._scope,
+            "id": _ID,
+            "body": {"digest": self.digest, "made": made, "once": once},
+            "expires": clock.seconds() + _KEPT_FOR,
+            "revision": 1,
+        }
+        free = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
+        return Write.put(record, free, Repeated())
 
-def _scope(account: str, key: str) -> str:
-    return f"{account}#/idempotency/{hashlib.sha256(key.encode()).hexdigest()}"
+    @property
+    def _scope(self) -> str:
+        return f"{self.account}#/idempotency/{hashlib.sha256(self.key.encode()).hexdigest()}"

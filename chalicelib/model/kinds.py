@@ -23,14 +23,20 @@ class Kind:
     named_by: tuple[str, ...] = ()
     served: bool = True
     variable: str = "id"  # of its id in paths: the gateway knows one name for each place in a path
+    is_shown_in_parent: bool = False  # then each change of one raises the revision of the parent, too
+    may_be_elsewhere: bool = False  # then an account may have one that is not registered here
 
     def has(self, id: str) -> bool:
         """Tell whether a text has the form of an id of this kind."""
-        return re.fullmatch(ids.pattern(self.prefix), id, flags=re.ASCII) is not None
+        return self._form.fullmatch(id) is not None
 
     def is_covered_by(self, other: "Kind") -> bool:
         """Tell whether each id of this kind has the form of an id of another."""
         return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
+
+    @cached_property
+    def _form(self) -> re.Pattern[str]:
+        return re.compile(ids.pattern(self.prefix), flags=re.ASCII)
 
     @cached_property
     def noun(self) -> str:
@@ -47,6 +53,8 @@ class Kind:
         """Return the kind beneath whose path this one lies, as routes lie beneath HTTPS edges, or None."""
         return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.one}/")), None)
 
+
+EDGE = "edge"  # in the place of an account: what the edge keeps for itself, which is of no kind
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
@@ -79,11 +87,20 @@ TLS_CERTIFICATES = Kind("cert", "/tls_certificates", "TLS certificate", "tls_cer
 TUNNEL_GROUPS = Kind("bkdtg", "/backends/tunnel_group", "tunnel group backend", "backends", _BACKEND)
 TUNNELS = Kind("tn", "/tunnels", "tunnel", "tunnels")
 WEIGHTED_BACKENDS = Kind("bkdwd", "/backends/weighted", "weighted backend", "backends", _BACKEND)
-HTTPS_EDGES = Kind("edghts", "/edges/https", "HTTPS edge", "https_edges", ("edge_id",), variable="edge_id")
-HTTPS_EDGE_ROUTES = Kind("edghtsrt", "/edges/https/{edge_id}/routes", "HTTPS edge route", "routes")
+HTTPS_EDGES = Kind(
+    "edghts", "/edges/https", "HTTPS edge", "https_edges", ("edge_id",), variable="edge_id", may_be_elsewhere=True
+)
+HTTPS_EDGE_ROUTES = Kind(
+    "edghtsrt",
+    "/edges/https/{edge_id}/routes",
+    "HTTPS edge route",
+    "routes",
+    is_shown_in_parent=True,
+    may_be_elsewhere=True,
+)
 AUDIT_EVENTS = Kind("evt", "/audit_events", "audit event", "audit_events")
-TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges")
-TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges")
+TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", may_be_elsewhere=True)
+TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", may_be_elsewhere=True)
 
 # Named in responses and by the operator, and served nowhere.
 ACCOUNTS = Kind("acct", name="account", served=False)

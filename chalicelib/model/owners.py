@@ -7,9 +7,11 @@ seen, and each function can be repeated.
 
 from dataclasses import replace
 
-from chalicelib.model import accounts, kinds
+from chalicelib.model import accounts, changes, kinds
 from chalicelib.model.audit import Trail
-from chalicelib.storage import aws, items, table
+from chalicelib.model.changes import Change
+from chalicelib.model.records import Owned
+from chalicelib.storage import aws, items, table, writes
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -21,7 +23,7 @@ _MARK = "may_let_in"  # of the record of who was switched off, while some of the
 def switch(account: str, id: str, *, active: bool, by: Trail) -> bool:
     """Switch a user or bot on or off; False when the account has none of that id. Raises aws.Unavailable."""
     found = accounts.read(account, id)
-    if found is None or table.rewrite(found.scope, id, _switching(active), also=by.telling("update")) is None:
+    if found is None or _switch(found.scope, id, active, by) is None:
         return False
     tell(account, id)
     return True
@@ -29,7 +31,7 @@ def switch(account: str, id: str, *, active: bool, by: Trail) -> bool:
 
 def switch_account(account: str, *, active: bool, by: Trail) -> bool:
     """Switch an account on or off; False when there is none. Raises aws.Unavailable."""
-    switched = table.rewrite(accounts.SCOPE, account, _switching(active), also=by.telling("update"))
+    switched = _switch(accounts.SCOPE, account, active, by)
     if switched is None:
         return False
     for owner in accounts.owners(account):
@@ -45,10 +47,10 @@ def tell(account: str, id: str) -> Item:
     record has an empty body where there is none. Raises aws.Unavailable.
     """
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
-    for _ in table.tries():
+    for _ in writes.tries():
         holders = [table.read(*place) or Item(*place, {}, revision=0) for place in places]
-        active = all(item.body and _is_on(item) for item in holders)
-        same = [table.checking(item.scope, item.id, items.unchanged(item)) for item in holders]
+        active = all(item.body and accounts.is_on(item) for item in holders)
+        same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
         told = table.set_all([(key, {"active": active}) for key in _letting_in(account, id)], checks=same)
         if told and (known := _unmarked(holders[0])):
             return known
@@ -57,15 +59,15 @@ def tell(account: str, id: str) -> Item:
 
 def may_let_in(item: Item) -> bool:
     """Tell whether a user, bot or account is active, or was switched off and some of its keys are not updated yet."""
-    return _is_on(item) or _MARK in item.unseen
+    return accounts.is_on(item) or _MARK in item.unseen
 
 
 def marked(before: Item, after: Item) -> Item:
     """Return the changed record of a user, bot or account, marked where it was switched off."""
     others = {name: value for name, value in after.unseen.items() if name != _MARK}
-    if _is_on(after):
+    if accounts.is_on(after):
         return replace(after, unseen=others)
-    return replace(after, unseen={**others, _MARK: True}) if _is_on(before) else after
+    return replace(after, unseen={**others, _MARK: True}) if accounts.is_on(before) else after
 
 
 def shut(account: str, owner: str) -> None:
@@ -76,33 +78,33 @@ def shut(account: str, owner: str) -> None:
 def owned(account: str, owner: str) -> list[Item]:
     """Return the API keys and SSH credentials of a user or bot. Raises aws.Unavailable."""
     found = [item for kind in _LETTING_IN for item in table.newest(items.scope(account, kind.path))]
-    return [item for item in found if item.body["owner_id"] == owner]
+    return [item for item in found if Owned.of(item.body).owner_id == owner]
 
 
 def unless_switched(account: str, owner: str, *, active: bool) -> list[Write]:
     """Return the writes that fail where an owner, or its account, was switched on or off meanwhile."""
     kind = accounts.OWNERS[owner.partition("_")[0]]
     place = items.scope(account, kind.path), owner
+    switched = aws.Unavailable("TransactionConflict")
     if not active:
-        return [table.checking(*place, Condition("#body.#active = :off", {"off": False}))]
+        return [Write.check(*place, Condition("#body.#active = :off", {"off": False}), switched)]
     on = "(attribute_not_exists(#body.#active) OR #body.#active = :on)"
     same = Condition(f"attribute_exists(#id) AND {on}", {"on": True})
-    return [table.checking(scope, id, same) for scope, id in (place, (accounts.SCOPE, account))]
+    return [Write.check(*it, same, switched) for it in (place, (accounts.SCOPE, account))]
 
 
 def _letting_in(account: str, owner: str) -> list[UniqueKey]:
     return [key for item in owned(account, owner) for key in item.unique_keys]
 
 
-def _switching(active: bool) -> table.Change:
-    return lambda item: marked(item, replace(item, body={**item.body, "active": active}))
+def _switch(scope: str, id: str, active: bool, by: Trail) -> Item | None:
+    def switched(item: Item) -> Item:
+        return marked(item, replace(item, body={**item.body, "active": active}))
+
+    return changes.rewrite(Change(by), scope, id, switched)
 
 
 def _unmarked(item: Item) -> Item | None:
     """Take the mark off a record, and return it as it is then; None where it has changed. Raises aws.Unavailable."""
     others = {name: value for name, value in item.unseen.items() if name != _MARK}
     return item if others == item.unseen else table.exchange(item, replace(item, unseen=others))
-
-
-def _is_on(item: Item) -> bool:
-    return bool(item.body.get("active", True))

@@ -1,40 +1,48 @@
-"""TLS certificates, as an edge serves them: the chain, the names it covers, and the key that only the vault opens."""
+"""TLS certificates and the authorities of mutual TLS: what an edge serves, and which clients it believes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from chalicelib import clock
+from chalicelib.model.records import Described
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
 
 
-@dataclass(frozen=True)
-class TlsCertificate:
-    """A certificate that an account uploaded: its PEM chain, leaf first, and the DNS names and validity of the leaf."""
+@dataclass(frozen=True, kw_only=True)
+class TlsCertificate(Described):
+    """What is stored of a certificate that an account uploaded: its PEM chain, leaf first, and what the leaf says."""
 
-    account: str
-    id: str
-    chain: str
-    names: tuple[str, ...]
-    not_before: datetime
-    not_after: datetime
-    sealed: Mapping[str, bytes] = field(repr=False)
+    certificate_pem: str
+    issued_at: str | None = None
+    subject_alternative_names: Mapping[str, list[str]] = field(default_factory=dict)
+    not_before: str = ""
+    not_after: str = ""
+    key_usages: list[str] = field(default_factory=list)
+    extended_key_usages: list[str] = field(default_factory=list)
+    private_key_type: str = ""
+    issuer_common_name: str = ""
+    serial_number: str = ""
+    subject_common_name: str = ""
+    subject_organization: str = ""
+    subject_organizational_unit: str = ""
+    subject_locality: str = ""
+    subject_province: str = ""
+    subject_country: str = ""
 
-    @staticmethod
-    def of(item: Item) -> "TlsCertificate":
-        """Return the certificate that an item holds."""
-        body = item.body
-        return TlsCertificate(
-            item.account,
-            item.id,
-            body["certificate_pem"],
-            tuple(body["subject_alternative_names"]["dns_names"]),
-            clock.parse(body["not_before"]),
-            clock.parse(body["not_after"]),
-            item.sealed,
-        )
 
-    def private_key(self) -> bytes:
-        """Return the private key as PKCS#8 DER: do not keep it. Raises aws.Unavailable."""
-        return vault.unseal(self.sealed["private_key"], vault.context(self.account, self.id), bytes)
+@dataclass(frozen=True, kw_only=True)
+class ClientAuthority(Described):
+    """What is stored of an authority whose client certificates edges with mutual TLS accept."""
+
+    ca_pem: str
+    subject_common_name: str = ""
+    not_before: str = ""
+    not_after: str = ""
+    key_usages: list[str] = field(default_factory=list)
+    extended_key_usages: list[str] = field(default_factory=list)
+
+
+def private_key(certificate: Item) -> bytes:
+    """Return the private key of a stored certificate as PKCS#8 DER: do not keep it. Raises aws.Unavailable."""
+    context = vault.context(certificate.account, certificate.id)
+    return vault.unseal(certificate.sealed["private_key"], context, bytes)

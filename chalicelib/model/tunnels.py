@@ -5,17 +5,19 @@ which the same credential takes over at once, and anybody when the tunnel is gon
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, kinds
+from chalicelib.model import audit, changes, kinds
 from chalicelib.model.audit import Trail
+from chalicelib.model.changes import Change
+from chalicelib.model.kinds import EDGE
+from chalicelib.model.records import Created, Stored
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
-EDGE = "edge"  # in the place of an account: what the edge keeps for itself
 GATEWAYS = items.scope(EDGE, "/gateways")  # a record's revision grows whenever what it carries may have changed
 _NAME = "tunnel_name"
 _BANNED = items.scope(EDGE, "/banned_names")
@@ -23,13 +25,14 @@ Proto = Literal["http", "https", "tcp", "tls"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tunnel:
-    """The fields of both kinds of tunnel; other resources are named by their ids.
+class Tunnel(Stored):
+    """What is stored of both kinds of tunnel; other resources are named by their ids.
 
     `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
     what carries it, and `credential` the SSH credential or user certificate that opened it: the API shows neither.
     """
 
+    started_at: str = ""
     tunnel_session: str
     region: str
     forwards_to: str
@@ -57,9 +60,7 @@ class BackendTunnel(Tunnel):
 
 def of(item: Item) -> AgentTunnel | BackendTunnel:
     """Return the tunnel that an item holds."""
-    own = {"started_at", "backends"}  # the first edition kept a group in `backends`: see backends.serving
-    stored = {name: value for name, value in item.body.items() if name not in own}
-    return BackendTunnel(**stored) if "labels" in stored else AgentTunnel(**stored)
+    return BackendTunnel.of(item.body) if "labels" in item.body else AgentTunnel.of(item.body)
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,16 @@ def open_tunnel(
     Raises Taken when a tunnel of another credential has the name, or the operator; aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
-    body = {"started_at": clock.rfc3339(ids.created_at(id)), **asdict(tunnel)}
-    keys = (_name_key(account, id, name, tunnel.credential),) if name else ()
-    item = Item(_scope(account), id, body, unique_keys=keys, expires=_end(lease))
-    table.create(item, *_carried(item, tunnel.gateway, name), by.made(item))
+    body = {**tunnel.to_record(), "started_at": clock.rfc3339(ids.created_at(id))}
+    successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
+    key = UniqueKey(_NAME, name, {"account": account, "id": id}, successor=successor)
+    expires = clock.seconds() + lease
+    item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), expires=expires)
+    change = Change(by).put(item)
+    if tunnel.gateway:
+        carried = {"account": account, "name": name}
+        change = change.put(Item(_carried_scope(tunnel.gateway), id, carried, expires=expires))
+    change.commit()
     return id
 
 
@@ -93,7 +100,7 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
 
     A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
     """
-    return table.renew(_scope(account), id, expires=_end(lease))
+    return table.renew(_scope(account), id, expires=clock.seconds() + lease)
 
 
 def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
@@ -102,7 +109,7 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
     Raises aws.Unavailable.
     """
     places = [place for it in tunnels for place in ((_scope(it.account), it.id), (_carried_scope(it.gateway), it.id))]
-    return frozenset(id for _, id in table.renew_all(places, expires=_end(lease)))
+    return frozenset(id for _, id in table.renew_all(places, expires=clock.seconds() + lease))
 
 
 def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.EDGE) -> bool:
@@ -110,12 +117,13 @@ def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.
 
     `gateway` is what carries it, and announces that afterwards; whoever is not that gateway leaves it out.
     """
+    change = Change(by)
     if gateway:  # it stops being served first
-        table.delete(_carried_scope(gateway), id)
-    elif (item := table.read(_scope(account), id)) and (gateway := item.body.get("gateway", "")):
-        table.delete(_carried_scope(gateway), id)
+        changes.delete(change, _carried_scope(gateway), id)
+    elif (item := table.read(_scope(account), id)) and (gateway := of(item).gateway):
+        changes.delete(change, _carried_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
-    return table.delete(_scope(account), id, also=by.telling("delete"))
+    return changes.delete(change, _scope(account), id)
 
 
 def carried_by(gateway: str) -> list[Carried]:
@@ -136,10 +144,12 @@ def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
 
 def ban_name(name: str) -> None:
     """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
-    key = UniqueKey(_NAME, name)
+    body = Created(created_at=clock.rfc3339(clock.now())).to_record()
+    ban = Change(audit.OPERATOR).put(Item(_BANNED, name, body, unique_keys=(UniqueKey(_NAME, name),)))
     while True:
         try:
-            return table.create(Item(_BANNED, name, {"created_at": clock.rfc3339(clock.now())}, unique_keys=(key,)))
+            ban.commit()
+            return
         except Taken:
             if found := table.look_up(_NAME, name):
                 close_tunnel(found["account"], found["id"], by=audit.OPERATOR)
@@ -147,7 +157,7 @@ def ban_name(name: str) -> None:
 
 def allow_name(name: str) -> bool:
     """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
-    return table.delete(_BANNED, name)
+    return changes.delete(Change(audit.OPERATOR), _BANNED, name)
 
 
 def is_banned(name: str) -> bool:
@@ -160,25 +170,9 @@ def banned_names() -> list[str]:
     return sorted(item.id for item in table.newest(_BANNED))
 
 
-def _name_key(account: str, id: str, name: str, credential: str) -> UniqueKey:
-    successor = f"{account}/{credential}" if credential else ""
-    return UniqueKey(_NAME, name, {"account": account, "id": id}, successor=successor)
-
-
-def _carried(item: Item, gateway: str, name: str) -> tuple[Item, ...]:
-    if not gateway:
-        return ()
-    body = {"account": item.account, "name": name}
-    return (Item(_carried_scope(gateway), item.id, body, expires=item.expires),)
-
-
 def _carried_scope(gateway: str) -> str:
     return items.scope(EDGE, f"/gateways/{gateway}/tunnels")
 
 
 def _scope(account: str) -> str:
     return items.scope(account, kinds.TUNNELS.path)
-
-
-def _end(lease: int) -> int:
-    return int(clock.now().timestamp()) + lease

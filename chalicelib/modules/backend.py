@@ -1,6 +1,5 @@
 """The backend of TLS and TCP edges and of HTTPS edge routes (SPEC 2.9): what answers the traffic."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib.http import links
@@ -8,7 +7,6 @@ from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
-from chalicelib.model.references import References
 from chalicelib.schema.fields import BackendId, Ref
 from chalicelib.schema.rules import if_empty
 from chalicelib.storage.items import Item
@@ -26,10 +24,6 @@ class Shown(Enabled):
 
     backend: Ref | None
     """Backend that backs the endpoint, null without one."""
-
-
-def _references(record: Mapping[str, Any]) -> References:
-    return {"backend_id": [record["backend_id"]] if record["backend_id"] else []}
 
 
 def _response(module: modules.Backend, _holder: Item, call: Call) -> dict[str, Any]:
@@ -54,7 +48,6 @@ MODULES = tuple(
         stored=modules.Backend,
         shows=_named(Shown, holder),
         to_response=_response,
-        references=_references,
         errors=(UnknownReference, Conflict),
     )
     for path, holder in _HOLDERS.items()

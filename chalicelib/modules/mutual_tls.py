@@ -1,6 +1,5 @@
 """Mutual TLS on TLS edges (SPEC 2.9): the authorities that vouch for the clients' certificates."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib.http import links
@@ -8,7 +7,6 @@ from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
-from chalicelib.model.references import References
 from chalicelib.schema.fields import Ref
 from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.items import Item
@@ -38,10 +36,6 @@ class Shown(Enabled):
     """Authorities used to validate the TLS client certificate of the connection initiator."""
 
 
-def _references(record: Mapping[str, Any]) -> References:
-    return {"certificate_authority_ids": record["certificate_authority_ids"]}
-
-
 def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str, Any]:
     refs = [links.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
@@ -54,7 +48,6 @@ MODULES = (
         stored=modules.MutualTls,
         shows=Shown,
         to_response=_response,
-        references=_references,
         errors=(UnknownReference, Conflict),
     ),
 )

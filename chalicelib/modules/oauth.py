@@ -12,6 +12,7 @@ from chalicelib.model import modules
 from chalicelib.schema.fields import DOMAIN, Domain, Name, Text
 from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
 from chalicelib.schema.shapes import Shape
+from chalicelib.storage import vault
 from chalicelib.storage.items import Item
 
 _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
@@ -133,8 +134,12 @@ class OAuth(Enabled):
     """
 
 
-def _response(module: modules.OAuth, _holder: Item, _call: Call) -> dict[str, Any]:
-    providers = {name: provider and provider.values() for name, provider in module.provider.items()}
+def _response(module: modules.OAuth, holder: Item, _call: Call) -> dict[str, Any]:
+    context = vault.context(holder.account, holder.id)
+    providers = {
+        name: provider and {**provider.to_record(), "client_secret": provider.open_secret(context)}
+        for name, provider in module.provider.items()
+    }
     return {**vars(module), "provider": providers}
 
 

@@ -7,17 +7,16 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from chalicelib import crypto
-from chalicelib.http import auth
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Forbidden
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import kinds, scopes, ssh_policies
+from chalicelib.model import api_keys, kinds
+from chalicelib.model.ssh import policies
 from chalicelib.schema.fields import Name
 from chalicelib.schema.rules import After, WithData, between, entries, if_null
 from chalicelib.schema.shapes import Shape
 from chalicelib.schema.ssh_fields import CriticalOptions, ExtensionName, Extensions
-from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
@@ -123,10 +122,11 @@ class Shown(Enabled):
 def _permit(caller: Caller) -> None:
     if not caller.admin:
         raise Forbidden("Only an admin may see and change the policy of an authority.")
-    auth.check_scope(caller, scopes.ALL)
+    if not caller.reach.covers(api_keys.ALL):
+        raise Forbidden(f"This API key lacks the scope {api_keys.ALL}.")
 
 
-def _response(policy: ssh_policies.Policy, _holder: Item, _call: Call) -> dict[str, Any]:
+def _response(policy: policies.Policy, _holder: Item, _call: Call) -> dict[str, Any]:
     shown = asdict(policy)
     if shown["host"]:
         shown["host"] = {name: value for name, value in shown["host"].items() if name in HostBounds.__annotations__}
@@ -135,13 +135,11 @@ def _response(policy: ssh_policies.Policy, _holder: Item, _call: Call) -> dict[s
 
 MODULES = (
     Module(
-        path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{ssh_policies.NAME}",
+        path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{policies.NAME}",
         shape=Policy,
-        stored=ssh_policies.Policy,
+        stored=policies.Policy,
         shows=Shown,
         to_response=_response,
         permits=_permit,
-        holder=kinds.SSH_CERTIFICATE_AUTHORITIES.name,
-        write=table.rewrite,
     ),
 )

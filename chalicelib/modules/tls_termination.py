@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
+from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.modules import EDGE, UPSTREAM, Place
 from chalicelib.schema.rules import if_empty
 from chalicelib.storage.items import Item
@@ -37,9 +38,9 @@ class Shown(Enabled):
 
 def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     """Return what does not go with where the edge terminates TLS, for a request or for what is stored."""
-    terminate_at = edge.body.get("terminate_at", EDGE)
-    stored = edge.modules.get("tls_termination") or {}
-    min_version = request.min_version if request else stored.get("min_version")
+    terminate_at = HttpsEdge.of(edge.body).terminate_at
+    stored = modules.TlsTermination.of(edge.modules.get("tls_termination", {}))
+    min_version = request.min_version if request else stored.min_version
     wrong = {}
     if request and request.terminate_at not in (None, terminate_at):
         wrong["terminate_at"] = f"is the edge's own, {terminate_at}: change it there"
@@ -49,7 +50,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
 
 
 def _response(module: modules.TlsTermination, edge: Item, _call: Call) -> dict[str, Any]:
-    terminate_at = edge.body.get("terminate_at", EDGE)
+    terminate_at = HttpsEdge.of(edge.body).terminate_at
     min_version = module.min_version if terminate_at == EDGE else None
     return {"enabled": module.enabled, "terminate_at": terminate_at, "min_version": min_version}
 

@@ -9,16 +9,16 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import api_keys, kinds, owners, references, scopes
-from chalicelib.model.api_keys import Reach
+from chalicelib.model import api_keys, kinds, owners
+from chalicelib.model.api_keys import ApiKey, Reach
 from chalicelib.schema.fields import Described, OwnerId, Shown, Time, Timestamp
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import table
+from chalicelib.storage.items import Item
 
 
 def _scope(text: str) -> str:
-    if text not in scopes.known():
+    if text not in api_keys.known_scopes():
         raise ValueError("must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read")
     return text
 
@@ -74,18 +74,17 @@ def make(caller: Caller, id: str, request: Create) -> New:
     owner, reach = caller.owner(request.owner_id), _reach(caller, request)
     token, digest = api_keys.new_token(id)
     ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
-    optional = {"expires_at": ends, "scopes": list(reach.scopes)}
     return New(
-        body={
-            "description": request.description,
-            "metadata": request.metadata,
-            "token": None,
-            "owner_id": owner.id,
-            **{name: value for name, value in optional.items() if value},
-        },
+        ApiKey(
+            description=request.description,
+            metadata=request.metadata,
+            owner_id=owner.id,
+            expires_at=ends,
+            scopes=list(reach.scopes),
+        ),
         once={"token": token},
         unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, reach),),
-        checks=owners.unless_switched(caller.account, owner.id, active=owner.active),
+        also=owners.unless_switched(caller.account, owner.id, active=owner.active),
     )
 
 
@@ -94,7 +93,7 @@ def _reach(caller: Caller, request: Create) -> Reach:
     own, wrong = caller.reach, {}
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
     expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
-    if beyond := [scope for scope in named if not scopes.cover(own.scopes, scope)]:
+    if beyond := [scope for scope in named if not own.covers(scope)]:
         wrong["scopes"] = f"must not go beyond your own key's: {', '.join(own.scopes)}; {beyond[0]} does"
     if own.expires is not None and (expires or own.expires) > own.expires:
         wrong["expires_at"] = "must not be later than the end of your own key"
@@ -107,24 +106,22 @@ class ApiKeys(EditableResource):
     """Keys, and when each was last used."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        usage = Endpoint("GET", f"{self.kind.one}/usage", 200, self.usage, response=Usage, headers=self.headers)
+        path = f"{self.kind.one}/usage"
+        usage = Endpoint("GET", path, 200, self.get, _usage, "usage", response=Usage, headers=NO_STORE)
         return (*super().endpoints(), usage)
 
-    def usage(self, call: Call) -> dict[str, Any]:
-        key = table.read(self.scope(call), call.id)
-        if key is None:
-            raise self.missing()
-        call.note(key)
-        used = api_keys.last_used(call.id)
-        return {"last_used_at": clock.rfc3339(datetime.fromtimestamp(used, UTC)) if used else None}
+
+def _usage(key: Item, _call: Call) -> dict[str, Any]:
+    used = api_keys.last_used(key.id)
+    return {"last_used_at": clock.rfc3339(datetime.fromtimestamp(used, UTC)) if used else None}
 
 
 RESOURCE = ApiKeys(
     kind=kinds.API_KEYS,
+    stored=ApiKey,
     create=Create,
     response=APIKey,
     make=make,
-    references=references.to_owner,
     headers=NO_STORE,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
 )

@@ -12,7 +12,7 @@ from chalicelib import clock
 from chalicelib.http import paging
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.paging import Page
-from chalicelib.http.resource import Resource
+from chalicelib.http.resource import Resource, plain
 from chalicelib.model import audit, kinds
 from chalicelib.schema.fields import Shown, Timestamp
 from chalicelib.schema.rules import After
@@ -71,10 +71,11 @@ def _responses(events: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def _response(event: Item, call: Call) -> dict[str, Any]:
-    stored = {name: value for name, value in event.body.items() if name != "resource_path"}
-    path = event.body["resource_path"] if kinds.of(event.body["resource_id"]).served else ""
+    shown = plain(audit.Event, event, call)
+    path = shown.pop("resource_path")
+    has_address = path and kinds.of(shown["resource_id"]).served
     own = f"{call.base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
-    return {"id": event.id, **stored, "uri": own, "resource_uri": f"{call.base_url}{path}" if path else ""}
+    return {**shown, "uri": own, "resource_uri": f"{call.base_url}{path}" if has_address else ""}
 
 
 def _moment(text: str) -> str:
@@ -106,8 +107,11 @@ class AuditEvents(Resource):
         listing, *others = super().endpoints()
         return (listing._replace(query=_PARAMETERS), *others)
 
-    def get(self, call: Call) -> dict[str, Any]:
-        return self.one(audit.read(call.caller.account, call.id), call)
+    def get(self, call: Call) -> Item:
+        event = audit.read(call.caller.account, call.id)
+        if event is None:
+            raise self.missing()
+        return event
 
     def list_page(self, call: Call) -> str:
         wanted = dict(call.query)
@@ -129,22 +133,22 @@ class AuditEvents(Resource):
             read, has_more = audit.page_of_resource(account, resource, before=before, count=count)
         else:
             read, has_more = audit.page(account, before=before, count=_READ)
-        matching = [event for event in read if _matches(event.body, wanted)]
+        matching = [event for event in read if _matches(audit.Event.of(event.body), wanted)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True
-        ended = bool(read) and "after" in wanted and read[-1].body["created_at"] < wanted["after"]
+        ended = bool(read) and "after" in wanted and audit.Event.of(read[-1].body).created_at < wanted["after"]
         return matching, read[-1].id if read else "", has_more and not ended
 
 
-def _matches(event: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+def _matches(event: audit.Event, wanted: Mapping[str, str]) -> bool:
     actor = wanted.get("actor_id")
     return (
-        (actor is None or actor in (event["actor"]["key_id"], event["actor"]["owner_id"]))
-        and wanted.get("action", event["action"]) == event["action"]
-        and wanted.get("resource_id", event["resource_id"]) == event["resource_id"]
-        and wanted.get("after", "") <= event["created_at"]
-        and ("before" not in wanted or event["created_at"] < wanted["before"])
+        (actor is None or actor in (event.actor["key_id"], event.actor["owner_id"]))
+        and wanted.get("action", event.action) == event.action
+        and wanted.get("resource_id", event.resource_id) == event.resource_id
+        and wanted.get("after", "") <= event.created_at
+        and ("before" not in wanted or event.created_at < wanted["before"])
     )
 
 
-RESOURCE = AuditEvents(kind=kinds.AUDIT_EVENTS, response=AuditEvent, to_responses=_responses)
+RESOURCE = AuditEvents(kind=kinds.AUDIT_EVENTS, stored=audit.Event, response=AuditEvent, to_responses=_responses)

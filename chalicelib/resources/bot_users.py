@@ -1,20 +1,20 @@
 """Bots: they own credentials as users do. Admins only; that a bot is an admin itself, only the operator can say."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from chalicelib.http import auth
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, Forbidden
-from chalicelib.http.resource import EditableResource, New, Unique, as_stored, remove
-from chalicelib.model import accounts, kinds, owners
-from chalicelib.model.audit import Trail
+from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.model import changes, kinds, owners
+from chalicelib.model.accounts import Bot
 from chalicelib.schema.fields import Described, Name, Shown
 from chalicelib.schema.rules import if_null
+from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import UniqueKey
 
 
 class Create(Described):
@@ -34,47 +34,46 @@ class BotUser(Create, Shown):
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
-    return New({**request.values(), "admin": False})
+    return New(Bot.of(request.values()))
 
 
 def make_admin(caller: Caller, id: str, request: Create) -> New:
     """Make a bot that may act for the others of its account: for the operator only."""
-    return New({**request.values(), "admin": True})
-
-
-def _unique_keys(account: str, _id: str, body: Mapping[str, Any]) -> tuple[UniqueKey, ...]:
-    return accounts.name_keys(account, body["name"])
+    return New(Bot.of({**request.values(), "admin": True}))
 
 
 def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [
-        {**{name: value for name, value in shown.items() if name != "admin"}, "active": owners.may_let_in(bot)}
-        for shown, bot in zip(as_stored(bots, call), bots, strict=True)
-    ]
+    shown = [{**plain(Bot, bot, call), "active": owners.may_let_in(bot)} for bot in bots]
+    return [{name: value for name, value in bot.items() if name != "admin"} for bot in shown]
 
 
-def _tell(bot: Item, fields: Mapping[str, Any]) -> Item:
-    """Update the bot's keys and SSH credentials where `active` was sent."""
-    return owners.tell(bot.account, bot.id) if "active" in fields else bot
+class Bots(EditableResource):
+    """Bots, whose keys and SSH credentials follow when they are switched on or off."""
+
+    def patch(self, call: Call) -> Item:
+        bot = super().patch(call)
+        return owners.tell(bot.account, bot.id) if "active" in call.body.fields_set() else bot
+
+    def changed(self, item: Item, request: Shape) -> Item:
+        return owners.marked(item, super().changed(item, request))
 
 
-def _remove(scope: str, id: str, *, check: Callable[[Item], None], by: Trail) -> bool:
+def _remove(change: changes.Change, scope: str, id: str) -> bool:
     """Remove a bot whose keys let in no more, whatever breaks off: they are switched off before it goes."""
     bot = table.read(scope, id)
     if bot is None:
         return False
-    check(bot)
-    account = bot.account
-    owners.shut(account, id)
+    change.hold(bot)
+    owners.shut(bot.account, id)
     try:
-        is_removed = remove(scope, id, check=check, by=by)
+        return changes.delete(change, scope, id)
     finally:
-        owners.tell(account, id)  # also keys that were made meanwhile, and those of a bot that stays
-    return is_removed
+        owners.tell(bot.account, id)  # also keys that were made meanwhile, and those of a bot that stays
 
 
-RESOURCE = EditableResource(
+RESOURCE = Bots(
     kind=kinds.BOT_USERS,
+    stored=Bot,
     create=Create,
     change=Change,
     response=BotUser,
@@ -87,8 +86,5 @@ RESOURCE = EditableResource(
     },
     to_responses=_responses,
     permits=auth.admins,
-    follow=_tell,
-    mark=owners.marked,
     remove=_remove,
-    unique=Unique(("name",), _unique_keys),
 )

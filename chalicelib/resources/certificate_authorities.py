@@ -9,6 +9,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import kinds
+from chalicelib.model.tls_certificates import ClientAuthority
 from chalicelib.schema.fields import Described, Shown, Timestamp
 from chalicelib.schema.rules import Plain
 
@@ -46,21 +47,22 @@ class CertificateAuthority(Create, Shown):
 def make(caller: Caller, id: str, request: Create) -> New:
     facts = request.ca_pem.facts
     return New(
-        body={
-            "description": request.description,
-            "metadata": request.metadata,
-            "ca_pem": request.ca_pem.pem,
-            "subject_common_name": facts.subject.common_name,
-            "not_before": clock.rfc3339(facts.not_before),
-            "not_after": clock.rfc3339(facts.not_after),
-            "key_usages": facts.key_usages,
-            "extended_key_usages": facts.extended_key_usages,
-        }
+        ClientAuthority(
+            description=request.description,
+            metadata=request.metadata,
+            ca_pem=request.ca_pem.pem,
+            subject_common_name=facts.subject.common_name,
+            not_before=clock.rfc3339(facts.not_before),
+            not_after=clock.rfc3339(facts.not_after),
+            key_usages=facts.key_usages,
+            extended_key_usages=facts.extended_key_usages,
+        )
     )
 
 
 RESOURCE = EditableResource(
     kind=kinds.CERTIFICATE_AUTHORITIES,
+    stored=ClientAuthority,
     create=Create,
     response=CertificateAuthority,
     make=make,

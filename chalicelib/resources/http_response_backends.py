@@ -5,6 +5,7 @@ from typing import Annotated
 from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import kinds
+from chalicelib.model.backends import HttpResponse
 from chalicelib.schema.fields import Described, Line, Shown, Text
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
@@ -24,7 +25,7 @@ HeaderName = Annotated[
 ]
 
 
-class Backend(Described):
+class Answer(Described):
     status_code: Annotated[int, between(100, 599), if_zero(200)] = 200
     """HTTP status of the response."""
 
@@ -35,14 +36,15 @@ class Backend(Described):
     """Body of the response, at most 64 KiB."""
 
 
-class HTTPResponseBackend(Backend, Shown):
+class HTTPResponseBackend(Answer, Shown):
     """A backend that answers every request itself, always with the same response."""
 
 
 RESOURCE = EditableResource(
     kind=kinds.HTTP_RESPONSE_BACKENDS,
-    create=Backend,
-    change=Backend,
+    stored=HttpResponse,
+    create=Answer,
+    change=Answer,
     response=HTTPResponseBackend,
     errors={"DELETE": (Conflict,)},
 )

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
-from chalicelib.http.resource import EditableResource, New, as_stored
-from chalicelib.model import kinds, ssh_authorities
+from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.model import kinds
+from chalicelib.model.ssh import authorities
+from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.schema.fields import Described, Description, Metadata, Shown
 from chalicelib.schema.rules import Before, WithData, if_zero
 from chalicelib.storage.items import Item
@@ -65,20 +67,16 @@ class SSHCertificateAuthority(Shown):
     """The bits of an rsa key; absent of others."""
 
 
-def _responses(authorities: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [{**shown, **ssh_authorities.parameters(shown["public_key"])} for shown in as_stored(authorities, call)]
-
-
 def make(caller: Caller, id: str, request: Create) -> New:
     key = _generate(request)
-    body = {
-        "description": request.description,
-        "metadata": request.metadata,
-        "public_key": crypto.keys.authorized_key(key.public_key()),
-        "key_type": request.private_key_type,
-    }
-    unique_key = ssh_authorities.unique_key(caller.account, id, body)
-    return New(body, sealed={"private_key": crypto.keys.to_der(key)}, unique_keys=(unique_key,))
+    stored = SshAuthority(
+        description=request.description,
+        metadata=request.metadata,
+        public_key=crypto.keys.authorized_key(key.public_key()),
+        key_type=request.private_key_type,
+    )
+    revocations = authorities.new_list(caller.account, id, stored.public_key)
+    return New(stored, sealed={"private_key": crypto.keys.to_der(key)}, also=[revocations])
 
 
 def _generate(request: Create) -> crypto.keys.PrivateKey:
@@ -91,12 +89,16 @@ def _generate(request: Create) -> crypto.keys.PrivateKey:
             return crypto.keys.generate_ed25519()
 
 
+def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [{**plain(SshAuthority, item, call), **SshAuthority.of(item.body).parameters()} for item in found]
+
+
 RESOURCE = EditableResource(
     kind=kinds.SSH_CERTIFICATE_AUTHORITIES,
+    stored=SshAuthority,
     create=Create,
     response=SSHCertificateAuthority,
-    to_responses=_responses,
     make=make,
-    beside=ssh_authorities.founding,
-    remove=ssh_authorities.remove,
+    to_responses=_responses,
+    remove=authorities.remove,
 )

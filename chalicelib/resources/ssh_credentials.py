@@ -1,12 +1,15 @@
 """SSH credentials (SPEC 2.3). The unique key of a public key repeats the rules, so that the SSH gateway reads once."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import acl, kinds, owners, references, ssh_credentials
+from chalicelib.model import kinds, owners
+from chalicelib.model.ssh import acl
+from chalicelib.model.ssh.credentials import SshCredential
 from chalicelib.schema.fields import Described, OwnerId, Shown
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 
@@ -54,27 +57,21 @@ class SSHCredential(Create, Shown):
 
 def make(caller: Caller, id: str, request: Create) -> New:
     owner = caller.owner(request.owner_id)
-    body = {
-        "description": request.description,
-        "metadata": request.metadata,
-        "public_key": request.public_key,
-        "acl": request.acl,
-        "owner_id": owner.id,
-    }
+    stored = SshCredential.of({**request.values(), "owner_id": owner.id})
+    (key,) = stored.unique_keys(caller.account, id)
     return New(
-        body,
-        unique_keys=(ssh_credentials.unique_key(caller.account, id, body, active=owner.active),),
-        checks=owners.unless_switched(caller.account, owner.id, active=owner.active),
+        stored,
+        unique_keys=(replace(key, attributes={**key.attributes, "active": owner.active}),),
+        also=owners.unless_switched(caller.account, owner.id, active=owner.active),
     )
 
 
 RESOURCE = EditableResource(
     kind=kinds.SSH_CREDENTIALS,
+    stored=SshCredential,
     create=Create,
     change=Change,
     response=SSHCredential,
     make=make,
-    references=references.to_owner,
-    repeated=("acl",),
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
 )

@@ -12,7 +12,9 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds, ssh_policies, ssh_revocations
+from chalicelib.model import kinds
+from chalicelib.model.ssh import policies, revocations
+from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.resources import ssh_signing
 from chalicelib.schema.fields import Described, Shown, Time, Timestamp
 from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_the_start
@@ -66,18 +68,19 @@ class SSHHostCertificate(Described, Shown):
 
 def make(caller: Caller, id: str, request: Create) -> New:
     signer = ssh_signing.signer(caller, request)
-    bounds = ssh_policies.of(signer.authority, "host")
-    lifetime = ssh_policies.lifetime(bounds, LIFETIME)
+    bounds = policies.of(signer.authority, "host")
+    lifetime = policies.lifetime(bounds, LIFETIME)
     certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, lifetime))
     ssh_signing.check(certificate, bounds, caller)
-    return ssh_signing.signed(certificate, signer, request, {})
+    return ssh_signing.signed(IssuedCertificate, certificate, signer, request)
 
 
 RESOURCE = EditableResource(
     kind=kinds.SSH_HOST_CERTIFICATES,
+    stored=IssuedCertificate,
     create=Create,
     response=SSHHostCertificate,
     make=make,
     errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
-    remove=ssh_revocations.delete_certificate,
+    remove=revocations.delete_certificate,
 )

@@ -1,18 +1,17 @@
 """Revocations of an SSH authority: what it has taken back of what it signed, and keys that it signs no more."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
-from chalicelib import crypto, ids
+from chalicelib import clock, crypto, ids
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, InvalidRequest, NotFound, UnknownReference
 from chalicelib.http.resource import Resource
-from chalicelib.model import idempotency, kinds, ssh_revocations
-from chalicelib.model.idempotency import Done, Repeated
+from chalicelib.model import kinds
 from chalicelib.model.kinds import Kind
-from chalicelib.model.ssh_revocations import AlreadyRevoked, Authority, Subject, Writes
+from chalicelib.model.ssh import revocations
+from chalicelib.model.ssh.authorities import IssuedCertificate
+from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
 from chalicelib.schema.fields import Description, Timestamp, Uri
 from chalicelib.schema.rules import After, if_empty, max_bytes
 from chalicelib.schema.shapes import Shape
@@ -103,89 +102,66 @@ class SSHRevocation(Shape):
     """When the certificate ends, and with it the revocation. What has no known end stays until it is deleted."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Revocations(Resource):
     """Revocations can also be made and taken back, and are never changed."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
             *super().endpoints(),
-            *self._own(
-                Endpoint("POST", self.kind.path, 201, self.post, body=Create, response=SSHRevocation),
-                Endpoint("DELETE", self.kind.one, 204, self.delete),
-            ),
+            self.endpoint("POST", self.kind.path, 201, self.post, body=Create, response=SSHRevocation),
+            self.endpoint("DELETE", self.kind.one, 204, self.delete),
         )
 
     def check_parent(self, call: Call) -> None:
-        _authority(call)
+        _issuer(call)
 
-    def post(self, call: Call) -> dict[str, Any]:
-        if done := self.answered(call):
-            return done
+    def post(self, call: Call) -> Item:
         named = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}
         if len(named) != 1:
             raise InvalidRequest.of(dict.fromkeys(named or _SUBJECT, _ALONE))
-        authority = _authority(call)
         ((field, value),) = named.items()
-        subject = _SUBJECTS[field](authority, value)
+        issuer = _issuer(call)
+        revocation = replace(_revocation(issuer, field, value), reason=call.body.reason)
         try:
-            keeping = partial(_keeping, call)
-            return self.one(ssh_revocations.revoke(authority, subject, call.body.reason, call.trail, keeping), call)
-        except Repeated:  # by one of the same time
-            return self.post(call)
+            return revocations.revoke(call.change, issuer, revocation)
         except AlreadyRevoked:
-            if done := self.answered(call):  # of the same time
-                return done
             raise Conflict(f"'{field}' is revoked already.", {field: "must be one that is not revoked yet"}) from None
 
     def delete(self, call: Call) -> None:
-        if not ssh_revocations.take_back(self.scope(call), call.id, check=self.check(call), by=call.trail):
+        if not revocations.take_back(call.change, self.scope(call), call.id):
             raise self.missing()
-
-
-def _keeping(call: Call, record: Item) -> Writes:
-    """Return what has the request's idempotency key, if it has one, stand for the revocation."""
-    if call.repeatable is None:
-        return ()
-    done = Done(call.repeatable.digest, record, once=False)
-    return [idempotency.keeping(record.account, call.repeatable.key, done)]
 
 
 _ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"
 
 
-def _authority(call: Call) -> Authority:
-    found = ssh_revocations.find(call.caller.account, call.path["id"])
+def _issuer(call: Call) -> Issuer:
+    found = revocations.find(call.caller.account, call.path["id"])
     if found is None:
         raise NotFound(f"This account has nothing of that id under {kinds.SSH_CERTIFICATE_AUTHORITIES.path}.")
     return found
 
 
-def _certificate(kind: Kind) -> Callable[[Authority, str], Subject]:
-    """Return what looks for a certificate of that kind. Raises UnknownReference, InvalidRequest, aws.Unavailable."""
-    field = ssh_revocations.FIELDS[kind]
-
-    def find(authority: Authority, id: str) -> Subject:
-        found = table.read(items.scope(authority.account, kind.path), id)
-        if found is None or found.body["ssh_certificate_authority_id"] != authority.id:
-            rule = "must be the id of a certificate that this authority signed"
-            raise UnknownReference(f"'{field}' names nothing.", {field: rule})
-        if ssh_revocations.end_of(found) <= items.now():
-            raise InvalidRequest.of({field: "must be the id of a certificate that has not ended"})
-        return ssh_revocations.of_certificate(found)
-
-    return find
-
-
-_SUBJECTS: dict[str, Callable[[Authority, str], Subject]] = {
-    **{field: _certificate(kind) for kind, field in ssh_revocations.FIELDS.items()},
-    "serial": lambda _, serial: ssh_revocations.of_serial(serial),
-    "public_key": lambda _, public_key: ssh_revocations.of_key(public_key),
-}
+def _revocation(issuer: Issuer, field: str, value: str) -> Revocation:
+    """Return the revocation of what a field names. Raises UnknownReference, InvalidRequest, aws.Unavailable."""
+    match field:
+        case "serial":
+            return Revocation(serial=value)
+        case "public_key":
+            return revocations.of_key(value)
+    item = table.read(items.scope(issuer.account, kinds.of(value).path), value)
+    certificate = IssuedCertificate.of(item.body) if item else None
+    if item is None or certificate is None or certificate.ssh_certificate_authority_id != issuer.id:
+        rule = "must be the id of a certificate that this authority signed"
+        raise UnknownReference(f"'{field}' names nothing.", {field: rule})
+    if certificate.end <= clock.seconds():
+        raise InvalidRequest.of({field: "must be the id of a certificate that has not ended"})
+    return revocations.of_certificate(item)
 
 
 RESOURCE = Revocations(
     kind=kinds.SSH_REVOCATIONS,
+    stored=Revocation,
     response=SSHRevocation,
     errors={"POST": (UnknownReference, NotFound, Conflict), "GET": (NotFound,)},
 )

@@ -1,7 +1,6 @@
 """How the certificates of users and hosts come into being: what both kinds share of their `make`."""
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -10,27 +9,31 @@ from chalicelib import clock, crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
-from chalicelib.model import accounts, kinds, ssh_authorities, ssh_policies, ssh_revocations, ssh_revoked
-from chalicelib.model.ssh_policies import Bounds
+from chalicelib.model import accounts, kinds
+from chalicelib.model.accounts import User
+from chalicelib.model.ssh import authorities, policies
+from chalicelib.model.ssh.authorities import IssuedCertificate
+from chalicelib.model.ssh.policies import Bounds
 from chalicelib.storage.items import Item
 
 
 @dataclass(frozen=True)
 class Signer:
-    """The authority that is to sign, and whether it has revoked the public key."""
+    """The authority that is to sign, the fingerprint of the public key, and whether the authority has revoked it."""
 
     authority: Item
+    fingerprint: str
     has_revoked_key: bool
 
 
 def signer(caller: Caller, request: Any) -> Signer:
     """Return the authority of a request, and whether it revoked the key. Raises UnknownReference, aws.Unavailable."""
-    digest = crypto.public_keys.digest_of(request.public_key.key)
-    found, has_revoked_key = ssh_revoked.signer(caller.account, request.ssh_certificate_authority_id, digest)
+    digest = crypto.keys.digest(request.public_key.key)
+    found, has_revoked_key = authorities.signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
         raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
-    return Signer(found, has_revoked_key)
+    return Signer(found, crypto.keys.fingerprint(digest), has_revoked_key)
 
 
 def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
@@ -48,15 +51,19 @@ def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
 def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller) -> None:
     """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
-    name = owner.body["name"] if owner else None
-    if wrong := ssh_policies.violations(bounds, certificate, name):
+    name = User.of(owner.body).name if owner else None
+    if wrong := policies.violations(bounds, certificate, name):
         raise InvalidRequest.of(wrong)
 
 
 def signed(
-    certificate: "crypto.ssh_certificates.Certificate", signer: Signer, request: Any, options: Mapping[str, Any]
+    stored: type[IssuedCertificate],
+    certificate: "crypto.ssh_certificates.Certificate",
+    signer: Signer,
+    request: Any,
+    **options: Any,
 ) -> New:
-    """Return the signed certificate as it is stored, with the options of its kind.
+    """Return the signed certificate as its kind is stored, with the options of its kind.
 
     Raises InvalidRequest, Conflict, aws.Unavailable.
     """
@@ -66,17 +73,16 @@ def signed(
     if signer.has_revoked_key:
         rule = "must be a key that the authority has not revoked"
         raise Conflict("The authority has revoked this public key.", {"public_key": rule})
-    line = crypto.ssh_certificates.sign(certificate, ssh_authorities.signing_key(authority))
-    body = {
-        "description": request.description,
-        "metadata": request.metadata,
-        "public_key": request.public_key.line,
-        "key_type": crypto.keys.key_type(certificate.public_key),
-        "ssh_certificate_authority_id": authority.id,
-        "principals": list(certificate.principals),
+    issued = stored(
+        description=request.description,
+        metadata=request.metadata,
+        public_key=request.public_key.line,
+        key_type=crypto.keys.key_type(certificate.public_key),
+        ssh_certificate_authority_id=authority.id,
+        principals=list(certificate.principals),
+        valid_after=clock.rfc3339(certificate.valid_after),
+        valid_until=clock.rfc3339(certificate.valid_until),
+        certificate=crypto.ssh_certificates.sign(certificate, authorities.signing_key(authority)),
         **options,
-        "valid_after": clock.rfc3339(certificate.valid_after),
-        "valid_until": clock.rfc3339(certificate.valid_until),
-        "certificate": line,
-    }
-    return New(body, details=ssh_revocations.details(body, certificate.serial))
+    )
+    return New(issued, details=authorities.details(issued, certificate.serial, signer.fingerprint))

@@ -9,7 +9,8 @@ from typing import Any
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, NotFound
 from chalicelib.http.static import BINARY, TEXT, Binary, Static
-from chalicelib.model import kinds, ssh_revoked
+from chalicelib.model import kinds
+from chalicelib.model.ssh import revoked
 from chalicelib.schema.rules import After
 from chalicelib.schema.sizes import MAX_ANSWER
 from chalicelib.storage import revocation_lists
@@ -56,7 +57,7 @@ def public_key(call: Call) -> Static:
 
 
 def _list(heads: list[Head]) -> bytes:
-    content = ssh_revoked.krl(heads)
+    content = revoked.krl(heads)
     if len(content) * 4 // 3 > MAX_ANSWER:
         raise Conflict("These lists are too large for one answer: ask for fewer of them together.")
     return content

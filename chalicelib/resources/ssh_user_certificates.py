@@ -9,7 +9,9 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds, ssh_policies, ssh_revocations
+from chalicelib.model import kinds
+from chalicelib.model.ssh import policies, revocations
+from chalicelib.model.ssh.authorities import IssuedUserCertificate
 from chalicelib.resources import ssh_signing
 from chalicelib.schema.fields import Described, Shown, Time, Timestamp
 from chalicelib.schema.rules import if_null
@@ -91,23 +93,24 @@ class SSHUserCertificate(Described, Shown):
 
 def make(caller: Caller, id: str, request: Create) -> New:
     signer = ssh_signing.signer(caller, request)
-    bounds = ssh_policies.of(signer.authority, "user")
+    bounds = policies.of(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}
     options: dict[str, Any] = {
-        "critical_options": ssh_policies.critical_options(bounds, asked),
-        "extensions": ssh_policies.extensions(bounds, request.extensions),
+        "critical_options": policies.critical_options(bounds, asked),
+        "extensions": policies.extensions(bounds, request.extensions),
     }
-    lifetime = ssh_policies.lifetime(bounds, LIFETIME)
+    lifetime = policies.lifetime(bounds, LIFETIME)
     certificate = crypto.ssh_certificates.UserCertificate(**ssh_signing.common(id, request, lifetime), **options)
     ssh_signing.check(certificate, bounds, caller)
-    return ssh_signing.signed(certificate, signer, request, options)
+    return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
 
 
 RESOURCE = EditableResource(
     kind=kinds.SSH_USER_CERTIFICATES,
+    stored=IssuedUserCertificate,
     create=Create,
     response=SSHUserCertificate,
     make=make,
     errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
-    remove=ssh_revocations.delete_certificate,
+    remove=revocations.delete_certificate,
 )

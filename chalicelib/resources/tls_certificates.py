@@ -9,6 +9,7 @@ from chalicelib import clock, crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import kinds
+from chalicelib.model.tls_certificates import TlsCertificate
 from chalicelib.schema.fields import Described, Shown, Timestamp
 from chalicelib.schema.rules import Plain, WithData
 from chalicelib.schema.shapes import Shape
@@ -108,45 +109,35 @@ class TLSCertificate(Described, Shown):
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
+    leaf, subject = request.certificate_pem.leaf, request.certificate_pem.leaf.subject
     return New(
-        body={
-            "description": request.description,
-            "metadata": request.metadata,
-            "certificate_pem": request.certificate_pem.pem,
-            "issued_at": None,  # set only for certificates that are issued automatically, which none is here
-            **_leaf(request.certificate_pem.leaf),
-            **_subject(request.certificate_pem.leaf.subject),
-        },
+        TlsCertificate(
+            description=request.description,
+            metadata=request.metadata,
+            certificate_pem=request.certificate_pem.pem,
+            issued_at=None,  # set only for certificates that are issued automatically, which none is here
+            subject_alternative_names={"dns_names": leaf.dns_names, "ips": leaf.ips},
+            not_before=clock.rfc3339(leaf.not_before),
+            not_after=clock.rfc3339(leaf.not_after),
+            key_usages=leaf.key_usages,
+            extended_key_usages=leaf.extended_key_usages,
+            private_key_type=crypto.keys.key_type(leaf.public_key),
+            issuer_common_name=leaf.issuer.common_name,
+            serial_number=leaf.serial_number,
+            subject_common_name=subject.common_name,
+            subject_organization=subject.organization,
+            subject_organizational_unit=subject.organizational_unit,
+            subject_locality=subject.locality,
+            subject_province=subject.province,
+            subject_country=subject.country,
+        ),
         sealed={"private_key": crypto.keys.to_der(request.private_key_pem)},
     )
 
 
-def _leaf(leaf: crypto.x509.Facts) -> dict[str, Any]:
-    return {
-        "subject_alternative_names": {"dns_names": leaf.dns_names, "ips": leaf.ips},
-        "not_before": clock.rfc3339(leaf.not_before),
-        "not_after": clock.rfc3339(leaf.not_after),
-        "key_usages": leaf.key_usages,
-        "extended_key_usages": leaf.extended_key_usages,
-        "private_key_type": crypto.keys.key_type(leaf.public_key),
-        "issuer_common_name": leaf.issuer.common_name,
-        "serial_number": leaf.serial_number,
-    }
-
-
-def _subject(subject: crypto.x509.Name) -> dict[str, str]:
-    return {
-        "subject_common_name": subject.common_name,
-        "subject_organization": subject.organization,
-        "subject_organizational_unit": subject.organizational_unit,
-        "subject_locality": subject.locality,
-        "subject_province": subject.province,
-        "subject_country": subject.country,
-    }
-
-
 RESOURCE = EditableResource(
     kind=kinds.TLS_CERTIFICATES,
+    stored=TlsCertificate,
     create=Create,
     response=TLSCertificate,
     make=make,

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from chalicelib.http import links
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict
-from chalicelib.http.resource import EditableResource, as_stored
+from chalicelib.http.resource import EditableResource, plain
 from chalicelib.model import backends, kinds
+from chalicelib.model.backends import TunnelGroup
 from chalicelib.schema.fields import Described, Line, Name, Ref, Shown
 from chalicelib.schema.rules import entries, if_null, max_bytes, unless_nothing
 from chalicelib.storage.items import Item
@@ -32,15 +33,19 @@ class TunnelGroupBackend(Create, Shown):
 
 
 def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    members = backends.members(call.caller.account, groups)
+    members = backends.members(call.caller.account, {group.id: TunnelGroup.of(group.body) for group in groups})
     return [
-        {**group, "tunnels": [links.ref(call.base_url, id) for id in members[group["id"]]]}
-        for group in as_stored(groups, call)
+        {
+            **plain(TunnelGroup, group, call),
+            "tunnels": [links.ref(call.base_url, id) for id in members[group.id]],
+        }
+        for group in groups
     ]
 
 
 RESOURCE = EditableResource(
     kind=kinds.TUNNEL_GROUPS,
+    stored=TunnelGroup,
     create=Create,
     change=Change,
     response=TunnelGroupBackend,

@@ -1,7 +1,6 @@
 """Tunnels that are online (SPEC 2.8): read-only over HTTP, since tunnel servers write them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from chalicelib.http import links
@@ -64,11 +63,11 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
     """Return a tunnel as SPEC 2.8 has it: without an address, and without a Ref to a group where it serves none."""
     tunnel = tunnels.of(item)
-    stored = {name: value for name, value in asdict(tunnel).items() if name not in _HIDDEN}
+    stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}
     refs = {name: links.ref(call.base_url, id) for name, id in named.items() if id}
     metadata = tunnel.metadata_0 if call.caller.version == "0" else tunnel.metadata
-    return {"id": item.id, "started_at": item.body["started_at"], **stored, **refs, "metadata": metadata}
+    return {"id": item.id, **stored, **refs, "metadata": metadata}
 
 
-RESOURCE = Resource(kind=kinds.TUNNELS, response=Tunnel, to_responses=_responses)
+RESOURCE = Resource(kind=kinds.TUNNELS, stored=tunnels.Tunnel, response=Tunnel, to_responses=_responses)

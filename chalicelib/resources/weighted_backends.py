@@ -1,12 +1,12 @@
 """Weighted backends: children and the share of the traffic each of them gets (SPEC 2.6)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import kinds
-from chalicelib.model.references import References
+from chalicelib.model.backends import Weighted
 from chalicelib.schema.fields import BackendId, Described, Shown
 from chalicelib.schema.rules import WithContext, between, entries, if_null, unless_nothing
 
@@ -34,15 +34,11 @@ class WeightedBackend(Create, Shown):
     """Shares traffic between other backends by weight."""
 
 
-def _references(body: Mapping[str, Any]) -> References:
-    return {"backends": body["backends"]} if "backends" in body else {}
-
-
 RESOURCE = EditableResource(
     kind=kinds.WEIGHTED_BACKENDS,
+    stored=Weighted,
     create=Create,
     change=Change,
     response=WeightedBackend,
-    references=_references,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict), "DELETE": (Conflict,)},
 )

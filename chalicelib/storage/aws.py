@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore import exceptions
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 
 # Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
@@ -41,6 +41,7 @@ _BUSY = {
     "TransactionConflictException",
     "TransactionInProgressException",
 }
+_UNREACHABLE = (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError)
 _MISCONFIGURED = {
     "AccessDeniedException",
     "DisabledException",
@@ -86,11 +87,28 @@ def client(service: str) -> Any:
     return _clients[service]
 
 
+def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+    """Return the answer to one call of a service. Raises Unavailable, Misconfigured, ClientError for a refusal."""
+    if time.monotonic() > _last_call.get():
+        raise Unavailable("OutOfTime")
+    try:
+        answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
+    except (BotoCoreError, ClientError) as error:
+        raise _translated(error) from None
+    return answer
+
+
+def endpoint() -> str:
+    """Return where calls go, without what a URL may hold beside it; "AWS" where nothing else is set."""
+    named = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("LOCALSTACK_HOST")
+    return named.rpartition("@")[2] if named else "AWS"
+
+
 def region() -> str:
     """Return the region that calls go to, "none" where there is none."""
     try:
         return _session().get_config_variable("region") or "none"
-    except exceptions.BotoCoreError:  # a profile that is named and not there
+    except BotoCoreError:  # a profile that is named and not there
         return "none"
 
 
@@ -173,19 +191,16 @@ def translate_errors() -> Iterator[None]:
         raise Unavailable("OutOfTime")
     try:
         yield
-    except (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError) as error:
-        raise Unavailable(type(error).__name__) from None
-    except exceptions.BotoCoreError as error:  # whose sentence may hold what was sent
-        raise Misconfigured(type(error).__name__) from None
-    except ClientError as error:
-        if error.response["Error"]["Code"] in _MISCONFIGURED:
-            raise Misconfigured(error.response["Error"]["Code"]) from None
-        if _is_busy(error):
-            raise Unavailable(error.response["Error"]["Code"]) from None
-        raise
+    except (BotoCoreError, ClientError) as error:
+        raise _translated(error) from None
 
 
-def _is_busy(error: ClientError) -> bool:
-    """Tell whether the service asks to try again later."""
+def _translated(error: BotoCoreError | ClientError) -> Exception:
+    """Return what an error of botocore means; an answer to the question itself is left as it is."""
+    if not isinstance(error, ClientError):  # whose sentence may hold what was sent
+        return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
+    code = error.response["Error"]["Code"]
+    if code in _MISCONFIGURED:
+        return Misconfigured(code)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or error.response["Error"]["Code"] in _BUSY
+    return Unavailable(code) if status >= 500 or code in _BUSY else error

@@ -1,6 +1,6 @@
 """Why the store cannot be used, for the log and for operators; callers of the API are told nothing of it."""
 
-from chalicelib.storage import aws, settings
+from chalicelib.storage import aws, dynamodb, vault
 from chalicelib.storage.aws import AwsError, Unavailable
 
 _CREATE = "'python -m chalicelib store create' makes it"
@@ -24,10 +24,10 @@ def of(error: AwsError) -> dict[str, str]:
     """Return what is missing, and which store was asked."""
     return {
         "missing": _SENTENCES.get(error.code, _otherwise(error)),
-        "table": settings.table_name(),
-        "key_id": settings.key_id(),
+        "table": dynamodb.table_name(),
+        "key_id": vault.key_id(),
         "region": aws.region(),
-        "endpoint": settings.endpoint(),
+        "endpoint": aws.endpoint(),
     }
 
 

@@ -3,26 +3,24 @@
 An expression names an attribute as it is, `#id` for `id`, and a value of its own by `:name`.
 """
 
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
-from chalicelib.storage import aws, marshal, settings
+from chalicelib.storage import aws, marshal
 
-Write = Mapping[str, Any]  # to one record, alone or in a transaction
+SCHEMA = 2  # of every record that is written here; a record of the first edition has none until it is migrated
+
 _NONE: Mapping[str, Any] = {}
-_PAUSES = (
-    0,
-    0.05,
-    0.1,
-    0.2,
-)  # seconds before each try at keys that a busy store leaves out, which botocore does not repeat
+_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at keys that a busy store leaves out; botocore repeats none
+_CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
 
 @dataclass(frozen=True)
@@ -31,6 +29,72 @@ class Condition:
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write to one record, to be done alone or in a transaction.
+
+    `failing` is what is raised where its condition fails; None: the record has changed since it was read.
+    """
+
+    action: Literal["Put", "Update", "Delete", "ConditionCheck"]
+    request: Mapping[str, Any]
+    failing: Exception | None = None
+
+    @staticmethod
+    def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":
+        """Return the write of a whole record."""
+        own = {"TableName": table_name(), **_conditional(condition)}
+        return Write("Put", {**own, "Item": marshal.attributes({**record, "schema": SCHEMA})}, failing)
+
+    @staticmethod
+    def update(
+        scope: str,
+        id: str,
+        condition: Condition,
+        *,
+        sets: Mapping[str, Any] = _NONE,
+        adds: Mapping[str, int | Set[str]] = _NONE,
+        removes: Mapping[str, Set[str]] = _NONE,
+        failing: Exception | None = None,
+    ) -> "Write":
+        """Return the write that changes a record: `sets` attributes ("body.name" for one in the map of its body; None
+        removes one), `adds` to numbers and sets of strings, `removes` members of sets of strings.
+        """
+        present = {path: value for path, value in sets.items() if value is not None}
+        clauses = {
+            "SET": [f"{_named(path)} = :set{place}" for place, path in enumerate(present)],
+            "REMOVE": [_named(path) for path, value in sets.items() if value is None],
+            "ADD": [f"#{name} :add_{name}" for name in adds],
+            "DELETE": [f"#{name} :remove_{name}" for name in removes],
+        }
+        values = {
+            **{f"set{place}": value for place, value in enumerate(present.values())},
+            **{f"add_{name}": value for name, value in adds.items()},
+            **{f"remove_{name}": value for name, value in removes.items()},
+        }
+        update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
+        conditional = {"ConditionExpression": condition.text} if condition.text else {}
+        expressed = _expressed({**condition.values, **values}, UpdateExpression=update, **conditional)
+        return Write("Update", {**_at(scope, id), **expressed}, failing)
+
+    @staticmethod
+    def delete(scope: str, id: str, condition: Condition | None = None, failing: Exception | None = None) -> "Write":
+        """Return the write that removes a record."""
+        return Write("Delete", {**_at(scope, id), **_conditional(condition)}, failing)
+
+    @staticmethod
+    def check(scope: str, id: str, condition: Condition, failing: Exception | None = None) -> "Write":
+        """Return the write that changes nothing, and lets its transaction fail unless a record meets a condition."""
+        return Write("ConditionCheck", {**_at(scope, id), **_conditional(condition)}, failing)
+
+    def and_check(self, check: "Write") -> "Write":
+        """Return an update that has the condition of a check of the same record too."""
+        own, other = self.request, check.request
+        both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
+        text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
+        return replace(self, request={**own, **both, "ConditionExpression": text})
 
 
 _table: ContextVar[str] = ContextVar("table")
@@ -52,64 +116,9 @@ class TransactionFailed(Exception):
         self.was_retried = was_retried
 
 
-def putting(record: Mapping[str, Any], condition: Condition | None = None) -> Write:
-    """Return the write of a whole record, to be done alone or in a transaction."""
-    expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
-    return {"Put": {"TableName": table_name(), "Item": marshal.attributes(record), **expressed}}
-
-
-def updating(
-    scope: str,
-    id: str,
-    condition: Condition,
-    *,
-    sets: Mapping[str, Any] = _NONE,
-    adds: Mapping[str, int | Set[str]] = _NONE,
-    removes: Mapping[str, Set[str]] = _NONE,
-) -> Write:
-    """Return the write that changes a record: `sets` attributes ("body.name" for one in the map of its body; None
-    removes one), `adds` to numbers and sets of strings, `removes` members of sets of strings.
-    """
-    present = {path: value for path, value in sets.items() if value is not None}
-    clauses = {
-        "SET": [f"{_named(path)} = :set{place}" for place, path in enumerate(present)],
-        "REMOVE": [_named(path) for path, value in sets.items() if value is None],
-        "ADD": [f"#{name} :add_{name}" for name in adds],
-        "DELETE": [f"#{name} :remove_{name}" for name in removes],
-    }
-    values = {
-        **{f"set{place}": value for place, value in enumerate(present.values())},
-        **{f"add_{name}": value for name, value in adds.items()},
-        **{f"remove_{name}": value for name, value in removes.items()},
-    }
-    update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
-    expressions = {"UpdateExpression": update, **({"ConditionExpression": condition.text} if condition.text else {})}
-    return {"Update": {**_at(scope, id), **_expressed({**condition.values, **values}, **expressions)}}
-
-
-def deleting(scope: str, id: str, condition: Condition | None = None) -> Write:
-    """Return the write that removes a record."""
-    expressed = _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
-    return {"Delete": {**_at(scope, id), **expressed}}
-
-
-def checking(scope: str, id: str, condition: Condition) -> Write:
-    """Return the write that changes nothing, and lets its transaction fail unless a record meets a condition."""
-    return {"ConditionCheck": {**_at(scope, id), **_expressed(condition.values, ConditionExpression=condition.text)}}
-
-
-def joined(update: Write, check: Write) -> Write:
-    """Return an update that has the condition of a `checking` of the same record too."""
-    own, other = update["Update"], check["ConditionCheck"]
-    both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
-    text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
-    return {"Update": {**own, **both, "ConditionExpression": text}}
-
-
 def get(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
-    with aws.translate_errors():
-        found = _client().get_item(**_at(scope, id), ConsistentRead=True).get("Item")
+    found = aws.call("dynamodb", "get_item", **_at(scope, id), ConsistentRead=True).get("Item")
     return marshal.plain(found) if found else None
 
 
@@ -120,40 +129,32 @@ def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
         time.sleep(pause)
-        with aws.translate_errors():
-            answer = _client().batch_get_item(RequestItems=left)
+        answer = aws.call("dynamodb", "batch_get_item", RequestItems=left)
         records = map(marshal.plain, answer["Responses"].get(table_name(), ()))
         found |= {(record["scope"], record["id"]): record for record in records}
-        left = answer.get("UnprocessedKeys")
+        left = answer.get("UnprocessedKeys", {})
         if not left:
             return [found.get(key) for key in keys]
     raise aws.Unavailable("UnprocessedKeys")
 
 
-def put(write: Write) -> None:
-    """Do one `putting` that has no condition. Raises aws.Unavailable."""
-    with aws.translate_errors():
-        _client().put_item(**write["Put"])
-
-
-def update(write: Write) -> dict[str, Any]:
-    """Do one `updating`; return the record as it is then. Raises ConditionFailed, aws.Unavailable."""
-    with _conditional():
-        answer = _client().update_item(**write["Update"], ReturnValues="ALL_NEW")
-    return marshal.plain(answer["Attributes"])
-
-
-def delete(write: Write) -> None:
-    """Do one `deleting`. Raises ConditionFailed, aws.Unavailable."""
-    with _conditional():
-        _client().delete_item(**write["Delete"])
+def do(write: Write) -> dict[str, Any]:
+    """Do one write; return the record as it is after an update. Raises ConditionFailed, aws.Unavailable."""
+    wanted = {"ReturnValues": "ALL_NEW"} if write.action == "Update" else {}
+    try:
+        answer = aws.call("dynamodb", _CALLS[write.action], **write.request, **wanted)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
+        raise ConditionFailed from None
+    return marshal.plain(answer.get("Attributes", {}))
 
 
 def transact(writes: Sequence[Write]) -> None:
     """Do all writes or none. Raises TransactionFailed, aws.Unavailable, also when they only met another transaction."""
+    actions = [{write.action: write.request} for write in writes]
     try:
-        with aws.translate_errors():
-            _client().transact_write_items(TransactItems=list(writes))
+        aws.call("dynamodb", "transact_write_items", TransactItems=actions)
     except ClientError as error:
         response: Mapping[str, Any] = error.response
         reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
@@ -179,8 +180,7 @@ def pages(
         **({"Limit": limit} if limit else {}),
     }
     while True:
-        with aws.translate_errors():
-            answer = _client().query(**query)
+        answer = aws.call("dynamodb", "query", **query)
         yield [marshal.plain(found) for found in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
@@ -193,8 +193,7 @@ def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list
     selected = _expressed(values, **expressions) if expressions else {}
     request: dict[str, Any] = {"TableName": table_name(), "ConsistentRead": True, **selected}
     while True:
-        with aws.translate_errors():
-            answer = _client().scan(**request)
+        answer = aws.call("dynamodb", "scan", **request)
         yield [marshal.plain(found) for found in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
@@ -211,19 +210,16 @@ def in_table(name: str) -> Iterator[None]:
         _table.reset(before)
 
 
-@contextmanager
-def _conditional() -> Iterator[None]:
-    try:
-        with aws.translate_errors():
-            yield
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-            raise
-        raise ConditionFailed from None
+def table_name() -> str:
+    return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
 
 
 def _named(path: str) -> str:
     return ".".join(f"#{name}" for name in path.split("."))
+
+
+def _conditional(condition: Condition | None) -> dict[str, Any]:
+    return _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
 
 
 def _expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
@@ -238,12 +234,4 @@ def _expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
 
 
 def _at(scope: str, id: str) -> dict[str, Any]:
-    return {"TableName": table_name(), "Key": marshal.attributes({"scope": scope, "id": id})}
-
-
-def table_name() -> str:
-    return _table.get(settings.table_name())
-
-
-def _client() -> Any:
-    return aws.client("dynamodb")
+    return {"TableName": table_name(), "Key": {"scope": {"S": scope}, "id": {"S": id}}}

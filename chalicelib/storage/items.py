@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.storage import dynamodb, references
-from chalicelib.storage.dynamodb import Condition, Write
+from chalicelib.storage import references
+from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
 from chalicelib.storage.references import Reference
 from chalicelib.storage.unique_keys import UniqueKey
 
-SCHEMA = 2  # of every record that is written here; a record of the first edition has none until it is migrated
 UNEXPIRED = "(attribute_not_exists(#expires) OR #expires > :now)"
 
 
@@ -45,7 +44,7 @@ class Item:
 
     @property
     def account(self) -> str:
-        return account(self.scope)
+        return self.scope.partition("#")[0]
 
     @property
     def path(self) -> str:
@@ -54,7 +53,7 @@ class Item:
 
     @property
     def is_live(self) -> bool:
-        return self.expires is None or self.expires > now()
+        return self.expires is None or self.expires > clock.seconds()
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
@@ -63,39 +62,34 @@ class Item:
             record["scope"],
             record["id"],
             record.get("body", {}),
-            record.get("parts", {}),
-            record.get("sealed", {}),
-            record.get("unseen", {}),
-            tuple(UniqueKey(kind, value) for kind, value in record.get("claims", ())),
-            references.from_record(record.get("points", {})),
-            frozenset(record.get("pointed_by", ())),
-            record.get("expires"),
-            record.get("revision", 0),
-            record.get("indexed"),
+            modules=record.get("parts", {}),
+            sealed=record.get("sealed", {}),
+            unseen=record.get("unseen", {}),
+            unique_keys=tuple(UniqueKey(kind, value) for kind, value in record.get("claims", ())),
+            references=references.from_record(record["points"]) if "points" in record else (),
+            referrers=frozenset(record.get("pointed_by", ())),
+            expires=record.get("expires"),
+            revision=record.get("revision", 0),
+            indexed=record.get("indexed"),
         )
 
     def to_record(self) -> dict[str, Any]:
         """Return the item as DynamoDB keeps it: without what is empty, except the body."""
-        hidden = {"sealed": self.sealed, "unseen": self.unseen, "indexed": self.indexed}
-        optional = {"parts": self.modules, **_relations(self), **hidden, "expires": self.expires}
+        optional = {
+            "parts": self.modules,
+            **_relations(self),
+            "sealed": self.sealed,
+            "unseen": self.unseen,
+            "indexed": self.indexed,
+            "expires": self.expires,
+        }
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
-        own = {"scope": self.scope, "id": self.id, "body": self.body, "revision": self.revision}
-        return {**own, "schema": SCHEMA, **present}
+        return {"scope": self.scope, "id": self.id, "body": self.body, "revision": self.revision, **present}
 
 
 def scope(account: str, path: str) -> str:
     """Return the scope in which an account keeps what a path lists: `acct_…#/edges/tcp`."""
     return f"{account}#{path}"
-
-
-def account(scope: str) -> str:
-    """Return the account of a scope."""
-    return scope.partition("#")[0]
-
-
-def parent(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the edge whose responses show the items of a scope, its routes; None for others."""
-    return above(scope) if scope.partition("#")[2].startswith("/edges/") else None
 
 
 def above(scope: str) -> tuple[str, str] | None:
@@ -104,25 +98,21 @@ def above(scope: str) -> tuple[str, str] | None:
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
 
-def replacing(before: Item, after: Item) -> Write:
+def rewrite(before: Item, after: Item) -> Write:
     """Return the write of what differs between two states of an item; it fails if another changed it meanwhile.
 
     An item without body and modules is removed.
     """
     if not after.body and not after.modules:
-        return dynamodb.deleting(before.scope, before.id, unchanged(before))
+        return Write.delete(before.scope, before.id, unchanged(before))
     old, new = _relations(before), _relations(after)
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
     schema = {} if before.body else {"schema": SCHEMA}  # an item of the first edition keeps none until it is migrated
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
-    return changing(before.scope, before.id, sets, unchanged(before), step=after.revision - before.revision or 1)
-
-
-def changing(scope: str, id: str, attributes: Mapping[str, Any], condition: Condition, *, step: int = 1) -> Write:
-    """Return the write that sets attributes of an item's record and raises its revision; None removes an attribute."""
-    return dynamodb.updating(scope, id, condition, sets=attributes, adds={"revision": step})
+    step = after.revision - before.revision or 1
+    return Write.update(before.scope, before.id, unchanged(before), sets=sets, adds={"revision": step})
 
 
 def following(item: Item) -> int:
@@ -132,12 +122,12 @@ def following(item: Item) -> int:
     would have come to.
     """
     is_there = item.body or item.modules
-    return item.revision + 1 if is_there else int(clock.now().timestamp()) << 20 | secrets.randbits(20)
+    return item.revision + 1 if is_there else clock.seconds() << 20 | secrets.randbits(20)
 
 
 def live() -> Condition:
     """Return the condition that there is an item, and that it has not expired."""
-    return Condition(f"attribute_exists(#body) AND {UNEXPIRED}", {"now": now()})
+    return Condition(f"attribute_exists(#body) AND {UNEXPIRED}", {"now": clock.seconds()})
 
 
 def unchanged(item: Item) -> Condition:
@@ -148,16 +138,11 @@ def unchanged(item: Item) -> Condition:
     return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
 
 
-def now() -> int:
-    """Return the current Unix second."""
-    return int(clock.now().timestamp())
-
-
 def _relations(item: Item) -> dict[str, Any]:
     """Return the unique keys and references of a record, by the names of its attributes."""
     return {
         "claims": [[key.kind, key.value] for key in item.unique_keys],
-        "points": references.to_record(item.references),
+        "points": references.to_record(item.references) if item.references else {},
     }
 
 

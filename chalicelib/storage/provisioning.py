@@ -4,12 +4,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from chalicelib.storage import aws, settings
+from chalicelib.storage import aws, dynamodb, vault
 
 
 def create_table() -> bool:
     """Create the table, and wait until it can be used; False when there is one. Raises aws.AwsError."""
-    client, name = aws.client("dynamodb"), settings.table_name()
+    client, name = aws.client("dynamodb"), dynamodb.table_name()
     try:
         with aws.translate_errors():
             client.create_table(TableName=name, **_TABLE)
@@ -30,7 +30,7 @@ def create_table() -> bool:
 
 def create_key() -> bool:
     """Create the key behind its alias, with the account's own policy; False when there is one. Raises aws.AwsError."""
-    client, alias = aws.client("kms"), settings.key_id()
+    client, alias = aws.client("kms"), vault.key_id()
     if _has_key(client, alias):
         return False
     with aws.translate_errors():

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from dataclasses import field as default
 from itertools import groupby
 
-from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, Write
 
 MAX_REFERRERS = 1000  # of one target: they stand in its record, which DynamoDB limits to 400 KB
@@ -59,24 +58,35 @@ class InUse(Exception):
         self.referrers = sorted(referrers)
 
 
+def replaced(before: tuple[Reference, ...], by_module: Mapping[str, Iterable[Reference]]) -> tuple[Reference, ...]:
+    """Return the references of an item, where some of its modules are to refer to something else.
+
+    They are in their order where none differs, so that the item is the same.
+    """
+    kept = (reference for reference in before if reference.module not in by_module)
+    after = (*kept, *(reference for new in by_module.values() for reference in new))
+    return before if {*before} == {*after} else after
+
+
 def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
     """Group references by target: a transaction holds one action for each record."""
     targets = groupby(sorted(references, key=lambda found: found.target), key=lambda found: found.target)
     return [list(group) for _, group in targets]
 
 
-def recording(references: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
-    """Return the write that records references at their target; it fails without a target or at `max_referrers`."""
-    first = references[0]
+def record(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
+    """Return the write that records references at their target; MissingTarget, without one or at `max_referrers`."""
+    first = named[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
     condition = Condition(f"attribute_exists(#body) AND ({free})", {"most": first.max_referrers})
-    return dynamodb.updating(*first.target, condition, adds={"pointed_by": _paths(references, scope, id), **adds})
+    paths = _paths(named, scope, id)
+    return Write.update(*first.target, condition, adds={"pointed_by": paths, **adds}, failing=MissingTarget(first))
 
 
-def erasing(references: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
-    """Return the write that removes references from the record of their target; `adds` as for `updating`."""
-    there, paths = Condition("attribute_exists(#id)"), _paths(references, scope, id)
-    return dynamodb.updating(*references[0].target, there, removes={"pointed_by": paths}, adds=adds)
+def erase(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
+    """Return the write that removes references from the record of their target; `adds` as for `Write.update`."""
+    there, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
+    return Write.update(*named[0].target, there, removes={"pointed_by": paths}, adds=adds)
 
 
 def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:

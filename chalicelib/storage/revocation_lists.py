@@ -10,18 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib import crypto
-from chalicelib.storage import dynamodb, items
+from chalicelib import clock, crypto
+from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
-from chalicelib.storage.relations import Meaning
 
 MAX_ENTRIES = 100_000
 HEAD = "head"
 _MAX_CHUNK = 350_000  # bytes: DynamoDB keeps at most 400 KB in a record
-
-
-class Overtaken(Exception):
-    """The list has changed since it was read: read it again."""
 
 
 class ListFull(Exception):
@@ -60,7 +55,7 @@ def read(authority: str) -> Head | None:
     """Return the head of an authority's list, None when there is none. One read. Raises aws.Unavailable."""
     record = dynamodb.get(_scope(authority), HEAD)
     head = _head(record) if record else None
-    return head if head and (head.expires is None or head.expires > items.now()) else None
+    return head if head and (head.expires is None or head.expires > clock.seconds()) else None
 
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
@@ -90,27 +85,27 @@ def every() -> Iterator[Head]:
     filled = "#id = :head AND begins_with(#scope, :lists) AND #count > :none"
     for page in dynamodb.scan({"head": HEAD, "lists": _scope(""), "none": 0}, FilterExpression=filled):
         for head in map(_head, page):
-            if head.expires is None or head.expires > items.now():
+            if head.expires is None or head.expires > clock.seconds():
                 yield head
 
 
-def founding(head: Head) -> Write:
+def begin(head: Head) -> Write:
     """Return the write of a new list's head; it fails where there is a list that has not ended."""
     known = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count}
-    own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, "schema": items.SCHEMA, **_marks()}
-    absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": items.now()})
-    return dynamodb.putting({**own, **known, **_expiry(head.expires)}, absent)
+    own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, **_marks()}
+    absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
+    return Write.put({**own, **known, **_expiry(head.expires)}, absent)
 
 
-def changing(head: Head, chunk: Chunk, packed: bytes) -> list[tuple[Write, Meaning]]:
-    """Return the writes that give a chunk other entries, each with what its failure means. Raises ListFull."""
+def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
+    """Return the writes that give a chunk other entries; they fail where it or the list changed. Raises ListFull."""
     count = crypto.packed_revocations.count
     if len(packed) > _MAX_CHUNK:
         raise ListFull
     added = count(packed) - count(chunk.packed)
     if added > 0 and head.count >= MAX_ENTRIES:
         raise ListFull
-    return [(_storing(chunk, packed), Overtaken()), (_counting(head, packed, added), Overtaken())]
+    return [_store(chunk, packed), _count(head, packed, added)]
 
 
 def compact(head: Head) -> bool:
@@ -118,57 +113,57 @@ def compact(head: Head) -> bool:
 
     Raises aws.Unavailable.
     """
-    now, left = items.now(), 0
+    now, left = clock.seconds(), 0
     writes: list[Write] = []
     for chunk in chunks(head.authority):
         packed = crypto.packed_revocations.expire(chunk.packed, now)
         left += crypto.packed_revocations.count(packed)
         if packed != chunk.packed:
-            writes.append(_storing(chunk, packed))
+            writes.append(_store(chunk, packed))
     try:
-        dynamodb.transact([*writes, _updating(head, sets={"count": left}, condition=_same(head))])
+        dynamodb.transact([*writes, _update(head, sets={"count": left}, condition=_same(head))])
     except TransactionFailed:
         return False
     return True
 
 
-def ending(head: Head, found: Iterable[Chunk]) -> Write:
+def end(head: Head, found: Iterable[Chunk]) -> Write:
     """Return the write that makes a list expire with its last entry, for when its authority is deleted."""
-    now = items.now()
+    now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = None if None in ends else max((end for end in ends if end is not None), default=0)
     if last is not None and last <= now:
-        return dynamodb.deleting(_scope(head.authority), HEAD, _same(head))
-    return _updating(head, sets={"expires": last}, condition=_same(head))
+        return Write.delete(_scope(head.authority), HEAD, _same(head))
+    return _update(head, sets={"expires": last}, condition=_same(head))
 
 
-def _storing(chunk: Chunk, packed: bytes) -> Write:
+def _store(chunk: Chunk, packed: bytes) -> Write:
     """Return the write of a chunk; it fails if the chunk has changed since it was read."""
     scope = _scope(chunk.authority)
     same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
     if chunk.stamp and not crypto.packed_revocations.count(packed):
-        return dynamodb.deleting(scope, chunk.place, same)
-    own = {"scope": scope, "id": chunk.place, "revision": 1, "schema": items.SCHEMA, **_marks()}
+        return Write.delete(scope, chunk.place, same)
+    own = {"scope": scope, "id": chunk.place, "revision": 1, **_marks()}
     expiry = _expiry(crypto.packed_revocations.last_end(packed))
-    return dynamodb.putting({**own, "packed": packed, **expiry}, same)
+    return Write.put({**own, "packed": packed, **expiry}, same)
 
 
-def _counting(head: Head, packed: bytes, added: int) -> Write:
+def _count(head: Head, packed: bytes, added: int) -> Write:
     """Write into the head that a chunk has changed; many at once may, unless the list is about to end."""
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"
         room = Condition(f"{lasting} AND #count < :most", {"most": MAX_ENTRIES})
-        return _updating(head, sets={}, condition=room if added > 0 else Condition(lasting), added=added)
+        return _update(head, sets={}, condition=room if added > 0 else Condition(lasting), added=added)
     end = crypto.packed_revocations.last_end(packed)
     expires = None if head.expires is None or end is None else max(head.expires, end)
     if not head.stamp:
-        return founding(replace(head, count=added, expires=expires))
-    return _updating(head, sets={"expires": expires}, condition=_same(head), added=added)
+        return begin(replace(head, count=added, expires=expires))
+    return _update(head, sets={"expires": expires}, condition=_same(head), added=added)
 
 
-def _updating(head: Head, *, sets: Mapping[str, Any], condition: Condition, added: int = 0) -> Write:
+def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added: int = 0) -> Write:
     adds = {"revision": 1, **({} if "count" in sets else {"count": added})}
-    return dynamodb.updating(_scope(head.authority), HEAD, condition, sets={**sets, **_marks()}, adds=adds)
+    return Write.update(_scope(head.authority), HEAD, condition, sets={**sets, **_marks()}, adds=adds)
 
 
 def _same(head: Head) -> Condition:
@@ -177,7 +172,7 @@ def _same(head: Head) -> Condition:
 
 def _marks() -> dict[str, Any]:
     """Return what is new with each write. The stamp also differs from those that a restored table had later."""
-    return {"stamp": secrets.token_hex(8), "changed_at": items.now()}
+    return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
 
 def _expiry(end: int | None) -> dict[str, int]:

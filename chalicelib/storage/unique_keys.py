@@ -57,25 +57,25 @@ def holder(key: UniqueKey) -> Holder | None:
     return Holder(record.get("home", ""), record["holder"], record.get("successor", "")) if record else None
 
 
-def taking(key: UniqueKey, scope: str, id: str, schema: int, *, after: Holder | None = None) -> Write:
-    """Return the write that takes the key for an item; it fails if another item holds it, except `after`."""
-    record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope}
-    optional = {"successor": key.successor} if key.successor else {}
+def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
+    """Return the write that takes the key for an item; Taken, if another item holds it, except `after`."""
+    record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
     ours = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
     if after:
         ours = Condition(f"{ours.text} OR #holder = :before", {**ours.values, "before": after.id})
-    return dynamodb.putting({**record, **optional, "revision": 1, "schema": schema}, ours)
+    successor = {"successor": key.successor} if key.successor else {}
+    return Write.put({**record, **successor}, ours, Taken(key))
 
 
-def changing(key: UniqueKey, holder: str) -> Write:
+def change(key: UniqueKey, holder: str) -> Write:
     """Return the write that sets the key's attributes; it fails if another item holds the key."""
     sets = {f"body.{name}": value for name, value in key.attributes.items()}
-    return dynamodb.updating(key.scope, ID, _held_by(holder), sets=sets, adds={"revision": 1})
+    return Write.update(key.scope, ID, _held_by(holder), sets=sets, adds={"revision": 1})
 
 
-def releasing(key: UniqueKey, holder: str) -> Write:
+def release(key: UniqueKey, holder: str) -> Write:
     """Return the write that releases the key; it fails if another item holds it."""
-    return dynamodb.deleting(key.scope, ID, _held_by(holder))
+    return Write.delete(key.scope, ID, _held_by(holder))
 
 
 def _held_by(holder: str) -> Condition:

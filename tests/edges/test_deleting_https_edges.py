@@ -3,8 +3,9 @@
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.storage import aws, dynamodb, items, table
-from chalicelib.storage.dynamodb import Condition
+from chalicelib.storage import aws, dynamodb, items
+from chalicelib.storage.dynamodb import Condition, Write
+from tests import records
 from tests.refusals import UNAVAILABLE, assert_not_found, assert_refused
 from tests.transports import Client
 
@@ -24,7 +25,7 @@ def new_edge(client: Client, routes: int = 0) -> tuple[str, list[str]]:
 
 def hold(scope: str, id: str, holders: set[str]) -> None:
     """Point at an item, as holders that take part in nothing else."""
-    dynamodb.update(dynamodb.updating(scope, id, Condition("attribute_exists(#id)"), adds={"pointed_by": holders}))
+    dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), adds={"pointed_by": holders}))
 
 
 def left_over(address: str) -> list[str]:
@@ -78,7 +79,7 @@ def test_an_edge_is_off_its_hostports_before_it_loses_a_route(admin: Client) -> 
 def test_a_deletion_that_broke_off_can_be_repeated(admin: Client, stranger: Client) -> None:
     address, routes = new_edge(admin, routes=4)
     for route in routes[1:3]:  # as far as the crashed one came
-        table.delete(items.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
+        records.delete(items.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
     listed = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
     assert listed == [routes[3], routes[0]]
     assert stranger.post(EDGES, {"hostports": [HOSTPORT]}).status == 409

@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.storage import dynamodb, items
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from tests import conformity
 from tests.queries import queries
@@ -30,7 +31,7 @@ def heavy_edge(client: Client, routes: int) -> Any:
     for _ in range(routes):
         match = {"match_type": "exact_path", "match": f"/{next(NUMBERS)}", "edge_id": edge["id"]}
         body = {"created_at": edge["created_at"], "description": "", "metadata": "m" * 250_000, **match}
-        dynamodb.put(dynamodb.putting(Item(scope, ids.new("edghtsrt"), body).to_record()))
+        dynamodb.do(Write.put(Item(scope, ids.new("edghtsrt"), body).to_record()))
     return client.get(f"{PATH}/{edge['id']}").json
 
 

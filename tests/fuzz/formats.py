@@ -8,7 +8,7 @@ import schemathesis
 from hypothesis import strategies
 from hypothesis.strategies import SearchStrategy
 
-from chalicelib.model import scopes
+from chalicelib.model import api_keys
 from tests import openssl
 from tests.samples import CA
 
@@ -35,7 +35,7 @@ def register() -> None:
         "networks": strategies.sampled_from(_NETWORKS),
         "private-key": strategies.just(leaf.key),
         "re2": strategies.sampled_from(_PATTERNS),
-        "scope": strategies.sampled_from(scopes.known()),
+        "scope": strategies.sampled_from(api_keys.known_scopes()),
         "ssh-public-key": _keys(),
         "traffic-policy": strategies.sampled_from(_POLICIES).map(json.dumps),
     }.items():

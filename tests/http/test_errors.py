@@ -9,6 +9,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.http.errors import ApiError
 from chalicelib.http.resource import New
+from chalicelib.model.backends import HttpResponse
 from chalicelib.resources import http_response_backends
 from chalicelib.storage.aws import Unavailable
 from chalicelib.storage.unique_keys import UniqueKey
@@ -190,7 +191,7 @@ def test_a_field_called_like_the_operation_id_does_not_hide_it(admin: Client) ->
 
 def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve: Serve) -> None:
     def make(caller: Any, id: str, request: Any) -> New:
-        return New({}, unique_keys=(UniqueKey("colour", "red"),))
+        return New(HttpResponse(), unique_keys=(UniqueKey("colour", "red"),))
 
     client = serve(admin, replace(http_response_backends.RESOURCE, make=make))
     path = "/backends/http_response"

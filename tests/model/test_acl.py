@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chalicelib.model import acl
+from chalicelib.model.ssh import acl
 
 FORMS = "must be bind:<domain>, bind:*.<suffix>, bind:<host>:<port> or bind:<key>=<value>"
 KIND = "must be '*' or start with 'bind:'"

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model import edges, ssh_authorities
+from chalicelib.model import edges
+from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.storage import aws, marshal, table
 from tests.samples import public_key
 from tests.transports import Client
@@ -70,7 +71,7 @@ def test_a_record_of_the_first_edition_is_changed_as_any_other(admin: Client, ed
 def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(admin: Client) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["a.example.com:443", "b.example.com:443"]})
     authority = admin.create("/ssh_certificate_authorities", {})
-    key = ssh_authorities.unique_key(admin.account, authority["id"], authority)
+    (key,) = SshAuthority.of(authority).unique_keys(admin.account, authority["id"])
     aws.client("dynamodb").delete_item(
         TableName="tunnel-edge", Key=marshal.attributes({"scope": key.scope, "id": "claim"})
     )

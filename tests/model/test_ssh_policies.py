@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from chalicelib.crypto import keys
 from chalicelib.crypto.ssh_certificates import UserCertificate
-from chalicelib.model import ssh_policies
-from chalicelib.model.ssh_policies import Bounds, Policy
+from chalicelib.model.ssh import policies
+from chalicelib.model.ssh.policies import Bounds, Policy
 
 KEY = keys.generate_ed25519().public_key()
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ bounds = st.builds(
 
 def certificate(kept: Bounds, principals: list[str], length: int | None, asked: Any, critical: Any) -> UserCertificate:
     """Return what is about to be signed for a request."""
-    lives = timedelta(seconds=length) if length else ssh_policies.lifetime(kept, timedelta(hours=24))
+    lives = timedelta(seconds=length) if length else policies.lifetime(kept, timedelta(hours=24))
     return UserCertificate(
         key_id="sucrt_1",
         serial=1,
@@ -55,8 +55,8 @@ def certificate(kept: Bounds, principals: list[str], length: int | None, asked: 
         principals=principals,
         valid_after=NOW,
         valid_until=NOW + lives,
-        critical_options=ssh_policies.critical_options(kept, critical),
-        extensions=ssh_policies.extensions(kept, asked),
+        critical_options=policies.critical_options(kept, critical),
+        extensions=policies.extensions(kept, asked),
     )
 
 
@@ -65,7 +65,7 @@ def test_what_passes_is_within_every_bound(
     kept: Bounds, principals: list[str], length: int | None, asked: dict[str, str], critical: dict[str, str]
 ) -> None:
     made = certificate(kept, principals, length, asked, critical)
-    if ssh_policies.violations(kept, made, "a*"):
+    if policies.violations(kept, made, "a*"):
         return
     assert kept.max_lifetime is None or (made.valid_until - made.valid_after).total_seconds() <= kept.max_lifetime
     assert principals or not (kept.require_principals or kept.allowed_principals)
@@ -82,7 +82,7 @@ def test_what_passes_is_within_every_bound(
 
 @given(bounds)
 def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_alone(kept: Bounds) -> None:
-    wrong = ssh_policies.violations(kept, certificate(kept, [], None, {}, {}), "ada")
+    wrong = policies.violations(kept, certificate(kept, [], None, {}, {}), "ada")
     assert {*wrong} <= {"public_key", "principals"}
 
 
@@ -115,13 +115,13 @@ def test_a_pattern_has_stars_and_the_callers_name_and_nothing_else(
     pattern: str, caller: str | None, principal: str, matches: bool
 ) -> None:
     kept = Bounds(allowed_principals=[pattern])
-    wrong = ssh_policies.violations(kept, certificate(kept, [principal], None, {}, {}), caller)
+    wrong = policies.violations(kept, certificate(kept, [principal], None, {}, {}), caller)
     assert ("principals.0" not in wrong) is matches
 
 
 def test_of_many_patterns_an_error_lists_the_first_ten() -> None:
     kept = Bounds(allowed_principals=[f"p{number}" for number in range(256)])
-    (rule,) = ssh_policies.violations(kept, certificate(kept, ["x"], None, {}, {}), "ada").values()
+    (rule,) = policies.violations(kept, certificate(kept, ["x"], None, {}, {}), "ada").values()
     assert (
         rule == f"must match {' or '.join(f'p{number}' for number in range(10))} or …, as the authority's policy says"
     )
@@ -129,12 +129,12 @@ def test_of_many_patterns_an_error_lists_the_first_ten() -> None:
 
 def test_many_stars_are_not_slow() -> None:
     kept = Bounds(allowed_principals=["*a" * 120 + "b"])
-    wrong = ssh_policies.violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada")
+    wrong = policies.violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada")
     assert len(wrong) == 256
 
 
 @given(st.none() | bounds, st.none() | bounds, st.booleans())
 def test_a_policy_is_read_as_it_was_stored(user: Bounds | None, host: Bounds | None, enabled: bool) -> None:
     policy = Policy(enabled=enabled, user=user, host=host)
-    assert Policy.from_record(policy.to_record("acct_1", "sshca_1", None), "acct_1", "sshca_1") == policy
+    assert Policy.of(policy.to_record()) == policy
     assert asdict(policy).keys() == {"enabled", "user", "host"}

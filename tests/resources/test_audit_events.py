@@ -11,6 +11,7 @@ from chalicelib.http.resource import EditableResource
 from chalicelib.model import audit, owners, tunnels
 from chalicelib.model.tunnels import AgentTunnel
 from chalicelib.storage import table
+from tests import records
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.queries import reads
 from tests.refusals import assert_invalid
@@ -159,8 +160,8 @@ def test_what_the_edge_wrote_before_it_had_a_partition_of_its_own_is_still_read(
     open_tunnel(admin.account, "old.tunnels.localhost")
     before = page(admin)
     (event,) = table.newest(f"{admin.account}#{PATH}/edge")
-    table.delete(event.scope, event.id)
-    table.create(replace(event, scope=f"{admin.account}#{PATH}"))
+    records.delete(event.scope, event.id)
+    records.create(replace(event, scope=f"{admin.account}#{PATH}"))
     assert page(admin) == before
     assert admin.get(f"{PATH}/{event.id}").json == before[0]
 
@@ -172,7 +173,7 @@ def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Cl
     made = table.read(scope, table.newest(scope)[0].id)
     assert made
     forged = replace(made, scope=f"{scope}/edge", id=ids.new("evt"))
-    table.create(forged, replace(forged, scope=f"{stranger.account}#{PATH}/edge", id=ids.new("evt")))
+    records.create(forged, replace(forged, scope=f"{stranger.account}#{PATH}/edge", id=ids.new("evt")))
     shown, own = page(admin, f"resource_id={id}")
     nobody = {"actor": {"type": "edge", "key_id": "", "owner_id": ""}, "operation_id": "", "source_ip": ""}
     assert shown == {**own, "id": forged.id, "uri": f"http://localhost{PATH}/{forged.id}", **nobody}

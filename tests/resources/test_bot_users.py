@@ -9,10 +9,11 @@ from chalicelib import __main__ as entrance
 from chalicelib import ids, operations
 from chalicelib.crypto import public_keys
 from chalicelib.model import accounts
-from chalicelib.model.ssh_credentials import find_by_fingerprint
-from chalicelib.storage import items, table
+from chalicelib.model.ssh.credentials import find_by_fingerprint
+from chalicelib.storage import items
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
+from tests import records
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
 from tests.transports import Answer, Client
@@ -102,7 +103,7 @@ def as_of_earlier(client: Client, prefix: str, key: str, name: str) -> str:
     """Return the id of a user or bot that holds its name among its own kind alone."""
     scope, id = items.scope(client.account, accounts.OWNERS[prefix].path), ids.new(prefix)
     body = {"created_at": "2026-01-01T00:00:00Z", "description": "", "metadata": "", "name": name, "active": True}
-    table.create(Item(scope, id, {**body, "admin": False}, unique_keys=(UniqueKey(key, f"{scope}#{name}"),)))
+    records.create(Item(scope, id, {**body, "admin": False}, unique_keys=(UniqueKey(key, f"{scope}#{name}"),)))
     return id
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chalicelib import ids, operations
 from chalicelib.crypto import keys, public_keys
-from chalicelib.model import acl, ssh_credentials
+from chalicelib.model.ssh import acl, credentials
 from chalicelib.storage import aws
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
@@ -22,7 +22,7 @@ UNIQUE = "must be one that nothing else uses"
 
 def found(key: str) -> dict[str, Any] | None:
     """Return what a gateway learns of the key that a client presents."""
-    credential = ssh_credentials.find_by_fingerprint(public_keys.fingerprint(key))
+    credential = credentials.find_by_fingerprint(public_keys.fingerprint(key))
     return asdict(credential) if credential else None
 
 
@@ -50,7 +50,7 @@ def test_a_credential_is_shown_whole_and_its_key_verbatim(admin: Client) -> None
 def test_without_rules_a_credential_has_no_restrictions(admin: Client, absent: dict[str, Any]) -> None:
     key = public_key()
     assert admin.create(PATH, {"public_key": key, **absent})["acl"] == []
-    credential = ssh_credentials.find_by_fingerprint(public_keys.fingerprint(key))
+    credential = credentials.find_by_fingerprint(public_keys.fingerprint(key))
     assert credential is not None
     assert acl.permits(credential.acl, "any.example.com")
 

@@ -7,6 +7,7 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.storage import items, table
+from tests import records
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
 from tests.transports import Answer, Client
@@ -33,7 +34,7 @@ def some(client: Client, count: int) -> list[str]:
     assert first
     copies = [replace(first, id=ids.new("bkdhr")) for _ in range(count - 1)]
     for copy in copies:
-        table.create(copy)
+        records.create(copy)
     return [first.id, *(copy.id for copy in copies)]
 
 

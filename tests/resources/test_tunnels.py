@@ -9,7 +9,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
-from chalicelib.storage import items, table
+from chalicelib.storage import items
+from tests import records
 from tests.queries import queries
 from tests.transports import Client
 
@@ -123,7 +124,7 @@ def test_a_list_of_tunnels_reads_the_groups_once_and_only_where_a_tunnel_has_lab
 def test_a_group_that_the_first_edition_kept_with_a_tunnel_is_passed_over(admin: Client) -> None:
     id = open_tunnel(admin.account, backend_tunnel(app="web"), lease=60)
     older = {"backends": ids.new("bkdtg")}
-    table.rewrite(items.scope(admin.account, "/tunnels"), id, lambda it: replace(it, body={**it.body, **older}))
+    records.rewrite(items.scope(admin.account, "/tunnels"), id, lambda it: replace(it, body={**it.body, **older}))
     assert group_of(admin, id) is None
 
 

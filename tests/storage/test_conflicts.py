@@ -13,6 +13,7 @@ from chalicelib.storage import aws, dynamodb, table
 from chalicelib.storage.aws import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
+from tests import records
 
 CANCELED = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
 CONFLICT = "com.amazonaws.dynamodb.v20120810#TransactionConflictException"
@@ -55,7 +56,7 @@ def item() -> Item:
 def test_a_transaction_that_meets_another_is_tried_again() -> None:
     made = item()
     with answering("TransactWriteItems", cancelled("None", "TransactionConflict"), times=1) as calls:
-        table.create(made)
+        records.create(made)
     assert len(calls) == 2
     assert table.read(made.scope, made.id) == made
 
@@ -65,14 +66,14 @@ def test_a_transaction_that_meets_others_again_and_again_is_busy() -> None:
         answering("TransactWriteItems", cancelled("TransactionConflict", "None"), times=9) as calls,
         pytest.raises(Unavailable),
     ):
-        table.create(item())
+        records.create(item())
     assert len(calls) == 3
 
 
 def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
     made = Item("acct_1#/things", ids.new("x"), {"number": 1}, expires=2**39)
     with answering("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
-        table.create(made)
+        records.create(made)
     with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as calls:
         assert table.renew(made.scope, made.id, expires=2**40)
     assert len(calls) == 2
@@ -81,7 +82,7 @@ def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
 def test_a_condition_that_failed_in_a_conflict_is_told_at_once() -> None:
     reasons = cancelled("TransactionConflict", "ConditionalCheckFailed")
     with answering("TransactWriteItems", reasons, times=9) as calls, pytest.raises(Taken):
-        table.create(item())
+        records.create(item())
     assert len(calls) == 1
 
 
@@ -93,8 +94,8 @@ def left_out(*keys: tuple[str, str]) -> dict[str, Any]:
 
 def test_records_are_read_together_each_in_its_place() -> None:
     first, second = item(), Item("acct_1#/others", ids.new("x"), {"number": 2})
-    table.create(first)
-    table.create(second)
+    records.create(first)
+    records.create(second)
     keys = [(second.scope, second.id), ("acct_1#/things", ids.new("x")), (first.scope, first.id)]
     found = dynamodb.get_each(*keys, keys[0])
     assert [table.of_record(record) for record in found] == [second, None, first, second]
@@ -102,7 +103,7 @@ def test_records_are_read_together_each_in_its_place() -> None:
 
 def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
     made = item()
-    table.create(made)
+    records.create(made)
     key = (made.scope, made.id)
     with answering("BatchGetItem", left_out(key), times=2, status=200) as calls:
         [found] = dynamodb.get_each(key)

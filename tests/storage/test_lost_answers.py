@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.storage import aws, modules, table
+from chalicelib.model import audit, changes
+from chalicelib.model.changes import Change
+from chalicelib.storage import aws, table
 from chalicelib.storage.items import Item
-from chalicelib.storage.table import Also
 from chalicelib.storage.unique_keys import UniqueKey
 
-SCOPE = "acct_1#/things"
+SCOPE, CHANGE = "acct_1#/backends/weighted", Change(audit.OPERATOR)
 
 
 @contextmanager
@@ -36,44 +37,53 @@ def losing_the_first_answer(operation: str) -> Iterator[None]:
     assert lost
 
 
-def telling() -> Also:
-    """Tell of a change, as every change of the product is told of."""
-    event = Item("acct_1#/events", ids.new("evt"), {"told": True})
-    return lambda before, after: (event,)
-
-
 def test_a_deletion_is_done_although_its_answer_was_lost() -> None:
-    made = Item(SCOPE, ids.new("x"), {"number": 1})
-    table.create(made)
+    made = put()
     with losing_the_first_answer("TransactWriteItems"):
-        assert table.delete(made.scope, made.id, also=telling()) is True
-    assert table.read(made.scope, made.id) is None
-    assert table.delete(made.scope, made.id, also=telling()) is False
-    assert len(table.newest("acct_1#/events")) == 1
+        assert changes.delete(CHANGE, SCOPE, made.id) is True
+    assert table.read(SCOPE, made.id) is None
+    assert changes.delete(CHANGE, SCOPE, made.id) is False
+    assert events() == ["weighted_backend.delete", "weighted_backend.create"]
 
 
 def test_a_change_is_done_once_although_its_answer_was_lost() -> None:
-    made = Item(SCOPE, ids.new("x"), {"number": 1})
-    table.create(made)
+    made = put()
     with losing_the_first_answer("TransactWriteItems"):
-        changed = table.rewrite(SCOPE, made.id, lambda it: replace(it, body={"number": 2}), also=telling())
+        changed = changes.rewrite(CHANGE, SCOPE, made.id, lambda it: replace(it, body={"number": 2}))
     assert changed == table.read(SCOPE, made.id) == replace(made, body={"number": 2}, revision=2)
-    assert len(table.newest("acct_1#/events")) == 1
+    assert events() == ["weighted_backend.update", "weighted_backend.create"]
 
 
 def test_a_module_is_dropped_although_the_answer_was_lost() -> None:
-    id = ids.new("x")
-    table.rewrite_any(SCOPE, id, modules.setting("module", {"enabled": True}), also=telling())
+    blank = Item("acct_1#/edges/tcp", ids.new("edgtcp"), {}, revision=0)
+    put = CHANGE.rewrite(blank, lambda it: replace(it, modules={"one": {}}), verb="replace", module="one").commit()
+    assert put
     with losing_the_first_answer("TransactWriteItems"):
-        assert table.rewrite_any(SCOPE, id, modules.dropping("module"), also=telling()).modules == {}
-    assert table.read_any(SCOPE, id) is None
-    assert len(table.newest("acct_1#/events")) == 2
+        CHANGE.rewrite(put, lambda it: replace(it, modules={}), verb="delete", module="one").commit()
+    assert table.read_any(blank.scope, blank.id) is None
+    assert events() == ["tcp_edge.one.delete", "tcp_edge.one.replace"]
 
 
 @pytest.mark.parametrize("keys", [(), (UniqueKey("name", "lost"),)])
 def test_a_creation_is_done_once_although_its_answer_was_lost(keys: tuple[UniqueKey, ...]) -> None:
-    made = Item(SCOPE, ids.new("x"), {"number": 1}, unique_keys=keys)
-    with losing_the_first_answer("TransactWriteItems" if keys else "PutItem"):
-        table.create(made)
+    with losing_the_first_answer("TransactWriteItems"):
+        made = put(*keys)
+    assert table.read(SCOPE, made.id) == made
+    assert changes.delete(CHANGE, SCOPE, made.id) is True
+
+
+def test_an_item_that_nobody_is_told_of_is_put_although_the_answer_was_lost() -> None:
+    made = Item("edge#/things", "one", {"number": 1})
+    with losing_the_first_answer("PutItem"):
+        CHANGE.put(made).commit()
     assert table.read(made.scope, made.id) == made
-    assert table.delete(made.scope, made.id) is True
+
+
+def put(*keys: UniqueKey) -> Item:
+    made = Item(SCOPE, ids.new("bkdwd"), {"number": 1}, unique_keys=keys)
+    assert CHANGE.put(made).commit() == made
+    return made
+
+
+def events() -> list[str]:
+    return [str(event.body["action"]) for event in table.newest("acct_1#/audit_events")]

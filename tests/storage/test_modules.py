@@ -1,25 +1,37 @@
-"""Parts of items that were never made: they leave nothing behind."""
+"""Modules of items that were never made: they leave nothing behind."""
 
 from dataclasses import replace
+from typing import Any
 
 from chalicelib import ids
-from chalicelib.storage import dynamodb, modules, table
+from chalicelib.model import audit
+from chalicelib.model.changes import Change
+from chalicelib.storage import dynamodb, table
 from chalicelib.storage.items import Item
+from tests import records
 
 SCOPE = "acct_1#/edges/tcp"
 
 
-def put(id: str, name: str, value: dict[str, int]) -> None:
-    table.rewrite_any(SCOPE, id, modules.setting(name, value))
+def put(id: str, name: str, value: dict[str, int]) -> int:
+    """Set a module; return the revision."""
+    return set_modules(id, lambda modules: {**modules, name: value})
 
 
 def drop(id: str, name: str) -> None:
-    table.rewrite_any(SCOPE, id, modules.dropping(name))
+    set_modules(id, lambda modules: {other: it for other, it in modules.items() if other != name})
+
+
+def set_modules(id: str, edit: Any) -> int:
+    before = table.read_any(SCOPE, id) or Item(SCOPE, id, {}, revision=0)
+    after = Change(audit.OPERATOR).rewrite(before, lambda it: replace(it, modules=edit(it.modules))).commit()
+    assert after
+    return after.revision
 
 
 def test_the_last_part_of_an_item_that_was_never_made_takes_the_record_with_it() -> None:
     id = ids.new("edgtcp")
-    first = table.rewrite_any(SCOPE, id, modules.setting("one", {"a": 1})).revision
+    first = put(id, "one", {"a": 1})
     put(id, "other", {"b": 2})
     drop(id, "one")
     assert dynamodb.get(SCOPE, id) == {
@@ -35,7 +47,7 @@ def test_the_last_part_of_an_item_that_was_never_made_takes_the_record_with_it()
 
 def test_an_item_that_was_made_outlives_its_parts() -> None:
     made = Item(SCOPE, ids.new("edgtcp"), {"name": "it"})
-    table.create(made)
+    records.create(made)
     put(made.id, "one", {"a": 1})
     drop(made.id, "one")
     assert table.read(SCOPE, made.id) == replace(made, revision=3)

@@ -10,7 +10,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.storage import dynamodb, table, vault
 from chalicelib.storage.items import Item
-from tests import queries
+from tests import queries, records
 
 SCOPE = "acct_1#/things"
 
@@ -21,7 +21,7 @@ def item(scope: str = SCOPE, expires: int | None = None, **body: object) -> Item
 
 def stored(scope: str = SCOPE, expires: int | None = None, **body: object) -> Item:
     made = item(scope, expires, **body)
-    table.create(made)
+    records.create(made)
     return made
 
 
@@ -30,7 +30,7 @@ def sealed(made: Item) -> Item:
 
 
 def with_fields(scope: str, id: str, fields: Mapping[str, object]) -> Item | None:
-    return table.rewrite(scope, id, lambda item: replace(item, body={**item.body, **fields}))
+    return records.rewrite(scope, id, lambda item: replace(item, body={**item.body, **fields}))
 
 
 def in_seconds(seconds: int) -> int:
@@ -46,7 +46,7 @@ def test_what_is_created_is_read_whole() -> None:
         "nothing": None,
     }
     made = sealed(item(**body))
-    table.create(made)
+    records.create(made)
     assert table.read(SCOPE, made.id) == made
 
 
@@ -78,7 +78,7 @@ def test_every_read_of_the_table_sees_what_was_written_before() -> None:
 def test_several_items_are_created_together_and_again_without_harm() -> None:
     items = (item(), item("acct_1#/others"), item())
     for _ in range(2):
-        table.create(*items)
+        records.create(*items)
         assert [table.read(each.scope, each.id) for each in items] == [*items]
         assert len(table.newest(SCOPE)) == 2
 
@@ -92,7 +92,7 @@ def test_a_change_sets_the_fields_it_names_and_leaves_the_others() -> None:
 
 def test_a_change_may_name_fields_that_dynamodb_reserves() -> None:
     made = replace(item(), body={"name": "a", "status": "b", "scope": "c", "expires": "d", "id": "e"})
-    table.create(made)
+    records.create(made)
     fields = {"status": "x", "scope": "y", "expires": "z", "id": "w"}
     assert with_fields(SCOPE, made.id, fields) == replace(made, body={"name": "a", **fields}, revision=2)
 
@@ -105,11 +105,11 @@ def test_a_change_of_what_is_not_there_makes_nothing() -> None:
 
 def test_a_deletion_is_told_from_a_deletion_of_nothing() -> None:
     made = stored()
-    assert table.delete(SCOPE, ids.new("x")) is False
-    assert table.delete("acct_2#/things", made.id) is False
-    assert table.delete(SCOPE, made.id) is True
+    assert records.delete(SCOPE, ids.new("x")) is False
+    assert records.delete("acct_2#/things", made.id) is False
+    assert records.delete(SCOPE, made.id) is True
     assert table.read(SCOPE, made.id) is None
-    assert table.delete(SCOPE, made.id) is False
+    assert records.delete(SCOPE, made.id) is False
 
 
 def test_a_list_is_of_one_scope_and_newest_first() -> None:
@@ -132,7 +132,7 @@ def test_a_page_tells_whether_there_are_more() -> None:
 
 def test_a_list_leaves_out_what_is_sealed() -> None:
     made = sealed(item())
-    table.create(made)
+    records.create(made)
     assert table.newest(SCOPE) == [replace(made, sealed={})]
     assert table.page(SCOPE, before=None, count=1) == ([replace(made, sealed={})], False)
 
@@ -157,7 +157,7 @@ def test_what_has_expired_is_not_there() -> None:
     assert table.read(SCOPE, gone.id) is None
     assert with_fields(SCOPE, gone.id, {"name": "new"}) is None
     assert table.renew(SCOPE, gone.id, expires=in_seconds(60)) is False
-    assert table.delete(SCOPE, gone.id) is False
+    assert records.delete(SCOPE, gone.id) is False
     assert table.newest(SCOPE) == []
 
 
@@ -166,7 +166,7 @@ def test_what_expires_later_is_there() -> None:
     assert table.read(SCOPE, made.id) == made
     assert table.newest(SCOPE) == [made]
     assert with_fields(SCOPE, made.id, {"name": "new"}) == replace(made, body={"name": "new"}, revision=2)
-    assert table.delete(SCOPE, made.id) is True
+    assert records.delete(SCOPE, made.id) is True
 
 
 def test_what_is_renewed_expires_later() -> None:

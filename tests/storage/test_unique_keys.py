@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from chalicelib import ids
-from chalicelib.storage import aws, items, marshal, table
+from chalicelib import clock, ids
+from chalicelib.storage import aws, marshal, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
+from tests import records
 
 SCOPE = "acct_1#/things"
 RED, BLUE = UniqueKey("colour", "red", {"shade": "dark"}), UniqueKey("colour", "blue")
@@ -23,7 +24,7 @@ def everything() -> list[dict[str, Any]]:
 
 
 def test_a_claim_is_read_with_its_facts() -> None:
-    table.create(item(RED, BLUE))
+    records.create(item(RED, BLUE))
     assert table.look_up("colour", "red") == {"shade": "dark"}
     assert table.look_up("colour", "blue") == {}
     assert table.look_up("colour", "green") is None
@@ -32,7 +33,7 @@ def test_a_claim_is_read_with_its_facts() -> None:
 
 def test_an_item_knows_what_it_holds() -> None:
     made = item(RED, BLUE)
-    table.create(made)
+    records.create(made)
     found = table.read(SCOPE, made.id)
     assert found
     assert [(key.kind, key.value) for key in found.unique_keys] == [("colour", "red"), ("colour", "blue")]
@@ -40,10 +41,10 @@ def test_an_item_knows_what_it_holds() -> None:
 
 def test_a_claim_that_another_holds_is_taken_and_nothing_is_written() -> None:
     holder, other, third = item(RED), item(BLUE, RED), item()
-    table.create(holder)
+    records.create(holder)
     before = everything()
     with pytest.raises(Taken) as taken:
-        table.create(third, other)
+        records.create(third, other)
     assert taken.value.key == RED
     assert everything() == before
     assert table.read(SCOPE, other.id) is None
@@ -51,47 +52,47 @@ def test_a_claim_that_another_holds_is_taken_and_nothing_is_written() -> None:
 
 
 def test_the_first_of_several_taken_claims_is_named() -> None:
-    table.create(item(RED, BLUE))
+    records.create(item(RED, BLUE))
     with pytest.raises(Taken) as taken:
-        table.create(item(UniqueKey("colour", "green"), BLUE, RED))
+        records.create(item(UniqueKey("colour", "green"), BLUE, RED))
     assert taken.value.key == BLUE
 
 
 def test_the_same_value_may_be_claimed_as_another_kind() -> None:
-    table.create(item(RED))
-    table.create(item(UniqueKey("flag", "red")))
+    records.create(item(RED))
+    records.create(item(UniqueKey("flag", "red")))
     assert table.look_up("flag", "red") == {}
 
 
 def test_creating_the_same_item_again_is_harmless() -> None:
     made = item(RED)
-    table.create(made)
+    records.create(made)
     before = everything()
-    table.create(made)
+    records.create(made)
     assert everything() == before
 
 
 def test_a_deletion_releases_the_claims() -> None:
     made, successor = item(RED, BLUE), item(RED)
-    table.create(made)
-    assert table.delete(SCOPE, made.id) is True
+    records.create(made)
+    assert records.delete(SCOPE, made.id) is True
     assert everything() == []
-    table.create(successor)
+    records.create(successor)
     assert table.look_up("colour", "red") == {"shade": "dark"}
-    assert table.delete(SCOPE, made.id) is False
+    assert records.delete(SCOPE, made.id) is False
     assert table.look_up("colour", "red") == {"shade": "dark"}
 
 
 def test_a_change_keeps_the_claims() -> None:
     made = item(RED)
-    table.create(made)
-    assert table.rewrite(SCOPE, made.id, lambda item: replace(item, body={"name": "new"}))
+    records.create(made)
+    assert records.rewrite(SCOPE, made.id, lambda item: replace(item, body={"name": "new"}))
     with pytest.raises(Taken):
-        table.create(item(RED))
+        records.create(item(RED))
 
 
 def test_a_claim_stands_in_a_scope_of_its_own() -> None:
-    table.create(item(RED, BLUE))
+    records.create(item(RED, BLUE))
     scopes = [record["scope"]["S"] for record in everything()]
     assert sorted(scopes) == [SCOPE, "colour#blue", "colour#red"]
 
@@ -104,43 +105,43 @@ def test_what_a_claim_tells_is_in_no_representation() -> None:
 
 def leased(*held: UniqueKey, seconds: int) -> Item:
     """Return an item that expires."""
-    return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=held, expires=items.now() + seconds)
+    return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=held, expires=clock.seconds() + seconds)
 
 
 def test_who_comes_after_an_expired_holder_takes_its_key_over_and_removes_it() -> None:
     expired, heir = leased(RED, seconds=-1), item(RED, BLUE)
-    table.create(expired)
-    table.create(heir)
+    records.create(expired)
+    records.create(heir)
     assert table.look_up("colour", "red") == {"shade": "dark"}
     assert {record["id"]["S"] for record in everything()} == {heir.id, "claim"}
-    assert not table.renew(SCOPE, expired.id, expires=items.now() + 60)
+    assert not table.renew(SCOPE, expired.id, expires=clock.seconds() + 60)
 
 
 def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:
     gone, heir = leased(RED, seconds=60), item(RED)
-    table.create(gone)
+    records.create(gone)
     aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=marshal.attributes({"scope": SCOPE, "id": gone.id}))
-    table.create(heir)
+    records.create(heir)
     with pytest.raises(Taken):
-        table.create(item(RED))
+        records.create(item(RED))
 
 
 def test_a_holder_keeps_its_key_until_the_second_in_which_it_expires() -> None:
-    table.create(leased(RED, seconds=60))
+    records.create(leased(RED, seconds=60))
     with pytest.raises(Taken):
-        table.create(leased(RED, seconds=60))
+        records.create(leased(RED, seconds=60))
 
 
 def test_a_successor_takes_the_key_of_a_live_holder_over_at_once_and_nobody_else_does() -> None:
     mine = UniqueKey("colour", "red", successor="me")
     before, after = leased(mine, seconds=60), leased(mine, seconds=60)
-    table.create(before)
+    records.create(before)
     for other in (RED, UniqueKey("colour", "red", successor="you")):
         with pytest.raises(Taken):
-            table.create(item(other))
-    table.create(after)
+            records.create(item(other))
+    records.create(after)
     assert table.read(SCOPE, before.id) is None
-    assert table.delete(SCOPE, after.id)
+    assert records.delete(SCOPE, after.id)
     assert table.look_up("colour", "red") is None
 
 
@@ -148,4 +149,4 @@ def test_a_key_of_the_first_edition_whose_holder_has_gone_stays_taken() -> None:
     record = {"scope": RED.scope, "id": "claim", "body": {}, "holder": "x_1"}
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=marshal.attributes(record))
     with pytest.raises(Taken):
-        table.create(item(RED))
+        records.create(item(RED))

@@ -1,15 +1,29 @@
 """SSH credentials, as a gateway knows them: the unique key of a public key repeats the rules, so one read will do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import crypto
 from chalicelib.model import accounts, kinds
+from chalicelib.model.records import Owned
 from chalicelib.storage import items, table
 from chalicelib.storage.unique_keys import UniqueKey
 
 _KIND = "public_key"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SshCredential(Owned):
+    """What is stored of a credential; its public key as it was sent."""
+
+    public_key: str
+    acl: list[str] = field(default_factory=list)
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the one of its public key, which repeats the rules."""
+        repeated = {"account": account, "id": id, "owner_id": self.owner_id, "acl": self.acl}
+        return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), repeated),)
 
 
 @dataclass(frozen=True)
@@ -20,12 +34,6 @@ class Credential:
     id: str
     owner_id: str
     acl: list[str]
-
-
-def unique_key(account: str, id: str, body: Mapping[str, Any], *, active: bool) -> UniqueKey:
-    """Return the unique key of a credential's public key; `active` is whether its owner may act."""
-    repeated = {"account": account, "id": id, "owner_id": body["owner_id"], "acl": body["acl"], "active": active}
-    return UniqueKey(_KIND, crypto.public_keys.fingerprint(body["public_key"]), repeated)
 
 
 def find_by_fingerprint(fingerprint: str) -> Credential | None:
@@ -41,10 +49,11 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
 
 def read(account: str, id: str) -> Credential | None:
     """Return a credential as it is now, or None where it was deleted or its bot may not act. Raises aws.Unavailable."""
-    found = table.read(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
-    if found is None or not accounts.is_active(account, found.body["owner_id"]):
+    item = table.read(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
+    found = SshCredential.of(item.body) if item else None
+    if found is None or not accounts.is_active(account, found.owner_id):
         return None
-    return Credential(account, id, found.body["owner_id"], found.body["acl"])
+    return Credential(account, id, found.owner_id, found.acl)
 
 
 def _is_active(found: Mapping[str, Any]) -> bool:

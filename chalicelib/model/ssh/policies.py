@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from chalicelib import crypto
 from chalicelib.model.modules import Module
+from chalicelib.model.records import Stored
 from chalicelib.storage.items import Item
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class Bounds(Stored):
     """The bounds of certificates, None where there is none. Lifetimes in seconds; `*` in patterns is any text."""
 
     default_lifetime: int | None = None
@@ -51,29 +52,31 @@ class Policy(Module):
     host: Bounds | None = None
 
     @classmethod
-    def from_request(cls, values: Mapping[str, Any]) -> Self:
-        bounds = {holders: _requested(values[holders]) for holders in ("user", "host")}
-        return cls(enabled=values["enabled"], **bounds)
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        bounds = {holders: Bounds.of(record[holders]) for holders in ("user", "host") if record.get(holders)}
+        return cls(enabled=record.get("enabled", True), **bounds)
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], account: str, holder: str) -> Self:
-        bounds = {holders: Bounds(**record[holders]) if record[holders] else None for holders in ("user", "host")}
-        return cls(enabled=record["enabled"], **bounds)
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        return cls.of({**values, **{holders: _requested(values[holders]) for holders in ("user", "host")}})
+
+    def to_record(self) -> dict[str, Any]:
+        bounds = {holders: found and found.to_record() for holders, found in (("user", self.user), ("host", self.host))}
+        return {"enabled": self.enabled, **bounds}
 
 
-def _requested(values: Mapping[str, Any] | None) -> Bounds | None:
+def _requested(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the bounds of a request: of its critical options those that are set, by the names that OpenSSH has."""
     if values is None:
         return None
     named = values.get("critical_options") or {}
     options = {name.replace("_", "-"): value for name, value in named.items() if value}
-    return Bounds(**{**values, "critical_options": options or None})
+    return {**values, "critical_options": options or None}
 
 
 def of(authority: Item, holders: Holders) -> Bounds:
     """Return the bounds of what an authority signs, none where its policy is not set or disabled."""
-    record = authority.modules.get(NAME)
-    policy = Policy.from_record(record, authority.account, authority.id) if record else Policy()
+    policy = Policy.of(authority.modules.get(NAME, {}))
     bounds = policy.user if holders == "user" else policy.host
     return bounds if bounds and policy.enabled else Bounds()
 

@@ -1,0 +1,80 @@
+"""The typed form of what is stored: frozen dataclasses, whose defaults stand in for what an older record lacks.
+
+A field is added with a default. A record written before shows it at once, and `migrate` writes it down.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import UniqueKey
+
+References = Mapping[str, Iterable[str]]  # the ids that each field holds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them."""
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """Return the value that a record of any age keeps; what the record has besides is not looked at."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the value as its record keeps it."""
+        return dict(vars(self))
+
+    @classmethod
+    def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record with the fields that it lacks, as `of` reads them."""
+        return {**record, **cls.of(record).to_record()}
+
+    def references(self) -> References:
+        """Return the ids that its fields hold of what must exist where references are strict."""
+        return {}
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the values that no other resource may have, given the account and id of its own."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Created(Stored):
+    """What is stored of a resource that says when it was made."""
+
+    created_at: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described(Created):
+    """What is stored of a resource that people describe."""
+
+    description: str = ""
+    metadata: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owned(Described):
+    """What is stored of a credential, which a user or bot owns."""
+
+    owner_id: str = ""
+
+    def references(self) -> References:
+        return {"owner_id": [self.owner_id]}
+
+
+def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
+    """Return the unique keys of a changed item; one that it had before has only those attributes that changed."""
+    if after == before:
+        return item.unique_keys
+    known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}
+    keys = [key for key in item.unique_keys if key not in known]
+    for key in after.unique_keys(item.account, item.id):
+        if key not in known:
+            keys.append(key)
+        elif key in item.unique_keys:  # an authority of the first edition has none until it is migrated
+            changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
+            keys.append(replace(key, attributes=changed))
+    return tuple(keys)

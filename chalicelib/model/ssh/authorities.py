@@ -1,0 +1,162 @@
+"""SSH certificate authorities, whose private keys are opened only to sign, and the certificates that they issued."""
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib import clock, crypto
+from chalicelib.model import kinds
+from chalicelib.model.changes import Change
+from chalicelib.model.records import Described
+from chalicelib.storage import dynamodb, items, revocation_lists, table, vault, writes
+from chalicelib.storage.dynamodb import Write
+from chalicelib.storage.items import Item
+from chalicelib.storage.revocation_lists import Head
+from chalicelib.storage.unique_keys import UniqueKey
+
+_KIND = "ssh_authority"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SshAuthority(Described):
+    """What is stored of an authority. `public_key` is one authorized_keys line without a comment."""
+
+    public_key: str
+    key_type: str = ""
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the one of its public key, which leads to its account and id."""
+        return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the `key_size` of an rsa key, in bits, or the `elliptic_curve` of an ecdsa key, from its public key.
+
+        It is read without cryptography, for which a request that only reads does not wait.
+        """
+        name, encoded, *_ = self.public_key.split()
+        if name.startswith("ecdsa-sha2-"):
+            return {"elliptic_curve": name.removeprefix("ecdsa-sha2-")}
+        if name == "ssh-rsa":
+            return {"key_size": int.from_bytes(_strings(base64.b64decode(encoded))[-1]).bit_length()}
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IssuedCertificate(Described):
+    """What is stored of a certificate of either kind."""
+
+    public_key: str
+    key_type: str = ""
+    ssh_certificate_authority_id: str
+    principals: list[str] = field(default_factory=list)
+    valid_after: str = ""
+    valid_until: str
+    certificate: str
+
+    @property
+    def end(self) -> int:
+        """Return the Unix second at which it ends."""
+        return int(clock.parse(self.valid_until).timestamp())
+
+    def signed(self) -> "crypto.ssh_certificates.Signed":
+        """Return what the certificate itself says."""
+        return crypto.ssh_certificates.read(self.certificate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IssuedUserCertificate(IssuedCertificate):
+    """What is stored of a user's certificate."""
+
+    critical_options: dict[str, str] = field(default_factory=dict)
+    extensions: dict[str, str] = field(default_factory=dict)
+
+
+def find_certificate(fingerprint: str, key_id: str) -> Item | None:
+    """Return the user certificate of this key id that the authority of this fingerprint (SHA256:…) signed, or None.
+
+    It may be of any account. None also where it was deleted or is past its end. Two reads. Raises aws.Unavailable.
+    """
+    authority = table.look_up(_KIND, fingerprint)
+    found = read_certificate(authority["account"], key_id) if authority else None
+    if authority is None or found is None:
+        return None
+    signer = IssuedUserCertificate.of(found.body).ssh_certificate_authority_id
+    return found if signer == authority["id"] else None
+
+
+def read_certificate(account: str, id: str) -> Item | None:
+    """Return a user certificate that is not past its end, or None. Raises aws.Unavailable."""
+    if not kinds.SSH_USER_CERTIFICATES.has(id):
+        return None
+    found = table.read(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id)
+    return found if found and IssuedUserCertificate.of(found.body).end > clock.seconds() else None
+
+
+def read(account: str, id: str) -> Item | None:
+    """Return the authority, or None when the account has none of that id. Raises aws.Unavailable."""
+    return table.read(items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
+
+
+def new_list(account: str, id: str, public_key: str) -> Write:
+    """Return the write of an authority's empty list of revocations."""
+    return revocation_lists.begin(Head(id, account, public_key))
+
+
+def remove(change: Change, scope: str, id: str) -> bool:
+    """Remove an authority; its list of revocations stays until its last entry ends. False when there is none.
+
+    Raises what `Change.commit` does.
+    """
+
+    def attempt() -> bool:
+        authority, head = table.read(scope, id), revocation_lists.read(id)
+        if authority is None:
+            return False
+        gone = change.remove(authority)
+        if head and head.account == authority.account:
+            gone = gone.also(revocation_lists.end(head, revocation_lists.chunks(id)))
+        gone.commit()
+        return True
+
+    return writes.retried(attempt)
+
+
+def signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
+    """Return an authority, None when the account has none of that id, and whether it has revoked a key; in one call.
+
+    `digest` is the key's, of 32 bytes. Raises aws.Unavailable.
+    """
+    entry = crypto.packed_revocations.RevokedKey(digest)
+    place = (items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
+    record, chunk = dynamodb.get_each(place, revocation_lists.key_of(id, entry))
+    packed = revocation_lists.of_record(chunk).packed if chunk else b""
+    is_revoked = bool(packed) and crypto.packed_revocations.holds(packed, entry)
+    return table.of_record(record), is_revoked
+
+
+def signing_key(authority: Item) -> "crypto.keys.PrivateKey":
+    """Return the authority's private key, for one signature: do not keep it. Raises aws.Unavailable."""
+    context = vault.context(authority.account, authority.id)
+    return vault.unseal(authority.sealed["private_key"], context, crypto.keys.from_der)
+
+
+def details(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
+    """Return the `details` of the audit events of a certificate with a serial, for a key with a fingerprint."""
+    return {
+        "ssh_certificate_authority_id": certificate.ssh_certificate_authority_id,
+        "principals": certificate.principals,
+        "valid_after": certificate.valid_after,
+        "valid_until": certificate.valid_until,
+        "serial": str(serial),
+        "key_fingerprint": key_fingerprint,
+    }
+
+
+def _strings(blob: bytes) -> list[bytes]:
+    """Return the strings of a key in the wire form of RFC 4253: each stands behind its length in four bytes."""
+    found = []
+    while blob:
+        end = 4 + int.from_bytes(blob[:4])
+        found.append(blob[4:end])
+        blob = blob[end:]
+    return found

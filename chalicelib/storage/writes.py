@@ -1,0 +1,175 @@
+"""The writes of items with their unique keys and references, and the transaction that does them all or not at all."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from chalicelib import clock
+from chalicelib.storage import aws, dynamodb, items, references, table, unique_keys
+from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.items import Item
+from chalicelib.storage.references import InUse, MissingTarget, Reference, TooManyReferrers
+from chalicelib.storage.unique_keys import Taken
+
+T = TypeVar("T")
+Place = tuple[str, str]  # a scope and an id
+
+MAX_RELATIONS = 97  # of an item, and of one change: a transaction holds 100 actions, with item, holder and event
+_TRIES = 12  # at a change that others overtake
+_PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
+
+
+class Overtaken(Exception):
+    """What was read has changed since: read it again. Nothing was written."""
+
+
+class TransactionTooLarge(Exception):
+    """An item would have, or a change would touch, more relations than a transaction holds; `field` names them."""
+
+    def __init__(self, named: Iterable[Reference]) -> None:
+        super().__init__()
+        self.field = next((reference.field for reference in named if reference.field), "")
+
+
+def put(item: Item, holder: Place | None = None) -> list[Write]:
+    """Return the writes of a new item; `holder` is the item that shows it, and whose revision thus grows too.
+
+    Writing the same item again is harmless, so a retry after a lost answer succeeds. Raises TransactionTooLarge.
+    """
+    write = Write.put(item.to_record())
+    if not (item.unique_keys or item.references or holder):
+        return [write]
+    return [write, *_relations(replace(item, unique_keys=(), references=()), item, holder)]
+
+
+def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Write]:
+    """Return the writes that turn an item into another state of it; they fail if it has changed meanwhile.
+
+    A unique key that it keeps and gives attributes has these set. Raises TransactionTooLarge.
+    """
+    return [items.rewrite(before, after), *_relations(before, after, holder)]
+
+
+def remove(item: Item, holder: Place | None = None) -> list[Write]:
+    """Return the writes that remove an item; they fail if it has changed. Raises InUse when something refers to it."""
+    if item.referrers:
+        raise InUse(item.referrers)
+    same = items.unchanged(item)
+    unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
+    gone = replace(item, unique_keys=(), references=())
+    return [Write.delete(item.scope, item.id, unused), *_relations(item, gone, holder)]
+
+
+def commit(writes: Sequence[Write], *, proof: Place | None = None, heirs: Sequence[Item] = ()) -> None:
+    """Do all or nothing. A record at `proof`, which is among the writes, tells that they were done when the answer was
+    lost. A unique key of `heirs` whose holder has expired, or has the same `successor`, is taken over from it.
+
+    Raises Overtaken, or what the failing of a write means; aws.Unavailable.
+    """
+    if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
+        dynamodb.do(writes[0])
+        return None
+    writes = _joined(writes)
+    for number in range(_TRIES):
+        _pause(number)
+        try:
+            return dynamodb.transact(writes)
+        except TransactionFailed as failed:
+            if failed.was_retried and proof and dynamodb.get(*proof):
+                return None
+            match writes[failed.places[0]].failing:
+                case None:
+                    raise Overtaken from None
+                case Taken() as taken if heir := next((item for item in heirs if taken.key in item.unique_keys), None):
+                    writes = _taken_over(writes, taken, heir)
+                case MissingTarget(reference=found) if table.read(*found.target):
+                    raise TooManyReferrers(found) from None
+                case meant:
+                    raise meant from None
+    raise aws.Unavailable("TransactionConflict")
+
+
+def retried(attempt: Callable[[], T]) -> T:
+    """Return what `attempt` does, which is called again where another writer came first. Raises aws.Unavailable."""
+    for _ in tries():
+        try:
+            return attempt()
+        except Overtaken:
+            continue
+    raise aws.Unavailable("TransactionConflict")
+
+
+def tries() -> Iterator[None]:
+    """Yield at most twelve times, each after a random and longer pause, so that competing writers spread out."""
+    for number in range(_TRIES):
+        _pause(number)
+        yield
+
+
+def _pause(number: int) -> None:
+    if number:
+        time.sleep(random.uniform(0, number * _PAUSE))
+
+
+def _joined(writes: Sequence[Write]) -> Sequence[Write]:
+    """Join each check with the update of the same record: a transaction holds one action for each."""
+    checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
+    if not checks:
+        return writes
+    updated = {str(write.request["Key"]) for write in writes if write.action == "Update"} & checks.keys()
+    return [
+        write.and_check(checks[key]) if write.action == "Update" and key in updated else write
+        for write in writes
+        if write.action != "ConditionCheck" or str(write.request["Key"]) not in updated
+        for key in [str(write.request.get("Key"))]
+    ]
+
+
+def _taken_over(writes: Sequence[Write], taken: Taken, heir: Item) -> Sequence[Write]:
+    """Return the writes of a creation where one key is taken over. Raises Taken where its holder may keep it."""
+    key, before = taken.key, unique_keys.holder(taken.key)
+    if before is None:
+        return writes  # it was released meanwhile
+    if not before.scope:
+        raise taken
+    gone: Condition | None = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
+    if key.successor and key.successor == before.successor:
+        gone = None
+    elif table.read(before.scope, before.id):
+        raise taken
+    others = [write for write in writes if write.failing is not taken]
+    take = unique_keys.take(key, heir.scope, heir.id, after=before)
+    return [*others, take, Write.delete(before.scope, before.id, gone)]
+
+
+def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
+    """Return the writes that turn the relations of an item into those it is to have. Raises TransactionTooLarge."""
+    changes = [*_unique_keys(before, after), *_references(before, after, holder)]
+    if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
+        raise TransactionTooLarge(after.references)
+    if holder and holder not in {named.target for named in set(after.references) ^ set(before.references)}:
+        changes.append(Write.update(*holder, Condition("attribute_exists(#body)"), adds={"revision": 1}))
+    return changes
+
+
+def _unique_keys(before: Item, after: Item) -> Iterator[Write]:
+    for key in after.unique_keys:
+        if key not in before.unique_keys:
+            yield unique_keys.take(key, after.scope, after.id)
+        elif key.attributes:
+            yield unique_keys.change(key, after.id)
+    for key in before.unique_keys:
+        if key not in after.unique_keys:
+            yield unique_keys.release(key, after.id)
+
+
+def _references(before: Item, after: Item, holder: Place | None) -> Iterator[Write]:
+    def counted(named: list[Reference]) -> Mapping[str, int]:
+        return {"revision": 1} if named[0].target == holder else {}
+
+    for new in references.by_target(set(after.references) - set(before.references)):
+        yield references.record(new, after.scope, after.id, adds=counted(new))
+    for old in references.by_target(set(before.references) - set(after.references)):
+        yield references.erase(old, after.scope, after.id, adds=counted(old))

@@ -1,0 +1,27 @@
+"""Items that tests put into the store by themselves, without an event: as the product writes them, but for that."""
+
+from collections.abc import Callable
+
+from chalicelib.storage import items, table, writes
+from chalicelib.storage.items import Item
+
+
+def create(*new: Item) -> None:
+    writes.commit([write for item in new for write in writes.put(item)], heirs=new)
+
+
+def rewrite(scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
+    """Replace an item by what `edit` makes of it; return it, or None when there is none."""
+    before = table.read(scope, id)
+    if before is None:
+        return None
+    after = edit(before)
+    writes.commit(writes.rewrite(before, after))
+    return items.Item.from_record({**after.to_record(), "revision": before.revision + 1})
+
+
+def delete(scope: str, id: str) -> bool:
+    item = table.read(scope, id)
+    if item:
+        writes.commit(writes.remove(item))
+    return item is not None

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from chalicelib.http.endpoints import Endpoint
+from infra.build.openapi import examples
 from infra.build.openapi.names import Operation
 from tests.modules.samples import BASE_URL, OF_EDGES, SAMPLES
 from tests.tolerance import DOCUMENT
@@ -168,3 +170,14 @@ def _is_shown(schema: str, field: str) -> bool:
 def test_a_time_comes_back_in_utc_and_whole_seconds(admin: Client) -> None:
     created = admin.create("/api_keys", {"expires_at": "2100-01-01T01:00:00.5+01:00"})
     assert created["expires_at"] == "2100-01-01T00:00:00Z"
+
+
+def test_a_sample_that_is_missing_is_named_in_a_sentence() -> None:
+    operation = Operation.of(Endpoint("POST", "/backends/weighted/{id}/shift", 200, lambda call: None))
+    for made, part, does in ((examples.request, "create", "takes"), (examples.response, "response", "answers")):
+        with pytest.raises(examples.NoSample) as missing:
+            made(operation)
+        assert str(missing.value) == (
+            f'infra/build/openapi/examples.json lacks "{part}" of "weighted_backend_shift": '
+            f"write there what POST /backends/weighted/{{id}}/shift {does}."
+        )

@@ -1,6 +1,13 @@
 """`make openapi`: write the document to where the API serves it from."""
 
+import sys
+
 from chalicelib import openapi, routes
 from infra.build.openapi import document
+from infra.build.openapi.examples import NoSample
 
-openapi.FILE.write_text(document.text(routes.DOCUMENTED), encoding="utf-8")
+try:
+    text = document.text(routes.DOCUMENTED)
+except NoSample as missing:
+    sys.exit(str(missing))
+openapi.FILE.write_text(text, encoding="utf-8")

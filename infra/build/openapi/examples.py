@@ -29,29 +29,44 @@ def id(prefix: str) -> str:
     return f"{prefix}_{_ID}"
 
 
+class NoSample(Exception):
+    """examples.json lacks what an operation needs; the message says where to write what."""
+
+
 def request(operation: Operation) -> Body:
-    """Return the body of an operation's request."""
-    return read()[operation.noun][operation.verb]
+    """Return the body of an operation's request. Raises NoSample."""
+    return _sample(operation, operation.verb)
 
 
 def response(operation: Operation) -> Body:
-    """Return the body of an operation's response."""
-    of_noun = read()[operation.noun]
+    """Return the body of an operation's response. Raises NoSample."""
+    shown = _sample(operation, "response")
     match operation.verb:
         case "list":
-            return _page(of_noun["response"], operation.endpoint)
+            return _page(shown, operation.endpoint)
         case "create":
-            return {**of_noun["response"], **of_noun.get("once", {})}
+            return {**shown, **read()[operation.noun].get("once", {})}
         case "update":
-            return {**of_noun["response"], **of_noun["update"]}
+            return {**shown, **_sample(operation, "update")}
         case _:
-            return of_noun["response"]
+            return shown
 
 
 def refused(operation: Operation) -> dict[str, str]:
     """Return what of its own an operation refuses, by error codes, in words."""
     found: dict[str, str] = read().get(operation.noun, {}).get("refused", {}).get(operation.verb, {})
     return found
+
+
+def _sample(operation: Operation, part: str) -> Body:
+    try:
+        return read()[operation.noun][part]
+    except KeyError:
+        endpoint = operation.endpoint
+        raise NoSample(
+            f'infra/build/openapi/examples.json lacks "{part}" of "{operation.noun}": write there what '
+            f"{endpoint.method} {endpoint.path} {'answers' if part == 'response' else 'takes'}."
+        ) from None
 
 
 def _page(entry: Body, endpoint: Endpoint) -> Body:

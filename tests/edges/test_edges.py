@@ -14,10 +14,15 @@ HOSTPORTS = {
     "/edges/tls": ["app.example.com:443", "*.example.org:443"],
     "/edges/tcp": ["1.tcp.example.com:12345", "app.example.com:1"],
 }
+OWN: dict[str, dict[str, Any]] = {"/edges/https": {"terminate_at": "edge"}}
+SHOWN: dict[str, dict[str, Any]] = {"/edges/https": {"routes": []}}
 UNSET: dict[str, dict[str, Any]] = {
-    "/edges/https": {"terminate_at": "edge", "tls_termination": None, "routes": []},
-    "/edges/tls": {"backend": None, "mutual_tls": None},
-    "/edges/tcp": {"backend": None, "traffic_policy": None},
+    it.kind.path: {
+        **OWN.get(it.kind.path, {}),
+        **{module.name: None for module in it.modules},
+        **SHOWN.get(it.kind.path, {}),
+    }
+    for it in edges.ALL
 }
 KINDS = [resource for resource in edges.ALL if resource.kind.path in HOSTPORTS]
 

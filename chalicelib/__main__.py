@@ -265,7 +265,7 @@ def _repeat(arguments: Namespace) -> None:
 
 
 def _migrate(arguments: Namespace) -> None:
-    forms, total, lacking, done = routes.forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
+    forms, total, lacking, done = operations.forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
     for record in migrations.records():
         total += 1
         steps = migrations.lacking(record, forms)

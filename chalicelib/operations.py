@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from chalicelib import ids
+from chalicelib import edges, ids, modules, resources
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
@@ -13,6 +13,7 @@ from chalicelib.model import accounts, changes, kinds, owners, tunnels
 from chalicelib.model.accounts import User
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.changes import Change
+from chalicelib.model.migrations import Forms
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
@@ -146,6 +147,16 @@ def create_store() -> list[str]:
     return [f"{what} {'was created' if new else 'is there already'}" for what, new in is_new.items()]
 
 
+def forms() -> Forms:
+    """Return what is stored of each kind, the two that no endpoint makes included."""
+    own = {kinds.ACCOUNTS: accounts.Account, kinds.USERS: accounts.User}
+    served = {resource.kind: resource for resource in (*resources.ALL, *edges.ALL)}
+    return Forms(
+        {**own, **{kind: resource.stored for kind, resource in served.items()}},
+        {kind: {module.name: module.stored for module in modules.of(kind)} for kind in served},
+    )
+
+
 def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:
     """Open a demonstration tunnel for DEMO_LEASE seconds, one for backends if it is to have labels; return its id.
 
@@ -220,7 +231,7 @@ def _checked(name: str) -> str:
 
 
 def _bot(account_id: str, name: str, *, admin: bool) -> Item:
-    make = bot_users.make_admin if admin else bot_users.make
+    make = bot_users.make_admin if admin else None
     return _new(replace(bot_users.RESOURCE, make=make), Caller(account_id, "", admin=admin), {"name": name})[0]
 
 

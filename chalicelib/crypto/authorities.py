@@ -8,7 +8,6 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-MAX_BYTES = 16 * 1024
 _WHICH = "this one"  # in the sentences of x509
 
 
@@ -20,12 +19,12 @@ class Authority:
     facts: Facts
 
 
-def read(text: str) -> Authority:
-    """Return the authority whose certificate is in a PEM text. Raises ValueError, which says what to send instead."""
+def read(text: str, max_bytes: int) -> Authority:
+    """Return the authority whose certificate is in a PEM text, at most so large. Raises ValueError, which says why."""
     content = _only_certificate(pem.blocks(text)).decode()
     encoded = pem.encode("CERTIFICATE", content)
-    if len(encoded) > MAX_BYTES:
-        raise ValueError(f"must be at most {MAX_BYTES} bytes")
+    if len(encoded) > max_bytes:
+        raise ValueError(f"must be at most {max_bytes} bytes")
     certificate = x509.load(content, _WHICH)
     facts = x509.read(certificate, _WHICH)
     if not any(isinstance(found.value, BasicConstraints) and found.value.ca for found in certificate.extensions):

@@ -10,8 +10,6 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-MAX_BYTES = 64 * 1024
-
 
 @dataclass(frozen=True)
 class Chain:
@@ -21,12 +19,12 @@ class Chain:
     leaf: Facts
 
 
-def read(text: str) -> Chain:
-    """Return the chain in a PEM text. Raises ValueError, which names the certificate that is wrong."""
+def read(text: str, max_bytes: int) -> Chain:
+    """Return the chain in a PEM text of at most so much. Raises ValueError, which names what is wrong."""
     contents = [block.decode() for block in _certificates(pem.blocks(text))]
     encoded = "".join(pem.encode("CERTIFICATE", content) for content in contents)
-    if len(encoded) > MAX_BYTES:
-        raise ValueError(f"must be at most {MAX_BYTES} bytes of certificates: send the leaf's own chain and no other")
+    if len(encoded) > max_bytes:
+        raise ValueError(f"must be at most {max_bytes} bytes of certificates: send the leaf's own chain and no other")
     chain = [x509.load(content, f"certificate {number}") for number, content in enumerate(contents, start=1)]
     for number, (certificate, issuer) in enumerate(pairwise(chain), start=1):
         _check_signature(certificate, issuer, number)

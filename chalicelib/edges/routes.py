@@ -14,32 +14,35 @@ from chalicelib.http.errors import Conflict, NotFound, UnknownReference
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import kinds
 from chalicelib.model.edges import Route
-from chalicelib.schema.fields import Described, Metadata, Shown
+from chalicelib.schema.fields import MAX_METADATA, Described, Metadata, Shown
 from chalicelib.schema.rules import form, max_bytes, max_encoded, unless_blank
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import MissingTarget, Reference, TooManyReferrers
 
+_MAX_MATCH, _MAX_ENCODED = 1024, 16 * 1024
 MAX_ROUTES = 100  # of one edge, which shows them whole
 _NO_EDGE = "There is no such edge in this account."
 
 MatchType = Literal["exact_path", "path_prefix"]
-Match = Annotated[str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(1024)]
+Match = Annotated[
+    str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(_MAX_MATCH)
+]
 
 
 class Create(Described):
-    metadata: Annotated[Metadata, max_encoded(16 * 1024)] = ""
-    """Arbitrary user-defined data, optional, at most 4096 bytes. Typically a serialized JSON text.
+    metadata: Annotated[Metadata, max_encoded(_MAX_ENCODED)] = ""
+    f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text.
 
-    At most 16,384 characters, counted in JSON that stands in JSON once more: only control characters can exceed that.
-    """
+    At most {_MAX_ENCODED:,} characters, counted in JSON that stands in JSON once more: only control characters can exceed that.
+    """  # noqa: E501
 
     match_type: MatchType
     """How `match` selects requests."""
 
     match: Match
-    """A path, visible ASCII, at most 1024 bytes; unique in the edge with its match_type."""
+    f"""A path, visible ASCII, at most {_MAX_MATCH} bytes; unique in the edge with its match_type."""
 
 
 class Change(Create):

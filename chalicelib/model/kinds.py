@@ -24,7 +24,6 @@ class Kind:
     served: bool = True
     variable: str = "id"  # of its id in paths: the gateway knows one name for each place in a path
     is_shown_in_parent: bool = False  # then each change of one raises the revision of the parent, too
-    may_be_elsewhere: bool = False  # then an account may have one that is not registered here
 
     def has(self, id: str) -> bool:
         """Tell whether a text has the form of an id of this kind."""
@@ -37,6 +36,11 @@ class Kind:
     @cached_property
     def _form(self) -> re.Pattern[str]:
         return re.compile(ids.pattern(self.prefix), flags=re.ASCII)
+
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Tell whether an account may have one that is not registered here: an edge or a route."""
+        return self.path.startswith("/edges/")
 
     @cached_property
     def noun(self) -> str:
@@ -87,20 +91,13 @@ TLS_CERTIFICATES = Kind("cert", "/tls_certificates", "TLS certificate", "tls_cer
 TUNNEL_GROUPS = Kind("bkdtg", "/backends/tunnel_group", "tunnel group backend", "backends", _BACKEND)
 TUNNELS = Kind("tn", "/tunnels", "tunnel", "tunnels")
 WEIGHTED_BACKENDS = Kind("bkdwd", "/backends/weighted", "weighted backend", "backends", _BACKEND)
-HTTPS_EDGES = Kind(
-    "edghts", "/edges/https", "HTTPS edge", "https_edges", ("edge_id",), variable="edge_id", may_be_elsewhere=True
-)
+HTTPS_EDGES = Kind("edghts", "/edges/https", "HTTPS edge", "https_edges", ("edge_id",), variable="edge_id")
 HTTPS_EDGE_ROUTES = Kind(
-    "edghtsrt",
-    "/edges/https/{edge_id}/routes",
-    "HTTPS edge route",
-    "routes",
-    is_shown_in_parent=True,
-    may_be_elsewhere=True,
+    "edghtsrt", "/edges/https/{edge_id}/routes", "HTTPS edge route", "routes", is_shown_in_parent=True
 )
 AUDIT_EVENTS = Kind("evt", "/audit_events", "audit event", "audit_events")
-TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", may_be_elsewhere=True)
-TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", may_be_elsewhere=True)
+TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges")
+TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges")
 
 # Named in responses and by the operator, and served nowhere.
 ACCOUNTS = Kind("acct", name="account", served=False)

@@ -110,10 +110,10 @@ class OAuth(Enabled):
     """Lets only users pass who have logged in at an identity provider."""
 
     provider: Annotated[EndpointOAuthProvider, After(_exactly_one), max_encoded(_MAX_PROVIDER)]
-    """Identity provider configuration: exactly one.
+    f"""Identity provider configuration: exactly one.
 
-    At most 16,384 characters together, counted in JSON that stands in JSON once more: some 500 addresses of 25 letters.
-    """
+    At most {_MAX_PROVIDER:,} characters together, counted in JSON that stands in JSON once more: some 500 addresses of 25 letters.
+    """  # noqa: E501
 
     options_passthrough: Annotated[bool, if_null(False)] = False
     """When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS)."""

@@ -48,12 +48,12 @@ class UserAgentFilter(Enabled):
     """
 
     allow: Patterns = []
-    """Regular expressions (RE2), one of which found in the User-Agent lets it pass, whatever `deny` says;
-    at most 4,608 characters together, counted in JSON that stands in JSON once more."""
+    f"""Regular expressions (RE2), one of which found in the User-Agent lets it pass, whatever `deny` says;
+    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
 
     deny: Patterns = []
-    """Regular expressions (RE2), one of which found in the User-Agent has it refused;
-    at most 4,608 characters together, counted in JSON that stands in JSON once more."""
+    f"""Regular expressions (RE2), one of which found in the User-Agent has it refused;
+    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
 
 
 MODULES = (

@@ -33,10 +33,6 @@ class BotUser(Create, Shown):
     """A program that owns API keys and SSH credentials, as users do. For admins only."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
-    return New(Bot.of(request.values()))
-
-
 def make_admin(caller: Caller, id: str, request: Create) -> New:
     """Make a bot that may act for the others of its account: for the operator only."""
     return New(Bot.of({**request.values(), "admin": True}))
@@ -77,7 +73,6 @@ RESOURCE = Bots(
     create=Create,
     change=Change,
     response=BotUser,
-    make=make,
     errors={
         "GET": (Forbidden,),
         "POST": (Forbidden, Conflict),

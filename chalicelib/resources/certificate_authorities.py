@@ -13,16 +13,18 @@ from chalicelib.model.tls_certificates import ClientAuthority
 from chalicelib.schema.fields import Described, Shown, Timestamp
 from chalicelib.schema.rules import Plain
 
+_MAX_CA = 16  # KiB
+
 
 def _authority(value: Any) -> crypto.authorities.Authority:
     if not isinstance(value, str):
         raise ValueError("must be a string of PEM")
-    return crypto.authorities.read(value)
+    return crypto.authorities.read(value, _MAX_CA * 1024)
 
 
 class Create(Described):
     ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"format": "ca-certificate"})]
-    """PEM of exactly one CA certificate of at most 16 KiB, expired or not; text around it is dropped."""
+    f"""PEM of exactly one CA certificate of at most {_MAX_CA} KiB, expired or not; text around it is dropped."""
 
 
 class CertificateAuthority(Create, Shown):

@@ -9,7 +9,7 @@ from chalicelib.model.backends import HttpResponse
 from chalicelib.schema.fields import Described, Line, Shown, Text
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
-_MAX_HEADER_BYTES = 16 * 1024
+_MAX_HEADER_BYTES, _MAX_BODY_BYTES = 16 * 1024, 64 * 1024
 
 
 def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
@@ -30,10 +30,10 @@ class Answer(Described):
     """HTTP status of the response."""
 
     headers: Annotated[dict[HeaderName, Line], entries(0, 50), After(_as_one_head), if_null({})] = {}
-    """Headers of the response by their names; at most 16 KiB together."""
+    f"""Headers of the response by their names; at most {_MAX_HEADER_BYTES // 1024} KiB together."""
 
-    body: Annotated[Text, max_bytes(64 * 1024)] = ""
-    """Body of the response, at most 64 KiB."""
+    body: Annotated[Text, max_bytes(_MAX_BODY_BYTES)] = ""
+    f"""Body of the response, at most {_MAX_BODY_BYTES // 1024} KiB."""
 
 
 class HTTPResponseBackend(Answer, Shown):

@@ -12,7 +12,7 @@ from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model import kinds
 from chalicelib.model.ssh import authorities
 from chalicelib.model.ssh.authorities import SshAuthority
-from chalicelib.schema.fields import Described, Description, Metadata, Shown
+from chalicelib.schema.fields import MAX_DESCRIPTION, MAX_METADATA, Described, Description, Metadata, Shown
 from chalicelib.schema.rules import Before, WithData, if_zero
 from chalicelib.storage.items import Item
 
@@ -49,10 +49,10 @@ class SSHCertificateAuthority(Shown):
     model_config = {"json_schema_serialization_defaults_required": False}
 
     description: Description
-    """Optional, at most 255 bytes."""
+    f"""Optional, at most {MAX_DESCRIPTION} bytes."""
 
     metadata: Metadata
-    """Arbitrary user-defined data, optional, at most 4096 bytes. Typically a serialized JSON text."""
+    f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text."""
 
     public_key: str
     """Raw public key of the authority: what servers are to trust, as one line in OpenSSH authorized_keys form."""

@@ -33,10 +33,10 @@ Acl = Annotated[list[Rule], entries(0, 1000), After(_bounded), if_null([])]
 
 class Change(Described):
     acl: Acl = []
-    """What the credential may bind; without rules, and with the rule `*`, everything.
+    f"""What the credential may bind; without rules, and with the rule `*`, everything.
 
     A rule is `bind:<domain>`, `bind:*.<suffix>` for every domain with that suffix, `bind:<host>:<port>`, or
-    `bind:<key>=<value>` for a label, where key and value may be `*`. At most 32 KiB together.
+    `bind:<key>=<value>` for a label, where key and value may be `*`. At most {_MAX_ACL_BYTES // 1024} KiB together.
     """
 
 

@@ -12,7 +12,7 @@ from chalicelib.model.kinds import Kind
 from chalicelib.model.ssh import revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
-from chalicelib.schema.fields import Description, Timestamp, Uri
+from chalicelib.schema.fields import MAX_DESCRIPTION, Description, Timestamp, Uri
 from chalicelib.schema.rules import After, if_empty, max_bytes
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import items, table
@@ -63,7 +63,7 @@ class Create(Shape):
     """A public key, all certificates of which are revoked: OpenSSH authorized_keys form, PEM or RFC 4716."""
 
     reason: Description = ""
-    """Why, for people; at most 255 bytes."""
+    f"""Why, for people; at most {MAX_DESCRIPTION} bytes."""
 
 
 class SSHRevocation(Shape):

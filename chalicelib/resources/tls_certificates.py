@@ -14,6 +14,8 @@ from chalicelib.schema.fields import Described, Shown, Timestamp
 from chalicelib.schema.rules import Plain, WithData
 from chalicelib.schema.shapes import Shape
 
+_MAX_CHAIN = 64  # KiB
+
 
 def _pem(value: Any) -> str:
     if not isinstance(value, str):
@@ -22,7 +24,7 @@ def _pem(value: Any) -> str:
 
 
 def _chain(value: Any) -> crypto.chains.Chain:
-    return crypto.chains.read(_pem(value))
+    return crypto.chains.read(_pem(value), _MAX_CHAIN * 1024)
 
 
 def _private_key(value: Any) -> crypto.keys.PrivateKey:
@@ -38,7 +40,7 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 class Create(Described):
     certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"format": "certificate-chain"})]
-    """Chain of PEM-encoded certificates, leaf first, each signed by the next; at most 64 KiB of them."""
+    f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB of them."""
 
     private_key_pem: Annotated[
         crypto.keys.PrivateKey, Plain(_private_key, {"format": "private-key"}), WithData(_is_of_the_leaf)

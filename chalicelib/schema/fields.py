@@ -9,7 +9,7 @@ from chalicelib.schema.json_schema import Documented
 from chalicelib.schema.rules import After, Before, form, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 
-MAX_DOMAIN = 253
+MAX_DESCRIPTION, MAX_METADATA, MAX_DOMAIN = 255, 4096, 253
 DOMAIN = "(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 
 
@@ -47,8 +47,8 @@ _ONE_LINE = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
 Text = Annotated[str, if_null("")]
 Line = Annotated[str, After(_one_line, {"pattern": _ONE_LINE})]
 Name = Annotated[str, After(_printable, {"minLength": 1, "pattern": _ONE_LINE}), max_bytes(255)]
-Description = Annotated[Text, max_bytes(255)]
-Metadata = Annotated[Text, max_bytes(4096)]
+Description = Annotated[Text, max_bytes(MAX_DESCRIPTION)]
+Metadata = Annotated[Text, max_bytes(MAX_METADATA)]
 Time = Annotated[datetime | None, Before(_time)]
 OwnerId = Annotated[str, After(_owner, _OWNER.json_schema), if_empty("")]
 
@@ -63,10 +63,10 @@ class Described(Shape):
     """The two fields that every resource takes; as a change, a field that is absent stays as it is."""
 
     description: Description = ""
-    """Optional, at most 255 bytes."""
+    f"""Optional, at most {MAX_DESCRIPTION} bytes."""
 
     metadata: Metadata = ""
-    """Arbitrary user-defined data, optional, at most 4096 bytes. Typically a serialized JSON text."""
+    f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text."""
 
 
 class Shown(Shape):

@@ -9,7 +9,7 @@ from chalicelib.crypto import authorities, chains, private_keys
 from tests import openssl
 
 TOO_SHORT = "must use an RSA key of 2048 to 4096 bits, not 1024"
-READ = "import sys; from chalicelib.crypto import {0}; print({0}.read(sys.stdin.read()){1}.serial_number)"
+READ = "import sys; from chalicelib.crypto import {0}; print({0}.read(sys.stdin.read(), 2**16){1}.serial_number)"
 
 
 def said_on_stderr(program: str, text: str) -> str:
@@ -22,8 +22,8 @@ def test_an_rsa_key_below_2048_bits_is_refused_as_key_leaf_and_authority() -> No
     issued = openssl.issue(kind="rsa-1024")
     for read, text in (
         (private_keys.read, issued.key),
-        (chains.read, issued.certificate),
-        (authorities.read, issued.certificate),
+        (lambda text: chains.read(text, 2**16), issued.certificate),
+        (lambda text: authorities.read(text, 2**14), issued.certificate),
     ):
         with pytest.raises(ValueError, match="must") as error:
             read(text)
@@ -32,8 +32,8 @@ def test_an_rsa_key_below_2048_bits_is_refused_as_key_leaf_and_authority() -> No
 
 def test_an_rsa_key_below_2048_bits_may_stand_further_up_in_a_chain() -> None:
     chain = openssl.chain("rsa-2048", "rsa-1024", "rsa-1024")
-    assert chains.read(chain.certificate).pem == chain.certificate
-    assert private_keys.read(chain.key).public_key() == chains.read(chain.certificate).leaf.public_key
+    assert chains.read(chain.certificate, 2**16).pem == chain.certificate
+    assert private_keys.read(chain.key).public_key() == chains.read(chain.certificate, 2**16).leaf.public_key
 
 
 @pytest.mark.filterwarnings("ignore:Parsed a serial number")
@@ -41,20 +41,20 @@ def test_a_serial_number_of_zero_is_read_without_a_warning() -> None:
     issued = openssl.issue(extensions=("basicConstraints=CA:TRUE",), options=("-set_serial", "0"))
     for program in (READ.format("chains", ".leaf"), READ.format("authorities", ".facts")):
         assert said_on_stderr(program, issued.certificate) == ""
-    assert chains.read(issued.certificate).leaf.serial_number == "00"
+    assert chains.read(issued.certificate, 2**16).leaf.serial_number == "00"
 
 
 def test_a_negative_serial_number_is_refused_without_a_warning() -> None:
     issued = openssl.issue(options=("-set_serial", "-5"))
     program = "import sys, contextlib\nfrom chalicelib.crypto import chains\n"
-    program += "with contextlib.suppress(ValueError): chains.read(sys.stdin.read())"
+    program += "with contextlib.suppress(ValueError): chains.read(sys.stdin.read(), 2**16)"
     assert said_on_stderr(program, issued.certificate) == ""
 
 
 @pytest.mark.filterwarnings("ignore:Attribute's length")  # pytest has filters of its own
 def test_a_name_of_more_bytes_than_letters_is_read_without_a_warning() -> None:
     issued = openssl.issue(f"/CN={'ü' * 64}")
-    assert chains.read(issued.certificate).leaf.subject.common_name == "ü" * 64
+    assert chains.read(issued.certificate, 2**16).leaf.subject.common_name == "ü" * 64
     assert said_on_stderr(READ.format("chains", ".leaf"), issued.certificate) == ""
 
 

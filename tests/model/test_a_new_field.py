@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from chalice.app import Chalice
 
-from chalicelib import modules, routes
+from chalicelib import modules, operations
 from chalicelib.edges import tcp
 from chalicelib.http import endpoints, middleware
 from chalicelib.model import kinds, migrations
@@ -70,7 +70,7 @@ def client(admin: Client) -> Iterator[Client]:
 
 def forms() -> Forms:
     """Return what is stored of each kind and module, with the new fields."""
-    found = routes.forms()
+    found = operations.forms()
     of_edges = {**found.modules[kinds.TCP_EDGES], POLICY.name: WithMode}
     stored = {**found.kinds, kinds.HTTP_RESPONSE_BACKENDS: WithReason}
     return Forms(stored, {**found.modules, kinds.TCP_EDGES: of_edges})

@@ -178,3 +178,14 @@ def test_it_has_no_query_and_no_other_method(nobody: Client) -> None:
     assert_invalid(nobody.get("/openapi.json?x=1"), {"x": "is not a field here; known: none"})
     refused = nobody.post("/openapi.json", {})
     assert_refused(refused, 405, "method_not_allowed", "This path answers to GET.")
+
+
+def test_a_bound_in_words_is_the_rules_own() -> None:
+    """One with a number in its text and another in its rule would send clients astray."""
+    said = 0
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        for field, words in schema.get("properties", {}).items():
+            for number in re.findall(r"at most (\d+) bytes", words.get("description", "")):
+                assert words["x-max-bytes"] == int(number), (name, field)
+                said += 1
+    assert said > 90

@@ -152,14 +152,16 @@ def _in_source(module: str) -> dict[str, dict[str, str]]:
     """Return the text beneath each field of each class in a module's source: Python itself does not keep it."""
     tree = ast.parse(inspect.getsource(sys.modules[module])) if module.startswith("chalicelib") else ast.parse("")
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return {node.name: dict(_beneath(node.body)) for node in classes}
+    return {node.name: dict(_beneath(node.body, module)) for node in classes}
 
 
-def _beneath(body: list[ast.stmt]) -> Iterable[tuple[str, str]]:
+def _beneath(body: list[ast.stmt], module: str) -> Iterable[tuple[str, str]]:
+    """Yield the fields with the texts beneath them; an f-string names the bounds of the rule, as the module does."""
     for field, text in pairwise(body):
         match field, text:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(said))),
+                ast.Expr(value=ast.JoinedStr() | ast.Constant(value=str()) as said),
             ):
-                yield name, inspect.cleandoc(said)
+                found = eval(compile(ast.Expression(said), module, "eval"), vars(sys.modules[module]))  # noqa: S307
+                yield name, inspect.cleandoc(found)

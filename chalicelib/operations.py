@@ -227,7 +227,7 @@ def _check_account(id: str) -> None:
 
 def _checked(name: str) -> str:
     """Return the name, if a bot could have it: all names obey the same rule."""
-    return _read(bot_users.Create, {"name": name}).name
+    return _read(bot_users.BotCreate, {"name": name}).name
 
 
 def _bot(account_id: str, name: str, *, admin: bool) -> Item:

@@ -27,7 +27,7 @@ class HTTPSListener(Described):
     """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
 
 
-class Change(HTTPSListener):
+class HTTPSEdgeChange(HTTPSListener):
     # Where TLS ends does not move because a client sends every field it knows.
     terminate_at: Annotated[Place, unless_blank] = EDGE
 
@@ -52,7 +52,7 @@ RESOURCE = EditableResource(
     kind=kinds.HTTPS_EDGES,
     stored=HttpsEdge,
     create=HTTPSListener,
-    change=Change,
+    change=HTTPSEdgeChange,
     response=inline_modules.shown(HTTPSEdge, _MODULES),
     to_responses=_responses,
     errors={"POST": (Conflict,), "PATCH": (Conflict,)},

@@ -31,7 +31,7 @@ Match = Annotated[
 ]
 
 
-class Create(Described):
+class RouteCreate(Described):
     metadata: Annotated[Metadata, max_encoded(_MAX_ENCODED)] = ""
     f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text.
 
@@ -45,12 +45,12 @@ class Create(Described):
     f"""A path, visible ASCII, at most {_MAX_MATCH} bytes; unique in the edge with its match_type."""
 
 
-class Change(Create):
+class RouteChange(RouteCreate):
     match_type: Annotated[MatchType, unless_blank] = "path_prefix"
     match: Annotated[Match, unless_blank] = "/"
 
 
-class HTTPSEdgeRoute(Create, Shown):
+class HTTPSEdgeRoute(RouteCreate, Shown):
     """Requests to an HTTPS edge that a path selects, and the modules they pass through."""
 
     edge_id: str
@@ -93,8 +93,8 @@ def _edge(scope: str) -> Reference:
 RESOURCE = Routes(
     kind=kinds.HTTPS_EDGE_ROUTES,
     stored=Route,
-    create=Create,
-    change=Change,
+    create=RouteCreate,
+    change=RouteChange,
     response=inline_modules.shown(HTTPSEdgeRoute, _MODULES),
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,

@@ -21,7 +21,7 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table, vault
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
-from chalicelib.storage.references import Reference, replaced
+from chalicelib.storage.references import replaced
 from chalicelib.storage.unique_keys import UniqueKey
 
 
@@ -30,15 +30,14 @@ class New:
     """A resource to be created. The field in which a value stands decides where it may ever be seen.
 
     `stored` is what is stored and may be shown, `sealed` is encrypted and never shown, `once` is shown in the
-    creation's response and never stored. `unique_keys` are those that `stored` does not say itself, `references` those
-    that hold always; `details` is what the audit event and the log tell of it, `also` are writes that go with it.
+    creation's response and never stored. `unique_keys` are those that `stored` does not say itself; `details` is what
+    the audit event and the log tell of it, `also` are writes that go with it.
     """
 
     stored: Stored
     sealed: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     once: Mapping[str, str] = field(default_factory=dict, repr=False)
     unique_keys: tuple[UniqueKey, ...] = ()
-    references: tuple[Reference, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     also: Sequence[Write] = ()
 
@@ -183,7 +182,7 @@ class EditableResource(Resource):
             {**new.stored.to_record(), "created_at": created_at},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=new.unique_keys or new.stored.unique_keys(caller.account, id),
-            references=(*recorded, *new.references),
+            references=recorded,
         )
         return inline_modules.set_in(item, self.modules, request) if self.modules else item, new
 

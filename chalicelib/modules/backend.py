@@ -19,7 +19,7 @@ class Backend(Enabled):
     """Backend that backs the endpoint; null detaches."""
 
 
-class Shown(Enabled):
+class ShownBackend(Enabled):
     """The backend that answers the traffic of an edge or route."""
 
     backend: Ref | None
@@ -46,7 +46,7 @@ MODULES = tuple(
         path=f"{path}/backend",
         shape=_named(Backend, holder),
         stored=modules.Backend,
-        shows=_named(Shown, holder),
+        shows=_named(ShownBackend, holder),
         to_response=_response,
         errors=(UnknownReference, Conflict),
     )

@@ -29,7 +29,7 @@ class MutualTls(Enabled):
     """Authorities used to validate the TLS client certificate of the connection initiator."""
 
 
-class Shown(Enabled):
+class ShownMutualTls(Enabled):
     """Lets only clients with a certificate of these authorities connect."""
 
     certificate_authorities: list[Ref]
@@ -46,7 +46,7 @@ MODULES = (
         path="/edges/tls/{id}/mutual_tls",
         shape=MutualTls,
         stored=modules.MutualTls,
-        shows=Shown,
+        shows=ShownMutualTls,
         to_response=_response,
         errors=(UnknownReference, Conflict),
     ),

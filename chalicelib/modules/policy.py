@@ -109,7 +109,7 @@ class ShownUserBounds(UserBounds):
     """Critical options of every certificate; a request may repeat them, and name no other value."""
 
 
-class Shown(Enabled):
+class ShownPolicy(Enabled):
     """Bounds what an SSH authority signs. Only admins whose key has the scope `*` see and change it."""
 
     user: ShownUserBounds | None = None
@@ -138,7 +138,7 @@ MODULES = (
         path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{policies.NAME}",
         shape=Policy,
         stored=policies.Policy,
-        shows=Shown,
+        shows=ShownPolicy,
         to_response=_response,
         permits=_permit,
     ),

@@ -26,7 +26,7 @@ class TlsTermination(Enabled):
     """Minimum TLS version for termination. Null: a safe default; must be null where terminate_at is `upstream`."""
 
 
-class Shown(Enabled):
+class ShownTermination(Enabled):
     """Which versions of TLS an HTTPS edge takes."""
 
     terminate_at: Place
@@ -60,7 +60,7 @@ MODULES = (
         path="/edges/https/{edge_id}/tls_termination",
         shape=TlsTermination,
         stored=modules.TlsTermination,
-        shows=Shown,
+        shows=ShownTermination,
         to_response=_response,
         conflicts=_conflicts,
     ),

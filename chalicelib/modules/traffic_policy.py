@@ -22,7 +22,7 @@ class Rule(Shape):
     actions: Annotated[list[Action], not_empty]
 
 
-class Policy(Shape):
+class Document(Shape):
     inbound: list[Rule] = []
     outbound: list[Rule] = []
 
@@ -32,7 +32,7 @@ def _policy(text: str) -> str:
         document = body.read_object(text)
     except MalformedJson as error:
         raise ValueError(f"must be a JSON document: {error.message.rstrip('.')}") from None
-    _, wrong = body.read(Policy, document, {})
+    _, wrong = body.read(Document, document, {})
     if wrong:
         raise ValueError("must be a policy: " + "; ".join(f"{path} {rule}" for path, rule in list(wrong.items())[:10]))
     return text

@@ -32,7 +32,7 @@ def _in_the_future(moment: datetime | None) -> datetime | None:
 Scope = Annotated[str, After(_scope, {"pattern": "^(?:[*]|(?:[*]|[a-z_]+):read|[a-z_]+:write)$", "format": "scope"})]
 
 
-class Create(Described):
+class KeyCreate(Described):
     owner_id: OwnerId = ""
     """User or bot that owns the key. Defaults to the authenticated user or bot. Only admins may set another."""
 
@@ -70,7 +70,7 @@ class Usage(Shape):
     """When it was last used, RFC 3339, accurate to an hour; null for never."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
+def make(caller: Caller, id: str, request: KeyCreate) -> New:
     owner, reach = caller.owner(request.owner_id), _reach(caller, request)
     token, digest = api_keys.new_token(id)
     ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
@@ -88,7 +88,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     )
 
 
-def _reach(caller: Caller, request: Create) -> Reach:
+def _reach(caller: Caller, request: KeyCreate) -> Reach:
     """Return how far a new key goes: no further than the key that makes it. Raises Forbidden."""
     own, wrong = caller.reach, {}
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
@@ -119,7 +119,7 @@ def _usage(key: Item, _call: Call) -> dict[str, Any]:
 RESOURCE = ApiKeys(
     kind=kinds.API_KEYS,
     stored=ApiKey,
-    create=Create,
+    create=KeyCreate,
     response=APIKey,
     make=make,
     headers=NO_STORE,

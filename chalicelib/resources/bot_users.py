@@ -17,7 +17,7 @@ from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 
-class Create(Described):
+class BotCreate(Described):
     name: Name
     """Unique in the account, users included."""
 
@@ -25,15 +25,15 @@ class Create(Described):
     """API keys and SSH credentials of an inactive bot are refused from the next request on."""
 
 
-class Change(Create):
+class BotChange(BotCreate):
     name: Name = ""
 
 
-class BotUser(Create, Shown):
+class BotUser(BotCreate, Shown):
     """A program that owns API keys and SSH credentials, as users do. For admins only."""
 
 
-def make_admin(caller: Caller, id: str, request: Create) -> New:
+def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
     """Make a bot that may act for the others of its account: for the operator only."""
     return New(Bot.of({**request.values(), "admin": True}))
 
@@ -70,8 +70,8 @@ def _remove(change: changes.Change, scope: str, id: str) -> bool:
 RESOURCE = Bots(
     kind=kinds.BOT_USERS,
     stored=Bot,
-    create=Create,
-    change=Change,
+    create=BotCreate,
+    change=BotChange,
     response=BotUser,
     errors={
         "GET": (Forbidden,),

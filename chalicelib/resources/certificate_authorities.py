@@ -22,12 +22,12 @@ def _authority(value: Any) -> crypto.authorities.Authority:
     return crypto.authorities.read(value, _MAX_CA * 1024)
 
 
-class Create(Described):
+class AuthorityCreate(Described):
     ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"format": "ca-certificate"})]
     f"""PEM of exactly one CA certificate of at most {_MAX_CA} KiB, expired or not; text around it is dropped."""
 
 
-class CertificateAuthority(Create, Shown):
+class CertificateAuthority(AuthorityCreate, Shown):
     """An authority whose client certificates edges with mutual TLS accept. The other fields are read from its PEM."""
 
     subject_common_name: str
@@ -46,7 +46,7 @@ class CertificateAuthority(Create, Shown):
     """Extended key usages, in the names of RFC 5280; others as dotted numbers."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
+def make(caller: Caller, id: str, request: AuthorityCreate) -> New:
     facts = request.ca_pem.facts
     return New(
         ClientAuthority(
@@ -65,7 +65,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
 RESOURCE = EditableResource(
     kind=kinds.CERTIFICATE_AUTHORITIES,
     stored=ClientAuthority,
-    create=Create,
+    create=AuthorityCreate,
     response=CertificateAuthority,
     make=make,
     errors={"DELETE": (Conflict,)},

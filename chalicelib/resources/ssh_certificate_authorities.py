@@ -32,7 +32,7 @@ def _only_with(kind: crypto.keys.KeyType) -> WithData:
     return WithData(check)
 
 
-class Create(Described):
+class SSHAuthorityCreate(Described):
     private_key_type: Annotated[crypto.keys.KeyType, if_zero("ed25519")] = "ed25519"
     """Type of the private key."""
 
@@ -67,7 +67,7 @@ class SSHCertificateAuthority(Shown):
     """The bits of an rsa key; absent of others."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
+def make(caller: Caller, id: str, request: SSHAuthorityCreate) -> New:
     key = _generate(request)
     stored = SshAuthority(
         description=request.description,
@@ -79,7 +79,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     return New(stored, sealed={"private_key": crypto.keys.to_der(key)}, also=[revocations])
 
 
-def _generate(request: Create) -> crypto.keys.PrivateKey:
+def _generate(request: SSHAuthorityCreate) -> crypto.keys.PrivateKey:
     match request.private_key_type:
         case "rsa":
             return crypto.keys.generate_rsa(request.key_size or 4096)
@@ -96,7 +96,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 RESOURCE = EditableResource(
     kind=kinds.SSH_CERTIFICATE_AUTHORITIES,
     stored=SshAuthority,
-    create=Create,
+    create=SSHAuthorityCreate,
     response=SSHCertificateAuthority,
     make=make,
     to_responses=_responses,

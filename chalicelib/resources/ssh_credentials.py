@@ -31,7 +31,7 @@ Rule = Annotated[str, After(acl.check, {"pattern": "^(?:\\*|bind:.+)$", "format"
 Acl = Annotated[list[Rule], entries(0, 1000), After(_bounded), if_null([])]
 
 
-class Change(Described):
+class CredentialChange(Described):
     acl: Acl = []
     f"""What the credential may bind; without rules, and with the rule `*`, everything.
 
@@ -40,7 +40,7 @@ class Change(Described):
     """
 
 
-class Create(Change):
+class CredentialCreate(CredentialChange):
     public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"})]
     """Public key of the SSH key pair used to authenticate: PEM, or OpenSSH authorized_keys form. Kept verbatim.
 
@@ -51,11 +51,11 @@ class Create(Change):
     """User or bot that owns the credential. Defaults to the authenticated user or bot. Only admins may set another."""
 
 
-class SSHCredential(Create, Shown):
+class SSHCredential(CredentialCreate, Shown):
     """A public key whose holder may start tunnels through the SSH gateway."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
+def make(caller: Caller, id: str, request: CredentialCreate) -> New:
     owner = caller.owner(request.owner_id)
     stored = SshCredential.of({**request.values(), "owner_id": owner.id})
     (key,) = stored.unique_keys(caller.account, id)
@@ -69,8 +69,8 @@ def make(caller: Caller, id: str, request: Create) -> New:
 RESOURCE = EditableResource(
     kind=kinds.SSH_CREDENTIALS,
     stored=SshCredential,
-    create=Create,
-    change=Change,
+    create=CredentialCreate,
+    change=CredentialChange,
     response=SSHCredential,
     make=make,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},

@@ -22,7 +22,7 @@ from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals,
 LIFETIME = timedelta(days=365)
 
 
-class Create(Described):
+class HostCreate(Described):
     model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
 
     ssh_certificate_authority_id: AuthorityId
@@ -66,7 +66,7 @@ class SSHHostCertificate(Described, Shown):
     """The signed certificate in OpenSSH Authorized Keys format: what HostCertificate of sshd names."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
+def make(caller: Caller, id: str, request: HostCreate) -> New:
     signer = ssh_signing.signer(caller, request)
     bounds = policies.of(signer.authority, "host")
     lifetime = policies.lifetime(bounds, LIFETIME)
@@ -78,7 +78,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
 RESOURCE = EditableResource(
     kind=kinds.SSH_HOST_CERTIFICATES,
     stored=IssuedCertificate,
-    create=Create,
+    create=HostCreate,
     response=SSHHostCertificate,
     make=make,
     errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},

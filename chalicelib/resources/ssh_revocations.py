@@ -45,7 +45,7 @@ def _id_of(kind: Kind) -> After:
 _SUBJECT = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "public_key")
 
 
-class Create(Shape):
+class RevocationCreate(Shape):
     """Takes exactly one of what an authority has signed, or may sign, back."""
 
     ssh_user_certificate_id: Annotated[str, _id_of(kinds.SSH_USER_CERTIFICATES), if_empty("")] = ""
@@ -108,7 +108,7 @@ class Revocations(Resource):
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
             *super().endpoints(),
-            self.endpoint("POST", self.kind.path, 201, self.post, body=Create, response=SSHRevocation),
+            self.endpoint("POST", self.kind.path, 201, self.post, body=RevocationCreate, response=SSHRevocation),
             self.endpoint("DELETE", self.kind.one, 204, self.delete),
         )
 

@@ -28,7 +28,7 @@ from chalicelib.schema.ssh_fields import (
 LIFETIME = timedelta(hours=24)
 
 
-class Create(Described):
+class UserCreate(Described):
     model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
 
     ssh_certificate_authority_id: AuthorityId
@@ -91,7 +91,7 @@ class SSHUserCertificate(Described, Shown):
     """The signed certificate in OpenSSH Authorized Keys format."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
+def make(caller: Caller, id: str, request: UserCreate) -> New:
     signer = ssh_signing.signer(caller, request)
     bounds = policies.of(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}
@@ -108,7 +108,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
 RESOURCE = EditableResource(
     kind=kinds.SSH_USER_CERTIFICATES,
     stored=IssuedUserCertificate,
-    create=Create,
+    create=UserCreate,
     response=SSHUserCertificate,
     make=make,
     errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},

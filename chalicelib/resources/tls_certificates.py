@@ -38,7 +38,7 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
     return key
 
 
-class Create(Described):
+class TLSCreate(Described):
     certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"format": "certificate-chain"})]
     f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB of them."""
 
@@ -110,7 +110,7 @@ class TLSCertificate(Described, Shown):
     """From the leaf; empty when absent."""
 
 
-def make(caller: Caller, id: str, request: Create) -> New:
+def make(caller: Caller, id: str, request: TLSCreate) -> New:
     leaf, subject = request.certificate_pem.leaf, request.certificate_pem.leaf.subject
     return New(
         TlsCertificate(
@@ -140,7 +140,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
 RESOURCE = EditableResource(
     kind=kinds.TLS_CERTIFICATES,
     stored=TlsCertificate,
-    create=Create,
+    create=TLSCreate,
     response=TLSCertificate,
     make=make,
 )

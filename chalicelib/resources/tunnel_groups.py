@@ -16,16 +16,16 @@ from chalicelib.storage.items import Item
 Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], entries(0, 50), if_null({})]
 
 
-class Create(Described):
+class GroupCreate(Described):
     labels: Labels = {}
     """Labels that a tunnel must all have to belong to the group; a group without labels has no tunnels."""
 
 
-class Change(Create):
+class GroupChange(GroupCreate):
     labels: Annotated[Labels, unless_nothing] = {}
 
 
-class TunnelGroupBackend(Create, Shown):
+class TunnelGroupBackend(GroupCreate, Shown):
     """A backend made of the online tunnels that carry all its labels."""
 
     tunnels: list[Ref]
@@ -46,8 +46,8 @@ def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 RESOURCE = EditableResource(
     kind=kinds.TUNNEL_GROUPS,
     stored=TunnelGroup,
-    create=Create,
-    change=Change,
+    create=GroupCreate,
+    change=GroupChange,
     response=TunnelGroupBackend,
     to_responses=_responses,
     errors={"DELETE": (Conflict,)},

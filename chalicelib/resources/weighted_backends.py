@@ -21,24 +21,24 @@ Weight = Annotated[int, between(0, 10_000)]
 Children = Annotated[dict[BackendId, Weight], entries(0, 100), WithContext(_not_itself), if_null({})]
 
 
-class Create(Described):
+class WeightedCreate(Described):
     backends: Children = {}
     """Child backend id to weight; each weight is in [0, 10000]."""
 
 
-class Change(Create):
+class WeightedChange(WeightedCreate):
     backends: Annotated[Children, unless_nothing] = {}
 
 
-class WeightedBackend(Create, Shown):
+class WeightedBackend(WeightedCreate, Shown):
     """Shares traffic between other backends by weight."""
 
 
 RESOURCE = EditableResource(
     kind=kinds.WEIGHTED_BACKENDS,
     stored=Weighted,
-    create=Create,
-    change=Change,
+    create=WeightedCreate,
+    change=WeightedChange,
     response=WeightedBackend,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict), "DELETE": (Conflict,)},
 )

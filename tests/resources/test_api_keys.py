@@ -10,7 +10,7 @@ import pytest
 from chalicelib import ids, operations
 from chalicelib.http.auth import Caller
 from chalicelib.resources import api_keys
-from chalicelib.resources.api_keys import Create
+from chalicelib.resources.api_keys import KeyCreate
 from chalicelib.storage import aws
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
@@ -65,7 +65,7 @@ def test_only_the_digest_of_a_token_is_stored(admin: Client) -> None:
 
 def test_a_token_is_in_no_representation_of_what_is_made(admin: Client) -> None:
     id = ids.new("ak")
-    new = api_keys.make(Caller(admin.account, admin.user, admin=True), id, Create())
+    new = api_keys.make(Caller(admin.account, admin.user, admin=True), id, KeyCreate())
     token = new.once["token"]
     assert token[28:] not in repr(new)
     assert hashlib.sha256(token.encode()).hexdigest() not in repr(new)

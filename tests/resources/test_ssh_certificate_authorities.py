@@ -133,7 +133,7 @@ def test_the_private_key_is_stored_as_a_ciphertext_for_this_account_and_resource
 
 def test_the_private_key_is_in_no_representation_of_what_is_made(admin: Client) -> None:
     caller, id = Caller(admin.account, admin.user, admin=True), ids.new("sshca")
-    request, _ = models.check(ssh_certificate_authorities.Create, {})
+    request, _ = models.check(ssh_certificate_authorities.SSHAuthorityCreate, {})
     assert request
     new = ssh_certificate_authorities.make(caller, id, request)
     item, _ = ssh_certificate_authorities.RESOURCE.new(caller, request, scope=caller.scope(PATH))

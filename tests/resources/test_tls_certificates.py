@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.resources.tls_certificates import Create
+from chalicelib.resources.tls_certificates import TLSCreate
 from chalicelib.schema import models
 from chalicelib.storage import table, vault
 from tests import openssl
@@ -198,7 +198,7 @@ def test_the_private_key_is_in_no_response(admin: Client) -> None:
 
 def test_the_private_key_is_not_in_what_a_body_says_of_itself() -> None:
     upload = openssl.issue().upload
-    request, _ = models.check(Create, upload)
+    request, _ = models.check(TLSCreate, upload)
     assert request is not None
     said = repr(request) + str(request)
     assert not [line for line in upload["private_key_pem"].splitlines() if line in said]

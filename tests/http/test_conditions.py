@@ -165,3 +165,10 @@ def test_conditions_hold_as_the_rfc_says(
     else:
         with pytest.raises(PreconditionFailed):
             conditions.check(present)
+
+
+@each_module
+def test_two_modules_that_say_the_same_have_different_tags(admin: Client, module: Module) -> None:
+    full = SAMPLES[module.path][0].request
+    one, other = (tag(admin.put(on_a_holder(admin, module), full)) for _ in range(2))
+    assert one != other

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model import edges
+from chalicelib import operations
+from chalicelib.model import edges, migrations
 from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.storage import aws, marshal, table
 from tests.samples import public_key
@@ -53,6 +54,15 @@ def test_every_record_is_rewritten_once(admin: Client, edge: Any, capsys: pytest
     assert {(record["schema"]["N"], record["revision"]["N"]) for record in records()} == {("2", "1")}
     operator.main(["migrate", "--apply"])
     assert capsys.readouterr().out == f"{count} records; to be rewritten: none.\n0 rewritten.\n"
+    assert admin.get(f"/edges/https/{edge['id']}").json == edge
+
+
+def test_a_work_that_was_broken_off_is_gone_on_with_and_nothing_is_written_twice(admin: Client, edge: Any) -> None:
+    forms, old = operations.forms(), [*migrations.records()]
+    assert all(migrations.apply(record, forms) for record in old[::2])
+    assert [migrations.apply(record, forms) for record in old] == [place % 2 == 1 for place in range(len(old))]
+    assert not any(migrations.apply(record, forms) for record in old)
+    assert {(record["schema"]["N"], record["revision"]["N"]) for record in records()} == {("2", "1")}
     assert admin.get(f"/edges/https/{edge['id']}").json == edge
 
 

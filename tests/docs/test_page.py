@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hashlib
+import json
 import re
 from collections import Counter
 
@@ -94,6 +95,26 @@ def test_every_field_is_there_with_its_meaning(page: Page) -> None:
         for field, told in schemas[name].get("properties", {}).items():
             assert f" {field} " in text
             assert words(told["description"].replace("`", "")) in text, (name, field)
+
+
+def test_a_field_is_required_in_a_body_and_may_be_absent_from_an_answer() -> None:
+    schemas, bodies = (
+        document()["components"]["schemas"],
+        json.dumps([it.get("requestBody") for _, _, it in OPERATIONS]),
+    )
+    shown = dict(re.findall(r'<div class="schema" id="(\w+)">(.*?)</div>', FILE.read_text(), re.S))
+    marked = {name: re.findall(r"<dt><code>(\w+)</code>.*?(, <b>required|, may be absent|)(?:</b>)?</i></dt>", text)
+              for name, text in shown.items()}  # fmt: skip
+    named = {name for name in schemas if f'/{name}"' in bodies}
+    assert {name: dict(fields) for name, fields in marked.items() if name in named} == {
+        name: {
+            field: ", <b>required" if field in schemas[name].get("required", ()) else ""
+            for field in schemas[name].get("properties", {})
+        }
+        for name in named
+    }
+    assert dict(marked["Tunnel"])["proto"] == dict(marked["SSHCertificateAuthority"])["key_size"] == ", may be absent"
+    assert dict(marked["Tunnel"])["id"] == dict(marked["SSHCredential"])["description"] == ""
 
 
 def test_every_convention_is_there(page: Page) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from chalicelib import clock, ids
 from chalicelib.model import kinds
 from chalicelib.model.records import Created
 from chalicelib.storage import table
@@ -89,7 +90,18 @@ def _scopes(account: str) -> tuple[str, str]:
 
 
 def _trusted(event: Item) -> Item:
-    """Return an event; one that the edge could have written names nobody else as its actor."""
+    """Return an event; one that the edge could have written names nobody else as its actor.
+
+    Its time is that of its id, or it would end a list that asks for what came after a time. It leads nowhere but into
+    the API, whose address its path is put behind.
+    """
     if event.path != OF_THE_EDGE:
         return event
-    return replace(event, body={**event.body, "actor": asdict(EDGE.actor), "operation_id": "", "source_ip": ""})
+    known = {
+        "created_at": clock.rfc3339(ids.created_at(event.id)),
+        "resource_path": path if (path := event.body["resource_path"]).startswith("/") else "",
+        "actor": asdict(EDGE.actor),
+        "operation_id": "",
+        "source_ip": "",
+    }
+    return replace(event, body={**event.body, **known})

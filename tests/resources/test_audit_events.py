@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib import ids, operations
+from chalicelib import clock, ids, operations
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import audit, owners, tunnels
@@ -179,6 +179,19 @@ def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Cl
     assert shown == {**own, "id": forged.id, "uri": f"http://localhost{PATH}/{forged.id}", **nobody}
     assert page(admin, f"resource_id={id}&limit=1") == [shown, own]
     assert page(admin)[0] == shown
+
+
+def test_an_event_from_where_the_edge_may_write_hides_no_other_and_leads_nowhere_else(admin: Client) -> None:
+    scope = f"{admin.account}#{PATH}"
+    admin.create("/backends/weighted", {})
+    (made, *_) = table.newest(scope)
+    said = {"created_at": "1970-01-01T00:00:00Z", "resource_path": "@example.com/"}
+    forged = replace(made, scope=f"{scope}/edge", id=ids.new("evt"), body={**made.body, **said})
+    records.create(forged)
+    shown, own, *_ = page(admin, f"after={made.body['created_at']}")
+    assert (shown["id"], own["id"]) == (forged.id, made.id)
+    assert shown["created_at"] == clock.rfc3339(ids.created_at(forged.id))
+    assert shown["resource_uri"] == ""
 
 
 def test_the_operators_changes_are_told_too(admin: Client) -> None:

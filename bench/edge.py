@@ -153,7 +153,7 @@ def _first_answer(folder: Path, ports: Ports) -> Row:
 
 
 def _memory(folder: Path, ours: Gateway, sshd: Gateway) -> Row:
-    """Return what idle tunnels add to the memory of each server, each tunnel with a connection of its own."""
+    """Return the memory that idle tunnels cost each server, each tunnel with a connection of its own."""
     added, theirs = (asyncio.run(_idle(folder, gateway)) for gateway in (ours, sshd))
     return results.at_most(0.05, f"memory of {TUNNELS:,} idle tunnels: sshd", added, theirs, results.mib)
 

@@ -148,7 +148,7 @@ def create_store() -> list[str]:
 
 
 def forms() -> Forms:
-    """Return what is stored of each kind, the two that no endpoint makes included."""
+    """Return the stored types of each kind and of its modules, the two kinds that no endpoint makes included."""
     own = {kinds.ACCOUNTS: accounts.Account, kinds.USERS: accounts.User}
     served = {resource.kind: resource for resource in (*resources.ALL, *edges.ALL)}
     return Forms(

@@ -37,7 +37,7 @@ class Line:
 
     @property
     def subject(self) -> str:
-        """Return what is revoked, for people."""
+        """Return the id, and of a record the serial and the fingerprint, as one line for people."""
         return " ".join(filter(None, (self.id, self.record.get("serial"), self.record.get("key_fingerprint"))))
 
 
@@ -64,7 +64,7 @@ def revoked_by(later: str) -> list[str]:
 
 
 def read(line: str) -> Line:
-    """Return what a line of such a list says. Raises CommandError."""
+    """Parse a line of the list that `revoked_by` returns. Raises CommandError."""
     account, id, rest = [*line.split(maxsplit=2), "", "", ""][:3]
     if ids.is_id(account, kinds.ACCOUNTS.prefix):
         if id == account or ids.is_id(id, *_DELETED, *_SWITCHED_OFF):
@@ -90,7 +90,7 @@ def repeat(revocation: Line) -> bool:
 
 
 def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
-    """Return what lets in, by account and id."""
+    """Return the keys, credentials and active owners that let in, by account and id."""
     found = {
         (account.id, item.id): item
         for account in known

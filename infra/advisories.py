@@ -45,7 +45,7 @@ def main(service: str = _SERVICE) -> None:
 
 
 def pinned(root: Path) -> list[Pin]:
-    """Return what the requirements and npm's lock files in a folder pin. Raises CommandError if a file pins nothing."""
+    """Return the packages that a folder's requirements and npm locks pin. Raises CommandError if a file pins none."""
     found: set[Pin] = set()
     for file in (*root.glob("requirements*.txt"), *root.glob("requirements/*.txt"), *_lock_files(root)):
         pins = {*(_in_lock(file) if file.suffix == ".json" else _in_requirements(file))}

@@ -199,7 +199,7 @@ def _unreachable(words: str) -> str:
 
 
 def _told(what: str, failed: _FailedError) -> CommandError:
-    """Return what the person at the terminal is told; a tool's own words where the network is not to blame."""
+    """Return the message for the person at the terminal: a tool's own words where the network is not to blame."""
     if failed.unreachable:
         return CommandError(
             f"The registry of Python's packages could not be reached for {what} ({failed.unreachable}): "

@@ -68,7 +68,7 @@ def of_another_app(*exchange: Any) -> None:
 
 
 def operation_at(method: str, path: str) -> Mapping[str, Any] | None:
-    """Return what the document says of a method at an address."""
+    """Return the document's operation for a method and an address, None where it has none."""
     plain = re.sub("/+", "/", path.partition("?")[0])
     place = next((known for form, known in _PATHS if form.fullmatch(plain.rstrip("/"))), None)
     operation: Mapping[str, Any] | None = DOCUMENT["paths"][place].get(method.lower()) if place else None
@@ -76,7 +76,7 @@ def operation_at(method: str, path: str) -> Mapping[str, Any] | None:
 
 
 def found(words: Any) -> Any:
-    """Return what the document says, behind a reference if it is one."""
+    """Return the object that a reference leads to, and any other as it is."""
     if not words or "$ref" not in words:
         return words
     place = DOCUMENT
@@ -98,7 +98,7 @@ class _MaxBytes:
 
 @cache
 def schema(ref: str) -> Draft202012Validator:
-    """Return what holds values against a schema of the document."""
+    """Return the validator of a schema of the document."""
     return _validator(ref, DOCUMENT)
 
 

@@ -66,7 +66,7 @@ def store() -> Iterator[None]:
 
 
 def stored() -> Any:
-    """Return what moto keeps of the table: its items by scope and id."""
+    """Return moto's own copy of the table: its items by scope and id."""
     return get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
 
 

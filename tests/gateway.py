@@ -29,7 +29,7 @@ def event(method: str, path: str, headers: Mapping[str, str], body: bytes = b"",
 
 
 def answer(event: dict[str, Any]) -> Answer:
-    """Return what the app answers to an event."""
+    """Return the app's answer to an event."""
     answered = app(event, None)
     flat = {**answered["headers"], **answered["multiValueHeaders"]}
     headers = {k.lower(): v for k, v in flat.items()}

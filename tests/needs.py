@@ -22,7 +22,7 @@ def need(*names: str) -> None:
 
 
 def told_first() -> str:
-    """Return what the machine lacks, with the commands that install it; "" when it lacks nothing."""
+    """Return the machine's missing tools with the commands that install them, "" when there are none."""
     missing = machine.lacking()
     return f"This machine lacks {', '.join(missing)}: {machine.advice(missing)}" if missing else ""
 

@@ -155,7 +155,7 @@ def certificates(chain: str) -> list[str]:
 
 
 def facts(certificate: str) -> dict[str, Any]:
-    """Return what openssl reads in the first certificate of a text, in the fields and words of the API."""
+    """Return the first certificate of a text as openssl reads it, in the fields and words of the API."""
     names = ("-subject", "-issuer", "-nameopt", "multiline,utf8,-esc_msb")
     dates = ("-dates", "-dateopt", "iso_8601")
     text = run("x509", "-noout", "-text", *names, "-serial", *dates, stdin=certificate)

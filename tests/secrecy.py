@@ -37,7 +37,7 @@ def is_welcome(line: str) -> bool:
 
 
 def searched(record: Record) -> Iterator[str]:
-    """Yield what no text may hold: the secrets, and each form in which a private key's bytes could be written."""
+    """Yield the texts that nothing may contain: the secrets, and private keys in each form of their bytes."""
     yield from ("PRIVATE KEY-----\n", r"PRIVATE KEY-----\n")  # alone, it can be the name of a field that is echoed
     for sealed, context in record.sealed:
         plaintext = vault.unseal(sealed, context, bytes)

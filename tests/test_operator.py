@@ -32,7 +32,7 @@ def said(output: Output, *arguments: str) -> list[str]:
 
 
 def refused(*arguments: str) -> object:
-    """Return what a command that fails ends with: a string is printed by Python, which then exits with status 1."""
+    """Return the message of a command that fails: Python prints it, and exits with status 1."""
     with pytest.raises(SystemExit) as ended:
         main([*arguments])
     return ended.value.code

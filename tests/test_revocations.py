@@ -146,7 +146,7 @@ def test_users_and_accounts_that_were_switched_off_since_are_switched_off_again(
 
 
 class Fetched:
-    """What servers fetch, and whom `ssh-keygen` finds revoked by it."""
+    """The list that servers fetch, and the keys that `ssh-keygen` finds revoked by it."""
 
     def __init__(self, nobody: Client, folder: Path) -> None:
         self._nobody, self._folder = nobody, folder

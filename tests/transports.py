@@ -62,7 +62,7 @@ class InProcess:
 
 
 def plain(headers: Mapping[str, str], content: bytes) -> bytes:
-    """Return what an answer holds, as HTTP clients give it: not compressed."""
+    """Return the body of an answer as HTTP clients give it, decompressed."""
     return gzip.decompress(content) if headers.get("content-encoding") == "gzip" else content
 
 
@@ -81,7 +81,7 @@ class Http:
 
 @dataclass
 class Record:
-    """What went through the transports of a test run: the secrets that went in or out, and the texts that came out.
+    """A record of a test run's traffic: the secrets that went in or out, and the texts that came out.
 
     `sealed` holds what the vault sealed in this process, each with its context; `log_files` what servers wrote.
     """

@@ -31,10 +31,10 @@ def dotted(path: Iterable[int | str]) -> str:
 
 
 def unknown(known: Iterable[str]) -> str:
-    """Return what to say of an unknown field or parameter, given the known ones."""
+    """Return the message for an unknown field or parameter, given the known ones."""
     return f"is not a field here; known: {', '.join(known) or 'none'}"
 
 
 def sentence(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
-    """Return what to say of an error of one of pydantic's types, `otherwise` of a type that has no sentence here."""
+    """Return the message for an error of one of pydantic's types, `otherwise` for a type that has none here."""
     return str(context["error"]) if code == "value_error" else _SENTENCES.get(code, otherwise).format(**context)

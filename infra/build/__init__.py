@@ -1,1 +1,1 @@
-"""What builds: the OpenAPI document, the page of GET /docs, and its picture."""
+"""The builds of the OpenAPI document, the page of GET /docs, and its picture."""

@@ -1,1 +1,1 @@
-"""What deploys: the templates, the Lambda package, and the stacks in a cloud."""
+"""The deployment: the templates, the Lambda package, and the stacks in a cloud."""

@@ -1,4 +1,4 @@
-"""What the gateway answers by itself, in the contract's one error body: one row for every type a client can meet."""
+"""The gateway's own error responses, in the contract's one body: one row for every type that a client can meet."""
 
 import json
 from typing import Any

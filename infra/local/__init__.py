@@ -1,1 +1,1 @@
-"""What runs here: the embedded cloud and the server of `make run`, and the emulated cloud of `make cloud`."""
+"""The servers on this machine: `make run` with its embedded cloud, and the emulated cloud of `make cloud`."""

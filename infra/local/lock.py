@@ -18,7 +18,7 @@ _PAUSE = 0.1
 
 
 class _Run(NamedTuple):
-    """What a run writes down of itself."""
+    """The record of a run in the lock file."""
 
     pid: int
     parent: int  # the process that it ends with, or 0

@@ -1,4 +1,4 @@
-"""What RFC 9112 tells a server to refuse in the head of a request: Python's parser reads all of it in some way.
+"""The checks of request heads that RFC 9112 demands of a server, and that Python's parser does not make.
 
 Two servers that read a head differently can be made to see different requests in the same bytes.
 """
@@ -16,7 +16,7 @@ _ONCE = ("Authorization", "Content-Length", "Content-Type", "Host", "Idempotency
 
 
 def fault(request_line: bytes, lines: Sequence[bytes]) -> str:
-    """Return what is wrong with a head, "" for nothing; `lines` are those of the headers with the empty one."""
+    """Return the fault of a head, "" for none; `lines` are those of the headers with the empty one."""
     fields = [_FIELD.fullmatch(line) for line in lines[:-1]]
     if not _REQUEST.fullmatch(request_line):
         return "Bad request line"

@@ -1,4 +1,4 @@
-"""What the person at the terminal is told, and what is written down for the shell, for its owner's eyes only."""
+"""The messages of `make run` at the terminal, and the file of settings for the shell, which only its owner can read."""
 
 import logging
 import os

@@ -18,7 +18,7 @@ _ELEMENTS = {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", 
 
 @dataclass(frozen=True)
 class Call:
-    """What is asked for: an action on the resource with an ARN, and the condition keys of the request."""
+    """A request to IAM: an action on the resource with an ARN, and the condition keys."""
 
     action: str
     resource: str

@@ -91,14 +91,14 @@ def differences(before: Any, after: Any, at: str = "") -> Iterator[str]:
 
 
 def compare(caller: Client, path: str, before: Any) -> list[str]:
-    """Return what has become of a resource otherwise than before."""
+    """Return the differences between a resource now and before."""
     answer = caller.get(path)
     return [*differences(before, answer.json, path)] if answer.status == 200 else [f"{path}: {answer.text}"]
 
 
 @dataclass
 class Work:
-    """What the clients do, and every answer that was not the one of before, with the second and the step of it."""
+    """The work of the clients, and every answer that differs from before, with its second and step."""
 
     token: str
     records: dict[str, Any]
@@ -205,7 +205,7 @@ def climb(work: Work, settings: Mapping[str, str]) -> None:
 
 
 def rehearse(folder: Path) -> Work:
-    """Return what the clients saw."""
+    """Go the way up with clients at work, and return their work with its answers."""
     old = folder / "old"
     with tarfile.open(fileobj=io.BytesIO(upgrades.git("archive", FROM))) as archive:
         archive.extractall(old, filter="data")

@@ -148,7 +148,7 @@ def _caller() -> str | None:
 
 
 def _calls(role: str, service: str, operation: str, given: Mapping[str, Any]) -> Iterator[Call]:
-    """Yield what IAM is asked for one call of DynamoDB or KMS by a role: a transaction is asked for by its parts."""
+    """Yield IAM's requests for one call of DynamoDB or KMS by a role: one for each part of a transaction."""
     own = {"lambda:SourceFunctionArn": FUNCTION} if role in ("api", "authorizer") else {}
     if service == "kms":
         named = given.get("EncryptionContext", {})

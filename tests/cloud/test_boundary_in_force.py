@@ -122,7 +122,7 @@ BY_THE_ROLE: Context = {"cloudformation:RoleArn": SERVICE_ROLE}
 
 
 def asked(action: str, given: Mapping[str, Any]) -> Iterator[Call]:
-    """Yield what IAM is asked for one call of the deployer, with what it implies."""
+    """Yield IAM's requests for one call of the deployer, with those that it implies."""
     if action == "s3:PutObject":
         yield Call(action, f"{rights.BUCKET}/{given['Key']}")
         return

@@ -29,7 +29,7 @@ ACCOUNT, OTHER_TABLE = "acct_a", TABLE.replace(NAME, "payroll")
 
 @pytest.fixture(scope="module")
 def calls(accounts: Mapping[str, Account]) -> Calls:
-    """Return what each role calls when all is done that it is for."""
+    """Return the calls of each role when it does everything that it is for."""
     made: dict[str, list[Call]] = {"api": [], "authorizer": [], "edge": [], "operator": []}
     admin = accounts["test"].open()
     with rights.heard(lambda role, call: made[role].append(call)):

@@ -38,7 +38,7 @@ def commands(section: str) -> list[str]:
 
 @pytest.fixture(scope="module", params=[name for name, section in SECTIONS.items() if commands(section)])
 def calls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Calls:
-    """Return what a section calls, in a shell that only began as the page says."""
+    """Return the calls of a section, in a shell that only began as the page says."""
     need("bash")
     folder = tmp_path_factory.mktemp("procedure")
     (folder / "infra").symlink_to(ROOT / "infra")

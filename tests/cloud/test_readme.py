@@ -31,7 +31,7 @@ def blocks(page: str, heading: str = "") -> list[str]:
 
 
 def paste(lines: list[str], folder: Path) -> str:
-    """Return what a shell prints that reads these lines from its input, as from a terminal.
+    """Return the output of a shell that reads these lines from its input, as from a terminal.
 
     A program that reads its input too would swallow the lines behind its own.
     """

@@ -87,7 +87,7 @@ def present() -> Version:
 
 
 def steps(name: str) -> str:
-    """Return what the page says of the upgrade to a version, "" when it says nothing."""
+    """Return the page's section on the upgrade to a version, "" without one."""
     page = (ROOT / "infra" / "README.md").read_text().partition("\n## Upgrading\n")[2].partition("\n## ")[0]
     return page.partition(f"\n### To {name}\n")[2].partition("\n### ")[0]
 
@@ -131,14 +131,14 @@ Asked = Iterator[tuple[tuple[str, ...], str]]  # what the page must name, and th
 
 
 def _gained(before: Version, after: Version) -> Asked:
-    """Yield what the pipeline's stack must be deployed by hand for, before all else."""
+    """Yield the rights for which the pipeline's stack must be deployed by hand, before all else."""
     for name in ("DeployRole", "ServiceRole", "Boundary"):
         for action, resource in sorted(_of_pipeline(after, name) - _of_pipeline(before, name)):
             yield (action,), f"{name} gains {action} on {resource}: the pipeline's stack must be deployed first."
 
 
 def _lacking(before: Version, after: Version) -> Asked:
-    """Yield what CloudFormation needs for changes of the stacks, and its role of before may not do."""
+    """Yield the rights that the stacks' changes need and CloudFormation's role of before lacks."""
     role = {action for action, _ in _of_pipeline(before, "ServiceRole")}
     for place, part, kind in _changes(before, after, "data.yaml"):
         for right in _needed(kind, part, "update" if part else "create"):
@@ -166,7 +166,7 @@ def _schema(kind: str) -> Mapping[str, Any]:
 
 
 def _beyond(limit: Version, functions: Version) -> Asked:
-    """Yield what the functions of one version use and the boundary of the other, which they meet, does not allow."""
+    """Yield the rights that functions of one version use and the boundary of the other does not allow."""
     boundary = [(action, _pattern(resource)) for action, resource in _of_pipeline(limit, "Boundary")]
     used = {right for file in _POLICIES for right in _rights(functions.templates[file]["Statement"])}
     for action, resource in sorted(used):
@@ -207,7 +207,7 @@ def _changed_data(before: Version, after: Version) -> Asked:
 
 
 def _impossible(before: Version, after: Version) -> Iterator[str]:
-    """Yield what no page can excuse: the loss, or the replacement, of what holds data."""
+    """Yield the changes that no page can excuse: the loss or replacement of a resource that holds data."""
     for place, part, kind in _changes(before, after, "data.yaml"):
         schema = _schema(kind)
         fixed = (*schema.get("createOnlyProperties", ()), *schema.get("conditionalCreateOnlyProperties", ()))

@@ -44,6 +44,6 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
 
 
 def expected(transport: str, case: Case) -> Refused | Accepted | Bodiless:
-    """Return what the transport answers to the case."""
+    """Return the transport's answer to the case."""
     difference = DIFFERENCES[transport].get(case.name)
     return difference.instead if difference else case.expected

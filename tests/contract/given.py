@@ -12,14 +12,14 @@ from chalicelib.http import auth
 
 @dataclass(frozen=True)
 class Deployment:
-    """What its uris begin with, and the header under which it is told the version: parameters of its stack."""
+    """A deployment as its stack's parameters made it: the beginning of its uris, and the header of the version."""
 
     base_url: str
     version_header: str
 
 
 def ask(url: str, key: str) -> Deployment:
-    """Return what the deployment's document says, or end the run where it does not answer or refuses the key."""
+    """Read a deployment's document; end the run where it does not answer or refuses the key."""
     if not url.startswith(("http://", "https://")):
         pytest.exit(f"{url} is no URL: it must begin with https:// or http://.", 1)
     answer = _get(f"{url}/openapi.json", {})

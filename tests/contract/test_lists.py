@@ -8,7 +8,7 @@ PATH = "/backends/weighted"
 
 
 def follow(client: Client, uri: str) -> Any:
-    """Return what is at an address that the service gave."""
+    """Return the answer at an address that the service gave."""
     base_url = client.transport.base_url
     assert uri.startswith(f"{base_url}/")
     answer = client.get(uri.removeprefix(base_url))

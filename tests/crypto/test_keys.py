@@ -23,7 +23,7 @@ each_type = pytest.mark.parametrize(("key_type", "key"), MADE.items(), ids=MADE)
 
 
 def refused(text: str) -> list[str]:
-    """Return what is said of a text that is taken neither for a certificate nor as a credential."""
+    """Return the messages for a text that is refused both for a certificate and as a credential."""
     said = []
     for read in (keys.parse_authorized_key, public_keys.fingerprint):
         with pytest.raises(ValueError, match=r"^must ") as error:

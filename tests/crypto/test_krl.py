@@ -85,7 +85,7 @@ class Judge:
         return {name for name, verdict in verdicts.items() if verdict == "REVOKED"}
 
     def listed(self, revocations: bytes) -> list[str]:
-        """Return what stands in a list, without blank lines."""
+        """Return the lines of a list that are not blank."""
         return list(filter(None, keygen("-Q", "-l", "-f", self.file(revocations)).splitlines()))
 
     def file(self, content: bytes) -> Path:

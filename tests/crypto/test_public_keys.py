@@ -58,7 +58,7 @@ def line(name: str, *strings: bytes | str) -> str:
 
 
 def security_key(name: str, application: str) -> str:
-    """Return what a security key would give: there is none here to make one."""
+    """Return a public key in the form of a security key's, made without one."""
     if "ed25519" in name:
         raw = keys.generate_ed25519().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         return line(name, raw, application)

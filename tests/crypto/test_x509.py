@@ -13,7 +13,7 @@ READ = "import sys; from chalicelib.crypto import {0}; print({0}.read(sys.stdin.
 
 
 def said_on_stderr(program: str, text: str) -> str:
-    """Return what a fresh process writes there while it reads the text: warnings are written once in a process."""
+    """Return the stderr of a fresh process that reads the text: a process writes each warning once."""
     ended = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, timeout=60)
     return ended.stderr
 

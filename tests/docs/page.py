@@ -21,7 +21,7 @@ def words(text: str) -> str:
 
 @dataclass
 class Page(HTMLParser):
-    """What the page says, by the addresses of its sections, and how many elements it has."""
+    """The page's text by the addresses of its sections, and the number of its elements."""
 
     text: dict[str, str] = field(default_factory=dict)
     addresses: list[str] = field(default_factory=list)

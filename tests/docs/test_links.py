@@ -69,7 +69,7 @@ def prose(page: PurePosixPath) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return what a `#fragment` may name in a page, as GitHub makes it of a heading."""
+    """Return the fragments of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", page.read_text()), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -115,7 +115,7 @@ class Ssh:
 
 @dataclass
 class Edge:
-    """What a test reaches."""
+    """The parts of a running edge that tests use."""
 
     settings: Settings
     store: Memory
@@ -149,7 +149,7 @@ class Edge:
         return self.settings.url(f"{name}.{self.settings.tunnel_domain}") + path
 
     def curl(self, name: str, *arguments: str, path: str = "/", timeout: int = 20) -> str:
-        """Return what curl writes for a tunnel's address; it trusts the local authority alone."""
+        """Return curl's output for a tunnel's address; it trusts the local authority alone."""
         need("curl")
         trust = ["--cacert", str(self.settings.directory / "authority.crt")]
         command = ["curl", "-sS", "--max-time", str(timeout), *trust, *self.resolved(name), *arguments]
@@ -176,7 +176,7 @@ class Edge:
         self.store.uploaded.append(Certificate(id, account, (name,), 0, 1 << 40))
 
     def run(self, work: Any) -> Any:
-        """Return what a coroutine returns in the gateway's loop."""
+        """Return the result of a coroutine that runs in the gateway's loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
 
 

@@ -58,7 +58,7 @@ def page(edge: Edge, origin: int, chrome: Chrome, request: pytest.FixtureRequest
 
 
 def run(page: Chrome, script: str) -> Any:
-    """Return what a script hands to its last argument."""
+    """Return the value that a script passes to its callback, the last argument."""
     return page.execute_async_script(script)
 
 

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 
 
 def said(folder: Path, *arguments: str, **settings: str) -> str:
-    """Return what it writes to stderr; its status is 1."""
+    """Return its stderr, after an exit with status 1."""
     environment = {**os.environ, "EDGE_DIR": str(folder / "edge"), **settings}
     command = [sys.executable, "-m", "edge", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30)

@@ -69,7 +69,7 @@ def client(admin: Client) -> Iterator[Client]:
 
 
 def forms() -> Forms:
-    """Return what is stored of each kind and module, with the new fields."""
+    """Return the stored type of each kind and module, with the new fields."""
     found = operations.forms()
     of_edges = {**found.modules[kinds.TCP_EDGES], POLICY.name: WithMode}
     stored = {**found.kinds, kinds.HTTP_RESPONSE_BACKENDS: WithReason}

@@ -46,7 +46,7 @@ bounds = st.builds(
 
 
 def certificate(kept: Bounds, principals: list[str], length: int | None, asked: Any, critical: Any) -> UserCertificate:
-    """Return what is about to be signed for a request."""
+    """Return the certificate that would be signed for a request."""
     lives = timedelta(seconds=length) if length else policies.lifetime(kept, timedelta(hours=24))
     return UserCertificate(
         key_id="sucrt_1",

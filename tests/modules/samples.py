@@ -31,7 +31,7 @@ DURATIONS = {"inactivity_timeout": 1, "maximum_duration": 2, "auth_check_interva
 
 @dataclass(frozen=True)
 class Sample:
-    """What a client sends, and what the module is then."""
+    """The body that a client sends, and the module that comes of it."""
 
     request: dict[str, Any]
     response: dict[str, Any]

@@ -59,7 +59,7 @@ NAMED = {  # what the examples name and must exist: by the ids of the examples, 
 
 @pytest.fixture
 def known(admin: Client, path: str) -> dict[str, str]:
-    """What the examples of a path and of its list name, by the ids of the examples."""
+    """Return the references in the examples of a path and of its list, by the ids of the examples."""
     told = json.dumps([PATHS[path], PATHS.get(path.rpartition("/")[0])])
     return {id: admin.create(*creation)["id"] for id, creation in NAMED.items() if f'"{id}"' in told}
 
@@ -144,7 +144,7 @@ def test_a_kind_is_created_imported_and_changed_as_in_the_examples(
 
 
 def test_a_module_comes_back_as_it_was_set() -> None:
-    """What the API answers to the samples, tests/modules/ asks it."""
+    """The examples of modules are the samples; tests/modules/ holds the API's answers to them."""
     for module in OF_EDGES:
         schema = Operation.of(module.endpoints()[0]).request_schema
         for sample in SAMPLES[module.path]:

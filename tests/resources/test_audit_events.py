@@ -167,7 +167,7 @@ def test_what_the_edge_wrote_before_it_had_a_partition_of_its_own_is_still_read(
 
 
 def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Client, stranger: Client) -> None:
-    """What a stolen edge host can do: put anything into its own partitions, and index it under anything."""
+    """A stolen edge host can put anything into its own partitions, and index it under anything."""
     id = admin.create("/backends/weighted", {})["id"]
     scope = f"{admin.account}#{PATH}"
     made = table.read(scope, table.newest(scope)[0].id)

@@ -32,7 +32,7 @@ def described(public_key: str) -> tuple[int, str]:
 
 
 def sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
-    """Return what is stored of an authority, and the ciphertext of its private key."""
+    """Return the record of an authority, and the ciphertext of its private key."""
     key = {"scope": {"S": f"{client.account}#{PATH}"}, "id": {"S": id}}
     item = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=key)["Item"]
     return item, item["sealed"]["M"]["private_key"]["B"]

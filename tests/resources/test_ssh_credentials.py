@@ -21,7 +21,7 @@ UNIQUE = "must be one that nothing else uses"
 
 
 def found(key: str) -> dict[str, Any] | None:
-    """Return what a gateway learns of the key that a client presents."""
+    """Return the credential that a gateway finds by the key that a client presents."""
     credential = credentials.find_by_fingerprint(public_keys.fingerprint(key))
     return asdict(credential) if credential else None
 

@@ -59,7 +59,7 @@ def backend_tunnel(**labels: str) -> BackendTunnel:
 
 
 def group_of(client: Client, id: str) -> Any:
-    """Return what a tunnel says of the group that it serves."""
+    """Return the Ref of the group that a tunnel serves, or None."""
     return client.get(f"/tunnels/{id}").json.get("backends")
 
 

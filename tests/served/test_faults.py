@@ -49,7 +49,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was asked while something failed, and what came of it."""
+    """A request made while something failed, and its outcome."""
 
     description: str
     answer: Answer
@@ -58,7 +58,7 @@ class Attempt:
 
 @dataclass
 class Aftermath:
-    """What was tried while the writes failed in different ways, all at once, to spare the waiting."""
+    """Requests made while writes failed in different ways, all at once, to spare the waiting."""
 
     creations: dict[str, list[Attempt]] = field(default_factory=dict)
     unsealed: Attempt | None = None  # an authority, without the key service

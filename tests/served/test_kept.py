@@ -51,7 +51,7 @@ def create(client: Client, acknowledged: list[Records]) -> None:
 
 
 def lost(api: Served, acknowledged: list[Records]) -> list[Records]:
-    """Return what was acknowledged and is not there as it was."""
+    """Return the resources that were acknowledged and have been lost or changed."""
     there = {bot["id"]: bot for bot in api.client().all(BOTS, "bot_users")}
     return [bot for bot in acknowledged if there.get(bot["id"]) != bot | {"uri": f"{api.base_url}{BOTS}/{bot['id']}"}]
 

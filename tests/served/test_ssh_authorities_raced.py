@@ -21,7 +21,7 @@ AUTHORITIES, USERS = "/ssh_certificate_authorities", "/ssh_user_certificates"
 
 @dataclass
 class Server:
-    """What one server keeps between its requests, and each answer with what had been acknowledged before it asked."""
+    """A server's state between its requests, and each answer with the changes acknowledged before it was asked for."""
 
     client: Client
     etag: str = ""

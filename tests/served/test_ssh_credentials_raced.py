@@ -54,7 +54,7 @@ def test_simultaneous_changes_lose_nothing_and_the_gateway_sees_the_same_rules(h
 
 
 def seen_by_gateway(served: Served, key: str) -> Any:
-    """Return what find_by_fingerprint says in a process of its own, on the embedded cloud."""
+    """Return the result of find_by_fingerprint in a process of its own, on the embedded cloud."""
     program = (
         "import dataclasses, json, sys; from chalicelib.model.ssh.credentials import find_by_fingerprint; "
         "print(json.dumps(dataclasses.asdict(find_by_fingerprint(sys.argv[1]))))"

@@ -29,7 +29,7 @@ class KeyPair:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What `ssh-keygen -l` says of a public key or a certificate."""
+    """The output of `ssh-keygen -l` for a public key or a certificate."""
 
     bits: int
     sha256: str
@@ -45,7 +45,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What `ssh-keygen -L` says of a certificate, times in UTC."""
+    """The output of `ssh-keygen -L` for a certificate, times in UTC."""
 
     type: str
     public_key: str
@@ -74,7 +74,7 @@ class Certificate:
 
     @classmethod
     def promised(cls, response: dict[str, Any], authority: dict[str, Any], *, serial: int) -> Self:
-        """Return what a certificate must say by the service's responses, which do not show its serial."""
+        """Return the certificate that the service's responses describe; they do not show its serial."""
         algorithm, key = response["public_key"].split()[0], Fingerprint.of(response["public_key"])
         signed_by, ca = authority["public_key"].split()[0], Fingerprint.of(authority["public_key"])
         return cls(

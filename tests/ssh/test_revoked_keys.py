@@ -51,7 +51,7 @@ def revocations(*certificates: Revoked, lost: KeyPair | None = None) -> bytes:
 
 
 def signed(laptop: KeyPair, authority: PrivateKey, serial: int) -> Signed:
-    """Return what the service answers when it is asked to sign a key, as far as a login needs it."""
+    """Return a key signed as the service would sign it, as far as a login needs it."""
     certificate = UserCertificate(
         key_id=f"sucrt_{serial}",
         serial=serial,

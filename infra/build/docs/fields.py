@@ -1,4 +1,4 @@
-"""What the page says of a field beside its meaning: its type and its bounds, in words."""
+"""The type and the bounds of a field, in words."""
 
 import json
 from collections.abc import Iterator

@@ -59,7 +59,7 @@ def parameters(told: Iterable[Words]) -> Words:
 
 
 def _operations(document: Words) -> Iterator[Words]:
-    """Yield what the document tells of each operation, with what follows of it: its scope, its codes, its group."""
+    """Yield each operation of the document with its scope, its error codes and its group."""
     for short in openapi.operations():
         methods = document["paths"][short["path"]]
         told = {**methods[short["method"].lower()], **short}

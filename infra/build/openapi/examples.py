@@ -53,7 +53,7 @@ def response(operation: Operation) -> Body:
 
 
 def refused(operation: Operation) -> dict[str, str]:
-    """Return what of its own an operation refuses, by error codes, in words."""
+    """Return the sentences for the refusals that only this operation has, by error code."""
     found: dict[str, str] = read().get(operation.noun, {}).get("refused", {}).get(operation.verb, {})
     return found
 

@@ -1,4 +1,4 @@
-"""What endpoints may refuse, as responses: the contract's table of errors, of which each endpoint has its rows."""
+"""The error responses of each endpoint: its rows of the contract's table of errors."""
 
 import inspect
 from itertools import groupby

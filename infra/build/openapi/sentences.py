@@ -1,4 +1,4 @@
-"""What the document tells of each operation in words: what it does, and what it refuses beside what all refuse."""
+"""The description of each operation in the document: its effect, and the refusals that not all operations have."""
 
 import inspect
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _refused(operation: Operation) -> Iterator[str]:
 
 
 def _told(kind: type[ApiError], operation: Operation) -> str:
-    """Return what of an operation an error answers, "" where every operation answers it alike."""
+    """Return the cause of an error in words, "" where it is the same for every operation."""
     if kind is errors.InvalidRequest and operation.endpoint.body:
         return _OF_A_BODY
     if kind is errors.InvalidRequest and not operation.endpoint.query:
@@ -64,7 +64,7 @@ def _told(kind: type[ApiError], operation: Operation) -> str:
 
 
 def _subject(operation: Operation) -> str:
-    """Return what an operation is about: an SSH credential, the policy of an SSH certificate authority."""
+    """Return the object of an operation's sentence, for example "the policy of an SSH certificate authority"."""
     if operation.kind is None:
         return f"the {spelt(operation.noun)}"
     one = _one(operation.kind.name)

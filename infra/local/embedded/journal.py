@@ -1,4 +1,4 @@
-"""What has changed in the store since its last snapshot, in the order in which it changed.
+"""The changes of the store since its last snapshot, in their order.
 
 A change is a line for each item that it stored or removed, as that item is then, and a line that says that it is whole.
 Such lines can be read again in any state that the change went through, and mean the same.

@@ -1,4 +1,4 @@
-"""What the embedded cloud holds, kept in a folder: a snapshot of all services, and the journal of what changed since.
+"""The embedded cloud's state in a folder: a snapshot of all services, and the journal of the changes since.
 
 Items are written to the journal. What else changes a table, a key or a stack is rare, and makes a new snapshot before
 it is answered. Other services are in a snapshot as they are when it is made.

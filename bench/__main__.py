@@ -32,6 +32,7 @@ FIGURES = (
     "million",
     "revocations",
     "edge",
+    "edge_sites",
 )
 _FOLDER = Path(__file__).parent
 _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DOTALL)

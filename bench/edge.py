@@ -20,7 +20,6 @@ from pathlib import Path
 from statistics import median
 from string import Template
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import asyncssh
 import psutil
@@ -37,8 +36,8 @@ LARGE = 16_000_000  # bytes
 _DOMAIN = "tunnels.localhost"
 _DEMO = {"Host": f"demo.{_DOMAIN}"}
 _THREADS = 4  # of the load: one would send the requests of all clients in bursts, which cost a server less
-_ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
-_ENVOY_OPTIONS = ["--disable-hot-restart", "-l", "error", "--concurrency", "1"]
+ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
+ENVOY_OPTIONS = ["--disable-hot-restart", "-l", "error", "--concurrency", "1"]
 _SSH = ["ssh", "-F", "none", "-N", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no"]
 _SSHD_CONFIG = """
 ListenAddress 127.0.0.1
@@ -78,14 +77,14 @@ class Gateway:
 
 
 def measure(_setting: Setting) -> Result:
-    if _ENVOY is None:
+    if ENVOY is None:
         raise CommandError("The figure of the edge needs its environment: make .venv-edge/ready.")
     with TemporaryDirectory() as named:
         folder, ports = Path(named), Ports(*(engines.free_port() for _ in range(8)))
         with _started(folder, ports) as (ours, sshd):
             rows = [
-                *_through("keep-alive requests", 0.5, ours, sshd, path="/", clients=CLIENTS),
-                *_through("new channels", 0.3, ours, sshd, path="/", clients=CLIENTS, reconnect=True),
+                *_through("keep-alive requests", 0.5, ours, sshd),
+                *_through("new channels", 0.3, ours, sshd, send=partial(load.answered, reconnect=True)),
                 *_through("downloads", 0.5, ours, sshd, size=LARGE, unit=_mb, path="/large", clients=4),
                 _sign_ins(folder, ours, sshd),
                 _chain(ports),
@@ -101,16 +100,18 @@ def _through(
     ours: Gateway,
     sshd: Gateway,
     *,
+    path: str = "/",
+    clients: int = CLIENTS,
     size: int = 1,
     unit: Unit = results.per_second,
-    **request: Any,
+    send: Callable[..., tuple[int, float]] = load.kept,
 ) -> list[Row]:
     """Return the rows of what goes through an open tunnel, `size` units in each request: by rate and by CPU."""
 
     def loaded(gateway: Gateway) -> tuple[float, float]:
         before = _cpu(gateway.pid)
         url = f"http://{HOST}:{gateway.tunnel}"
-        count, seconds = load.answered(url, **request, headers=_DEMO, seconds=SECONDS, threads=_THREADS)
+        count, seconds = send(url, path=path, headers=_DEMO, clients=clients, seconds=SECONDS, threads=_THREADS)
         return size * count / seconds, size * count / (_cpu(gateway.pid) - before)
 
     rounds = [(*loaded(ours), *loaded(sshd)) for _ in range(ROUNDS)]
@@ -184,7 +185,8 @@ def _points(ports: Ports) -> list[Point]:
 
 
 def _rate(url: str, clients: int, seconds: int) -> float:
-    return load.rate(url, path="/", headers=_DEMO, clients=clients, seconds=seconds, threads=_THREADS)
+    count, taken = load.kept(url, path="/", headers=_DEMO, clients=clients, seconds=seconds, threads=_THREADS)
+    return count / taken
 
 
 async def _bound(folder: Path, gateway: Gateway, name: str) -> asyncssh.SSHClientConnection:
@@ -238,13 +240,13 @@ def _started(folder: Path, ports: Ports) -> Iterator[tuple[Gateway, Gateway]]:
         def run(port: int, *command: object) -> int:
             return stack.enter_context(servers.running([*map(str, command)], port, os.environ)).pid
 
-        run(ports.upstream, _ENVOY, "-c", folder / "upstream.yaml", *_ENVOY_OPTIONS)
+        run(ports.upstream, ENVOY, "-c", folder / "upstream.yaml", *ENVOY_OPTIONS)
         listening = (ports.ssh, ports.edge, ports.http, ports.plain)
         gateway = run(ports.ssh, sys.executable, "-m", "bench.edge_server", folder, *listening)
         sshd = run(ports.sshd, "/usr/sbin/sshd", "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log")
         stack.enter_context(_client(folder, ports.ssh, f"demo:80:{HOST}:{ports.upstream}"))
         stack.enter_context(_client(folder, ports.sshd, f"{ports.sshd_tunnel}:{HOST}:{ports.upstream}"))
-        run(ports.edge, "env", "-C", folder, _ENVOY, "-c", "bootstrap.json", *_ENVOY_OPTIONS)
+        run(ports.edge, "env", "-C", folder, ENVOY, "-c", "bootstrap.json", *ENVOY_OPTIONS)
         engines.await_port(ports.sshd_tunnel)
         _await_answer(ports.edge, _DEMO["Host"])
         yield (

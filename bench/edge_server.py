@@ -10,10 +10,10 @@ from pathlib import Path
 
 import asyncssh
 
-from edge.control import Control
-from edge.gateway import Server
-from edge.records import Grant
-from edge.settings import Limits, Settings
+from edge.control.control import Control
+from edge.process.settings import Limits, Settings
+from edge.ssh.gateway import Server
+from edge.store.records import Grant
 from tests.edge.memory import Memory
 
 _MANY = Limits(max_tunnels_per_account=10_000, max_tunnels_per_gateway=10_000, max_sign_ins=1000)

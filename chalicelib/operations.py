@@ -190,8 +190,8 @@ def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
 
 
 def list_tunnels() -> list[tuple[str, Item]]:
-    """Return all tunnels that are online, with their accounts, the oldest account first."""
-    return [(account.id, tunnel) for account in list_accounts() for tunnel in tunnels.online(account.id)]
+    """Return all tunnels that are online, with their accounts, the oldest account first; end those that have lapsed."""
+    return [(account.id, tunnel) for account in list_accounts() for tunnel in tunnels.end_lapsed(account.id)]
 
 
 def end_tunnel(id: str) -> None:

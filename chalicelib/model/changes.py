@@ -13,7 +13,7 @@ from chalicelib import clock, ids
 from chalicelib.model import kinds
 from chalicelib.model.audit import OF_THE_EDGE, Event, Trail, Verb
 from chalicelib.model.idempotency import Request
-from chalicelib.storage import items, table, writes
+from chalicelib.storage import change_log, items, table, writes
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.writes import Place
@@ -64,6 +64,10 @@ class Change:
         own = (*self.own, *writes.remove(item, _holder(item)))
         return replace(self._told(item, "delete", details=details), own=own)
 
+    def end(self, item: Item) -> "Change":
+        """Remove an item whose lease has ended."""
+        return replace(self._told(item, "delete"), own=(*self.own, *writes.end(item)))
+
     def also(self, *more: Write) -> "Change":
         """Do other writes too, of which no event tells by itself, and hold what they require."""
         return replace(self, first=(*self.first, *more))
@@ -79,7 +83,8 @@ class Change:
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
         told = [Write.put(event.to_record()) for event in self.events]
         proof = (self.events[0].scope, self.events[0].id) if self.events else None
-        writes.commit([*kept, *self.first, *self.own, *told], proof=proof, heirs=self.heirs)
+        log = change_log.telling([*self.first, *self.own])
+        writes.commit([*kept, *self.first, *self.own, *told, *log], proof=proof, heirs=self.heirs)
         return self.item
 
     def hold(self, item: Item) -> None:

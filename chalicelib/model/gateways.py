@@ -1,12 +1,15 @@
 """Gateways that are up: where each is reached, for as long as it says so. Only it writes what its record says."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib import clock
-from chalicelib.model import audit, changes
+from chalicelib.model import audit
 from chalicelib.model.changes import Change
 from chalicelib.model.tunnels import GATEWAYS
 from chalicelib.storage import table
+from chalicelib.storage.items import Item
+from chalicelib.storage.writes import Overtaken
 
 
 @dataclass(frozen=True)
@@ -19,23 +22,32 @@ class Gateway:
 
 
 def announce(gateway: Gateway, *, lease: int) -> None:
-    """Say that a gateway is up for `lease` seconds, and that what it carries may have changed.
-
-    Raises aws.Unavailable.
-    """
-    body = {"host": gateway.host, "port": gateway.port}
-    table.put(GATEWAYS, gateway.id, body, expires=clock.seconds() + lease)
+    """Say that a gateway is up for `lease` seconds. Raises aws.Unavailable."""
+    until = clock.seconds() + lease
+    if not table.renew(GATEWAYS, gateway.id, lease=until):
+        table.put(GATEWAYS, gateway.id, {"host": gateway.host, "port": gateway.port}, lease=until)
 
 
 def withdraw(id: str) -> None:
-    """Say that a gateway is down. Raises aws.Unavailable."""
-    changes.delete(Change(audit.EDGE), GATEWAYS, id)
+    """Say that a gateway is down, also one whose lease has ended. Raises aws.Unavailable."""
+    for gateway in (it for it in table.every(GATEWAYS) if it.id == id):
+        with suppress(Overtaken):
+            (Change(audit.EDGE).remove(gateway) if gateway.is_live else Change(audit.EDGE).end(gateway)).commit()
 
 
-def up() -> list[tuple[Gateway, int]]:
-    """Return the gateways that are up, each with a number that grows whenever what it carries may have changed.
+def read(id: str) -> Gateway | None:
+    """Return a gateway, None where it is not up. Raises aws.Unavailable."""
+    found = table.read(GATEWAYS, id)
+    return _of(found) if found else None
+
+
+def every() -> list[tuple[Gateway, bool]]:
+    """Return all gateways, and whether each is up: of one that is not, the tunnels may not have been ended yet.
 
     Raises aws.Unavailable.
     """
-    found = table.newest(GATEWAYS)
-    return [(Gateway(item.id, item.body["host"], item.body["port"]), item.revision) for item in found]
+    return [(_of(item), item.is_live) for item in table.every(GATEWAYS)]
+
+
+def _of(item: Item) -> Gateway:
+    return Gateway(item.id, item.body["host"], item.body["port"])

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from chalicelib import clock
 from chalicelib.model.records import Described
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
@@ -40,6 +42,26 @@ class ClientAuthority(Described):
     not_after: str = ""
     key_usages: list[str] = field(default_factory=list)
     extended_key_usages: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ServedCertificate:
+    """A certificate that an account uploaded, as the edge serves it. What an id stands for never changes."""
+
+    account: str
+    id: str
+    chain: str
+    names: tuple[str, ...]
+    not_before: datetime
+    not_after: datetime
+
+    @staticmethod
+    def of(item: Item) -> "ServedCertificate":
+        """Return the certificate that an item holds."""
+        stored = TlsCertificate.of(item.body)
+        names = tuple(stored.subject_alternative_names.get("dns_names", ()))
+        start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)
+        return ServedCertificate(item.account, item.id, stored.certificate_pem, names, start, end)
 
 
 def private_key(certificate: Item) -> bytes:

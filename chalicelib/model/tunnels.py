@@ -5,7 +5,8 @@ which the same credential takes over at once, and anybody when the tunnel is gon
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chalicelib import clock, ids
@@ -15,8 +16,10 @@ from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created, Stored
 from chalicelib.storage import items, table
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
+from chalicelib.storage.writes import Overtaken
 
 GATEWAYS = items.scope(EDGE, "/gateways")  # a record's revision grows whenever what it carries may have changed
 _NAME = "tunnel_name"
@@ -65,13 +68,20 @@ def of(item: Item) -> AgentTunnel | BackendTunnel:
 
 @dataclass(frozen=True)
 class Carried:
-    """A tunnel in its gateway's list. `expires` is the Unix second of its end; the name of a backend tunnel is ""."""
+    """A tunnel as its gateway carries it. The name of a backend tunnel is "".
+
+    `expires` is the Unix second at which its lease ends; two that differ in nothing else are the same.
+    """
 
     account: str
     id: str
     gateway: str
     name: str
-    expires: int
+    expires: int = field(default=0, compare=False)
+
+    @property
+    def is_live(self) -> bool:
+        return self.expires > clock.seconds()
 
 
 def open_tunnel(
@@ -85,12 +95,12 @@ def open_tunnel(
     body = {**tunnel.to_record(), "started_at": clock.rfc3339(ids.created_at(id))}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     key = UniqueKey(_NAME, name, {"account": account, "id": id}, successor=successor)
-    expires = clock.seconds() + lease
-    item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), expires=expires)
+    until = clock.seconds() + lease
+    item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item)
     if tunnel.gateway:
         carried = {"account": account, "name": name}
-        change = change.put(Item(_carried_scope(tunnel.gateway), id, carried, expires=expires))
+        change = change.put(Item(_carried_scope(tunnel.gateway), id, carried, lease=until))
     change.commit()
     return id
 
@@ -100,7 +110,7 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
 
     A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
     """
-    return table.renew(_scope(account), id, expires=clock.seconds() + lease)
+    return table.renew(_scope(account), id, lease=clock.seconds() + lease)
 
 
 def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
@@ -109,7 +119,7 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
     Raises aws.Unavailable.
     """
     places = [place for it in tunnels for place in ((_scope(it.account), it.id), (_carried_scope(it.gateway), it.id))]
-    return frozenset(id for _, id in table.renew_all(places, expires=clock.seconds() + lease))
+    return frozenset(id for _, id in table.renew_all(places, lease=clock.seconds() + lease))
 
 
 def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.EDGE) -> bool:
@@ -127,9 +137,34 @@ def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.
 
 
 def carried_by(gateway: str) -> list[Carried]:
-    """Return the tunnels that a gateway carries, newest first. Raises aws.Unavailable."""
-    found = table.newest(_carried_scope(gateway))
-    return [Carried(item.body["account"], item.id, gateway, item.body["name"], item.expires or 0) for item in found]
+    """Return the tunnels that a gateway carries, newest first, also those whose lease has ended.
+
+    Raises aws.Unavailable.
+    """
+    found = table.every(_carried_scope(gateway))
+    return [Carried(item.body["account"], item.id, gateway, item.body["name"], _until(item)) for item in found]
+
+
+def read(account: str, id: str) -> Carried | None:
+    """Return a tunnel that is online as its gateway carries it, or None. Raises aws.Unavailable."""
+    item = table.read(_scope(account), id)
+    if item is None:
+        return None
+    name = next((key.value for key in item.unique_keys if key.kind == _NAME), "")
+    return Carried(account, id, of(item).gateway, name, _until(item))
+
+
+def end_lapsed(account: str) -> list[Item]:
+    """Remove the tunnels of an account whose lease has ended, each with one event; return those that are online.
+
+    Raises aws.Unavailable.
+    """
+    found = list(table.every(_scope(account)))
+    for lapsed in (item for item in found if not item.is_live):
+        with suppress(Overtaken):  # another has done it
+            gateway, end = of(lapsed).gateway, Change(audit.EDGE).end(lapsed)
+            (end.also(Write.delete(_carried_scope(gateway), lapsed.id)) if gateway else end).commit()
+    return [item for item in found if item.is_live]
 
 
 def online(account: str) -> list[Item]:
@@ -168,6 +203,10 @@ def is_banned(name: str) -> bool:
 def banned_names() -> list[str]:
     """Return the host names that no tunnel may have. Raises aws.Unavailable."""
     return sorted(item.id for item in table.newest(_BANNED))
+
+
+def _until(item: Item) -> int:
+    return item.lease or item.expires or 0
 
 
 def _carried_scope(gateway: str) -> str:

@@ -15,7 +15,9 @@ from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
 from chalicelib.storage.references import Reference
 from chalicelib.storage.unique_keys import UniqueKey
 
-UNEXPIRED = "(attribute_not_exists(#expires) OR #expires > :now)"
+_UNEXPIRED = "attribute_not_exists(#lease) AND (attribute_not_exists(#expires) OR #expires > :now)"
+_LIVE = f"(#lease > :now OR ({_UNEXPIRED}))"
+_DAY = 24 * 60 * 60  # seconds
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,9 @@ class Item:
     the items that it names, `referrers` the paths of the items that name it, `expires` the Unix second at which it is
     gone, `revision` how often it was written (0: by the first edition, which did not count), `indexed` its key in the
     table's index, if it is in there.
+
+    `lease` is, in the place of `expires`, the Unix second at which it counts as gone: its record stays for another day,
+    so that somebody can write the event of its end.
     """
 
     scope: str
@@ -41,6 +46,7 @@ class Item:
     expires: int | None = None
     revision: int = 1
     indexed: str | None = None
+    lease: int | None = None
 
     @property
     def account(self) -> str:
@@ -53,7 +59,8 @@ class Item:
 
     @property
     def is_live(self) -> bool:
-        return self.expires is None or self.expires > clock.seconds()
+        end = self.expires if self.lease is None else self.lease
+        return end is None or end > clock.seconds()
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
@@ -68,9 +75,10 @@ class Item:
             unique_keys=tuple(UniqueKey(kind, value) for kind, value in record.get("claims", ())),
             references=references.from_record(record["points"]) if "points" in record else (),
             referrers=frozenset(record.get("pointed_by", ())),
-            expires=record.get("expires"),
+            expires=None if "lease" in record else record.get("expires"),
             revision=record.get("revision", 0),
             indexed=record.get("indexed"),
+            lease=record.get("lease"),
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -81,7 +89,7 @@ class Item:
             "sealed": self.sealed,
             "unseen": self.unseen,
             "indexed": self.indexed,
-            "expires": self.expires,
+            **({"expires": self.expires} if self.lease is None else leased(self.lease)),
         }
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
         return {"scope": self.scope, "id": self.id, "body": self.body, "revision": self.revision, **present}
@@ -127,7 +135,18 @@ def following(item: Item) -> int:
 
 def live() -> Condition:
     """Return the condition that there is an item, and that it has not expired."""
-    return Condition(f"attribute_exists(#body) AND {UNEXPIRED}", {"now": clock.seconds()})
+    return Condition(f"attribute_exists(#body) AND {_LIVE}", {"now": clock.seconds()})
+
+
+def lapsed() -> Condition:
+    """Return the condition that an item is there and has expired, or its lease has ended."""
+    ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
+    return Condition(ended, {"now": clock.seconds()})
+
+
+def leased(until: int) -> dict[str, int]:
+    """Return the attributes of a lease: the table removes the record a day later, if nobody has ended it before."""
+    return {"lease": until, "expires": until + _DAY}
 
 
 def unchanged(item: Item) -> Condition:

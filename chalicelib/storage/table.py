@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import dynamodb, items, unique_keys
+from chalicelib.storage import change_log, dynamodb, items, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -129,17 +129,17 @@ def exchange(before: Item, after: Item) -> Item | None:
         return None
 
 
-def renew(scope: str, id: str, *, expires: int) -> bool:
-    """Set the second at which an item is gone; False when it is gone already. Raises aws.Unavailable."""
+def renew(scope: str, id: str, *, lease: int) -> bool:
+    """Set the second at which an item's lease ends; False when it has ended already. Raises aws.Unavailable."""
     try:
-        dynamodb.do(_renewed(scope, id, expires))
+        dynamodb.do(_renewed(scope, id, lease))
     except ConditionFailed:
         return False
     return True
 
 
-def renew_all(places: Sequence[tuple[str, str]], *, expires: int) -> list[tuple[str, str]]:
-    """Set the second at which items are gone, by scope and id; return those that are gone already.
+def renew_all(places: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str, str]]:
+    """Set the second at which the leases of items end, by scope and id; return those that have ended already.
 
     A hundred in one request, each by itself. Raises aws.Unavailable.
     """
@@ -148,7 +148,7 @@ def renew_all(places: Sequence[tuple[str, str]], *, expires: int) -> list[tuple[
         left = list(places[start : start + _AT_ONCE])
         while left:
             try:
-                dynamodb.transact([_renewed(*place, expires) for place in left])
+                dynamodb.transact([_renewed(*place, lease) for place in left])
                 break
             except TransactionFailed as failed:
                 lost += [left[place] for place in failed.places]
@@ -156,13 +156,11 @@ def renew_all(places: Sequence[tuple[str, str]], *, expires: int) -> list[tuple[
     return lost
 
 
-def put(scope: str, id: str, body: Mapping[str, Any], *, expires: int) -> None:
-    """Write an item, whatever was there, and raise its revision: for one that nobody else writes.
-
-    Raises aws.Unavailable.
-    """
-    sets = {"body": dict(body), "expires": expires}
-    dynamodb.do(Write.update(scope, id, Condition(""), sets=sets, adds={"revision": 1}))
+def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
+    """Write an item with a lease, whatever was there: for one that nobody else writes. Raises aws.Unavailable."""
+    sets = {"body": dict(body), "schema": dynamodb.SCHEMA, **items.leased(lease)}
+    write = Write.update(scope, id, Condition(""), sets=sets, adds={"revision": 1})
+    dynamodb.transact([write, *change_log.telling([write])])
 
 
 def touch(scope: str, id: str) -> None:
@@ -179,9 +177,8 @@ def _attributes(key: UniqueKey, attributes: Mapping[str, Any]) -> Write:
     return Write.update(key.scope, unique_keys.ID, Condition("attribute_exists(#id)"), sets=sets)
 
 
-def _renewed(scope: str, id: str, expires: int) -> Write:
-    leased = Condition("#expires > :now", {"now": clock.seconds()})
-    return Write.update(scope, id, leased, sets={"expires": expires})
+def _renewed(scope: str, id: str, lease: int) -> Write:
+    return Write.update(scope, id, items.live(), sets=items.leased(lease))
 
 
 def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[dict[str, Any]]]:
@@ -190,5 +187,5 @@ def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[d
         limit=count,
         KeyConditionExpression="#scope = :scope" + (" AND #id < :before" if before else ""),
         FilterExpression=items.live().text,
-        ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #expires, #revision",
+        ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #expires, #lease, #revision",
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from chalicelib import clock
 from chalicelib.storage import aws, dynamodb, items, references, table, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
@@ -60,6 +59,12 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
     return [Write.delete(item.scope, item.id, unused), *_relations(item, gone, holder)]
+
+
+def end(item: Item) -> list[Write]:
+    """Return the writes that remove an item whose lease has ended; they fail if it was renewed."""
+    gone = replace(item, unique_keys=(), references=())
+    return [Write.delete(item.scope, item.id, items.lapsed()), *_relations(item, gone, None)]
 
 
 def commit(writes: Sequence[Write], *, proof: Place | None = None, heirs: Sequence[Item] = ()) -> None:
@@ -134,7 +139,8 @@ def _taken_over(writes: Sequence[Write], taken: Taken, heir: Item) -> Sequence[W
         return writes  # it was released meanwhile
     if not before.scope:
         raise taken
-    gone: Condition | None = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
+    lapsed = items.lapsed()
+    gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     if key.successor and key.successor == before.successor:
         gone = None
     elif table.read(before.scope, before.id):

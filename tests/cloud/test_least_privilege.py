@@ -9,10 +9,10 @@ from chalicelib import __main__ as operator
 from chalicelib import operations
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
+from chalicelib.model.gateways import Gateway
 from chalicelib.storage import aws, dynamodb
-from edge.records import Gateway, Grant, NameBanned, Opening
-from edge.settings import Settings
-from edge.store import Records
+from edge.store.records import Grant, NameBanned, Opening
+from edge.store.table import Records
 from tests import gateway, openssl
 from tests.cloud import rights, weakened
 from tests.cloud.evaluator import Call, Context, Statement, allows
@@ -72,9 +72,10 @@ def _work_as_an_edge(admin: Client) -> None:
     bot = operations.add_owner(admin.account, "bot", "machine", admin=False)
     issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
     certificate = admin.create("/tls_certificates", issued.upload)["id"]
-    edge = Records(Settings())
-    edge.hop_authority()
-    edge.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
+    edge = Records("local")
+    edge.link_authority()
+    for _ in range(2):  # the second time it renews its lease
+        edge.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
     grants = [
         edge.grant_again(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
         for body in ({"public_key": public_key()}, {"public_key": public_key(), "owner_id": bot.id})
@@ -89,8 +90,15 @@ def _work_as_an_edge(admin: Client) -> None:
     with pytest.raises(NameBanned):
         edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)
-    edge.served()
+    for change in edge.changes(0):
+        for place in change.places:
+            edge.present(place)
+    edge.gateways()
+    edge.carried_by("gw-1")
+    edge.certificates(admin.account)
     edge.key_pair(admin.account, certificate)
+    edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
+    edge.end_lapsed(admin.account)
     edge.close(leased)
     edge.withdraw("gw-1")
 
@@ -174,6 +182,7 @@ OF_THE_EDGE = [
     *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
     *(of_data(it, TABLE, "edge#/authorities") for it in ("UpdateItem", "DeleteItem")),
     of_data("PutItem", TABLE, "edge#/gateways"),
+    *(of_data(it, TABLE, "changes#0") for it in ("GetItem", "UpdateItem", "DeleteItem")),
     *(of_data(action) for action in ("GetItem", "Query", "Scan", *_WRITES)),  # by no key
     *(
         of_data(action, OTHER_TABLE, f"{ACCOUNT}#/tunnels")

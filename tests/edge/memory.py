@@ -1,25 +1,20 @@
-"""A store in memory, for the gateway and control alone."""
+"""A store in memory, for the gateway and control alone: tests/edge/test_store.py tries it beside the real one."""
 
+import secrets
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from edge import authority
-from edge.authority import Authority, KeyPair
-from edge.records import (
-    Certificate,
-    Gateway,
-    Grant,
-    Leased,
-    NameBanned,
-    NameTaken,
-    Opening,
-    Served,
-    Site,
-    TooManyTunnels,
-    Unavailable,
-)
+from chalicelib.model import kinds
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import GATEWAYS, Carried
+from chalicelib.storage import items
+from chalicelib.storage.change_log import Change, Place
+from edge.link import authority
+from edge.link.authority import Authority, KeyPair
+from edge.store.records import Grant, NameBanned, NameTaken, Opening, TooManyTunnels, Unavailable
 
 
 @dataclass
@@ -27,20 +22,20 @@ class Memory:
     """Implements edge.records.Store; its fields are what a test arranges and looks at."""
 
     keys: dict[str, Grant] = field(default_factory=dict)
-    certificates: dict[tuple[str, str], Grant] = field(default_factory=dict)
-    uploaded: list[Certificate] = field(default_factory=list)
-    pairs: dict[str, KeyPair] = field(default_factory=dict)
+    signed: dict[tuple[str, str], Grant] = field(default_factory=dict)
+    uploaded: dict[str, tuple[ServedCertificate, KeyPair | None]] = field(default_factory=dict)
+    log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
-    gateways: dict[str, Gateway] = field(default_factory=dict)
-    online: dict[str, tuple[Leased, Opening, float]] = field(default_factory=dict)
-    authority: Authority = field(default_factory=lambda: authority.make("hop"))
+    up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
+    online: dict[str, tuple[Carried, Opening]] = field(default_factory=dict)
+    authority: Authority = field(default_factory=lambda: authority.make("link"))
     is_away: bool = False
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
     slow: dict[str, float] = field(default_factory=dict)  # seconds that it takes to open a tunnel of an account
     lock: threading.Lock = field(default_factory=threading.Lock)
     count: int = 0
 
-    def hop_authority(self) -> Authority:
+    def link_authority(self) -> Authority:
         return self.authority
 
     def grant_of_key(self, fingerprint: str) -> Grant | None:
@@ -49,70 +44,124 @@ class Memory:
 
     def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
         self._reach()
-        return self.certificates.get((authority, key_id))
+        return self.signed.get((authority, key_id))
 
     def grant_again(self, grant: Grant) -> Grant | None:
         self._reach()
-        known = [*self.keys.values(), *self.certificates.values()]
+        known = [*self.keys.values(), *self.signed.values()]
         return next((found for found in known if found.credential == grant.credential), None)
 
-    def open(self, opening: Opening, *, lease: int, most: int) -> Leased:
+    def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
         self._reach()
         time.sleep(self.slow.get(opening.grant.account, 0))
+        account, credential = opening.grant.account, opening.grant.credential
         with self.lock:
             if opening.name in self.banned:
                 raise NameBanned
-            live = [entry for entry in self.online.values() if entry[2] > time.time()]
-            if sum(entry[1].grant.account == opening.grant.account for entry in live) >= most:
+            live = [entry for entry in self.online.values() if entry[0].is_live]
+            if sum(it.account == account for it, _ in live) >= most:
                 raise TooManyTunnels
-            for leased, other, _ in live:
-                if opening.name and leased.name == opening.name:
-                    if (other.grant.account, other.grant.credential) != (
-                        opening.grant.account,
-                        opening.grant.credential,
-                    ):
+            for it, other in live:
+                if opening.name and it.name == opening.name:
+                    if (it.account, other.grant.credential) != (account, credential):
                         raise NameTaken
-                    del self.online[leased.id]
+                    self._end(it.id)
             self.count += 1
-            new = Leased(f"tn_Test{self.count:023}", opening.grant.account, opening.name, opening.gateway)
-            self.online[new.id] = (new, opening, time.time() + lease)
+            new = Carried(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, int(time.time()) + lease)
+            self.online[new.id] = (new, opening)
+            self.tell(account, kinds.TUNNELS.path, new.id)
             return new
 
-    def renew(self, tunnels: Sequence[Leased], *, lease: int) -> frozenset[str]:
+    def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         self._reach()
         if self.silent.intersection(tunnel.name for tunnel in tunnels):
             raise Unavailable
         with self.lock:
-            lost = frozenset(tunnel.id for tunnel in tunnels if tunnel.id not in self.online)
-            for tunnel in tunnels:
-                if tunnel.id not in lost:
-                    self.online[tunnel.id] = (*self.online[tunnel.id][:2], time.time() + lease)
-            return lost
+            kept = [it.id for it in tunnels if it.id in self.online and self.online[it.id][0].is_live]
+            for id in kept:
+                it, opening = self.online[id]
+                self.online[id] = replace(it, expires=int(time.time()) + lease), opening
+            return frozenset(it.id for it in tunnels) - frozenset(kept)
 
-    def close(self, tunnel: Leased) -> None:
+    def close(self, tunnel: Carried) -> None:
         self._reach()
         with self.lock:
-            self.online.pop(tunnel.id, None)
+            self._end(tunnel.id)
 
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         self._reach()
-        self.gateways[gateway.id] = gateway
+        is_new = gateway.id not in self.up
+        self.up[gateway.id] = gateway, time.time() + lease
+        if is_new:
+            self.log.append(_change(Place(GATEWAYS, gateway.id)))
 
     def withdraw(self, gateway: str) -> None:
         self._reach()
-        self.gateways.pop(gateway, None)
+        if self.up.pop(gateway, None):
+            self.log.append(_change(Place(GATEWAYS, gateway)))
 
-    def served(self) -> Served:
+    def changes(self, since: float) -> list[Change]:
+        self._reach()
+        return [change for change in self.log if change.at > since]
+
+    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | None:
+        self._reach()
+        gateway, end = self.up.get(place.id, (None, 0))
+        tunnel, _ = self.online.get(place.id, (None, None))
+        certificate, _ = self.uploaded.get(place.id, (None, None))
+        return (
+            (gateway if end > time.time() else None) or (tunnel if tunnel and tunnel.is_live else None) or certificate
+        )
+
+    def gateways(self) -> list[tuple[Gateway, bool]]:
+        self._reach()
+        return [(gateway, end > time.time()) for gateway, end in self.up.values()]
+
+    def carried_by(self, gateway: str) -> list[Carried]:
         self._reach()
         with self.lock:
-            live = [entry for entry in self.online.values() if entry[2] > time.time() and entry[0].name]
-            sites = tuple(Site(leased.name, leased.id, leased.account, opening.gateway) for leased, opening, _ in live)
-            return Served(tuple(self.gateways.values()), sites, tuple(self.uploaded))
+            return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
+
+    def certificates(self, account: str) -> list[ServedCertificate]:
+        self._reach()
+        return [it for it, _ in self.uploaded.values() if it.account == account]
 
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         self._reach()
-        return self.pairs.get(certificate) if account else None
+        it, pair = self.uploaded.get(certificate, (None, None))
+        return pair if it and it.account == account else None
+
+    def end_lapsed(self, account: str) -> None:
+        self._reach()
+        with self.lock:
+            for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
+                self._end(it.id)
+
+    # What a test does in the place of the API
+
+    def upload(self, certificate: ServedCertificate, pair: KeyPair | None) -> None:
+        """Keep a certificate with its key."""
+        self.uploaded[certificate.id] = certificate, pair
+        self.tell(certificate.account, kinds.TLS_CERTIFICATES.path, certificate.id)
+
+    def tell(self, account: str, path: str, id: str) -> None:
+        """Write a record of a change into the log."""
+        self.log.append(_change(Place(items.scope(account, path), id)))
+
+    def clear(self) -> None:
+        """Take all tunnels offline."""
+        with self.lock:
+            for id in list(self.online):
+                self._end(id)
+
+    def _end(self, id: str) -> None:
+        if it := self.online.pop(id, None):
+            self.tell(it[0].account, kinds.TUNNELS.path, id)
 
     def _reach(self) -> None:
         if self.is_away:
             raise Unavailable
+
+
+def _change(*places: Place) -> Change:
+    return Change(f"{int(time.time() * 1000):013}-{secrets.token_hex(8)}", places)

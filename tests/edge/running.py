@@ -10,22 +10,30 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from edge.authority import KeyPair
-from edge.children import Child, Program
-from edge.control import Control
-from edge.gateway import Server
-from edge.records import Certificate, Grant
-from edge.settings import Limits, Settings
+from chalicelib.model.tls_certificates import ServedCertificate
+from edge.control.control import Control
+from edge.link.authority import KeyPair
+from edge.process.children import Child, Program
+from edge.process.settings import Limits, Settings
+from edge.ssh.gateway import Server
+from edge.store.records import Grant
 from tests import openssl
 from tests.edge.memory import Memory
 from tests.needs import need
 
 ENVOY = next(Path(__file__).parents[2].glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
+
+
+def uploaded(id: str, account: str, *names: str, since: int = -1, until: int = 365) -> ServedCertificate:
+    """Return a certificate of an account from and until so many days from now, as the store has it."""
+    now = datetime.now(UTC)
+    return ServedCertificate(account, id, "", names, now + timedelta(days=since), now + timedelta(days=until))
 
 
 def free_port() -> int:
@@ -122,6 +130,7 @@ class Edge:
     folder: Path
     loop: asyncio.AbstractEventLoop
     gateway: Server
+    control: Control
     keys: dict[str, Key] = field(default_factory=dict)
     started: list[Ssh] = field(default_factory=list)
 
@@ -172,8 +181,7 @@ class Edge:
     def upload(self, id: str, account: str, name: str, kind: str = "p256") -> None:
         """Put a certificate into the store, as the API would."""
         issued = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
-        self.store.pairs[id] = KeyPair(issued.certificate, issued.key)
-        self.store.uploaded.append(Certificate(id, account, (name,), 0, 1 << 40))
+        self.store.upload(uploaded(id, account, name), KeyPair(issued.certificate, issued.key))
 
     def run(self, work: Any) -> Any:
         """Return the result of a coroutine that runs in the gateway's loop."""
@@ -192,11 +200,11 @@ def running(folder: Path, *, with_envoy: bool, **limits: int) -> Iterator[Edge]:
     )
     settings.directory.mkdir(mode=0o700)
     store, loop = Memory(), asyncio.new_event_loop()
-    gateway = Server(settings, store, store.authority)
+    gateway, control = Server(settings, store, store.authority), Control(settings, store, store.authority)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    tasks = asyncio.run_coroutine_threadsafe(_start(settings, store, gateway, with_envoy), loop).result(30)
-    edge = Edge(settings, store, folder, loop, gateway)
+    tasks = asyncio.run_coroutine_threadsafe(_start(settings, control, gateway, with_envoy), loop).result(30)
+    edge = Edge(settings, store, folder, loop, gateway, control)
     try:
         until(lambda: _listens(settings.ssh_port))
         until(lambda: not with_envoy or _listens(settings.edge_port), within=20)
@@ -209,16 +217,16 @@ def running(folder: Path, *, with_envoy: bool, **limits: int) -> Iterator[Edge]:
         thread.join(10)
 
 
-async def _start(settings: Settings, store: Memory, gateway: Server, with_envoy: bool) -> tuple[Child | None, Any]:
-    work = asyncio.gather(gateway.serve(), Control(settings, store, store.authority).serve())
+async def _start(settings: Settings, control: Control, gateway: Server, with_envoy: bool) -> tuple[Child | None, Any]:
+    work = asyncio.gather(gateway.serve(), control.serve())
     if not with_envoy:
         return None, work
-    while not (settings.directory / "listeners.json").exists():
+    while not settings.discovery_socket.exists():
         await asyncio.sleep(0.01)
     folder = settings.directory
     quiet = ["--disable-hot-restart", "-l", "warning", "--concurrency", "1", "--file-flush-interval-msec", "100"]
     command = [str(ENVOY), "-c", "bootstrap.json", *quiet]
-    child = Child(Program("Envoy", command, folder / "envoy.log", folder))
+    child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
     await child.start()
     return child, work
 

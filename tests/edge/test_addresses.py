@@ -220,9 +220,9 @@ def test_openssl_sees_a_certificate_of_the_local_authority_for_every_name(edge: 
     assert "Verification: OK" in said.stderr
 
 
-def test_no_private_key_is_in_a_file_that_envoy_reads(edge: Edge) -> None:
-    read = [file.read_text() for file in edge.settings.directory.glob("*.json")]
+def test_no_private_key_is_in_a_file_and_the_socket_of_keys_is_of_two_users(edge: Edge) -> None:
+    folder = edge.settings.directory
+    held = {file.name for file in folder.iterdir() if file.is_file() and b"PRIVATE KEY" in file.read_bytes()}
 
-    assert read
-    assert not [text for text in read if "PRIVATE KEY" in text]
-    assert (edge.settings.directory / "secrets.sock").stat().st_mode & 0o777 == 0o660
+    assert held == {"authority.pem", "ssh_host_ed25519_key"}
+    assert edge.settings.discovery_socket.stat().st_mode & 0o777 == 0o660

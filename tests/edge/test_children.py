@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from edge.children import Child, Program
+from edge.process.children import Child, Program
 
 
 def test_a_program_that_cannot_be_started_again_is_tried_until_it_can(tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
-from edge import authority
-from edge.records import Certificate, Site
-from edge.uploaded import Uploaded
+from chalicelib.model.tls_certificates import ServedCertificate
+from edge.control.certificates import Certificates
+from edge.link import authority
+from edge.link.authority import KeyPair
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, Key, running, until
+from tests.edge.memory import Memory
+from tests.edge.running import Edge, Key, running, until, uploaded
 
 _CHANNEL_OPEN, _CHANNEL_OPEN_CONFIRMATION, _CHANNEL_CLOSE = 90, 91, 97
 
@@ -69,7 +71,7 @@ def test_a_connection_whose_last_tunnel_was_lost_is_ended_so_that_its_client_com
         client = edge.ssh(edge.key("acct_A"), "-N", "-R", "lost:80:localhost:1", terminal="-T")
         while not edge.store.online:
             time.sleep(0.01)
-        edge.store.online.clear()
+        edge.store.clear()
 
         assert client.ends(within=5) == 255
 
@@ -117,20 +119,39 @@ async def _forwarded(client: asyncssh.SSHClientConnection, number: int) -> None:
     await client.create_server(lambda *_: asyncssh.SSHTCPSession(), f"many{number}", 80)
 
 
-def test_an_account_whose_certificates_take_long_to_read_delays_nobody_else() -> None:
-    may_go_on = threading.Event()
-    sites = [Site(f"{name}.example.com", f"tn_{name}", f"acct_{name}", "gw") for name in "ab"]
-    certificates = {site.account: Certificate("cert", site.account, (site.name,), 0, 1) for site in sites}
+class Slow(Memory):
+    """A store that does not read the certificates of one account until it may, and cannot read those of another."""
 
-    def read(account: str) -> tuple[Certificate, ...]:
-        assert account == "acct_a" or may_go_on.wait(10)
-        return (certificates[account],)
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = threading.Event()
 
-    uploaded = Uploaded(read)
-    assert uploaded.of(sites[:1]) == ((sites[0],), (certificates["acct_a"],))
-    assert uploaded.of(sites) == ((sites[0],), (certificates["acct_a"],))
-    may_go_on.set()
-    assert uploaded.of(sites) == (tuple(sites), tuple(certificates.values()))
+    def certificates(self, account: str) -> list[ServedCertificate]:
+        if account == "acct_broken":
+            raise KeyError(account)
+        assert account != "acct_slow" or self.may_go_on.wait(10)
+        return super().certificates(account)
+
+
+def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delays_nobody_else() -> None:
+    accounts = {account: frozenset({f"{account}.example.com"}) for account in ("acct_a", "acct_slow", "acct_broken")}
+
+    async def ask() -> list[list[tuple[str, list[str]]]]:
+        store = Slow()
+        for account, names in accounts.items():
+            store.upload(uploaded(f"cert_{account}", account, *names), KeyPair("chain", "key"))
+        certificates = Certificates(store)
+        for account, names in accounts.items():
+            certificates.read(account, names)
+        taken = [await certificates.taken(within=0.2)]
+        store.may_go_on.set()
+        taken.append(await certificates.taken(within=None))
+        return [sorted((it.account, [found.id for found in it.certificates]) for it in each) for each in taken]
+
+    assert asyncio.run(ask()) == [
+        [("acct_a", ["cert_acct_a"]), ("acct_broken", [])],
+        [("acct_slow", ["cert_acct_slow"])],
+    ]
 
 
 async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -138,7 +159,7 @@ async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     context = ssl.create_default_context(cadata=edge.store.authority.pem)
     context.check_hostname = False
     authority.load_into(context, edge.store.authority.issue("edge"))
-    (gateway,), (tunnel,) = edge.store.gateways.values(), edge.store.online
+    ((gateway, _),), (tunnel,) = edge.store.gateways(), edge.store.online
     return await asyncio.open_connection("127.0.0.1", gateway.port, ssl=context, server_hostname=tunnel.lower())
 
 
@@ -246,13 +267,6 @@ def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved
     with running(tmp_path, with_envoy=False, idle_timeout=1, max_channels_per_tunnel=1) as edge:
         asyncio.run(ask(edge))
         assert len(asked) == channels
-
-
-def test_an_account_whose_certificates_cannot_be_read_keeps_nobody_from_being_served() -> None:
-    sites = [Site(f"{name}.example.com", f"tn_{name}", f"acct_{name}", "gw") for name in "ab"]
-    found = Certificate("cert", "acct_a", (sites[0].name,), 0, 1)
-
-    assert Uploaded(lambda account: ({"acct_a": found}[account],)).of(sites) == (tuple(sites), (found,))
 
 
 @needs_envoy

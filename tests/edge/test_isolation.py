@@ -12,8 +12,8 @@ from pathlib import Path
 import asyncssh
 from cryptography import x509
 
-from edge.gateway import Server
-from edge.records import Leased, Opening
+from edge.ssh.gateway import Server
+from edge.store.records import Opening
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, free_port, until
 
@@ -43,6 +43,19 @@ def test_a_tunnel_is_served_with_the_certificate_that_its_account_uploaded(edge:
 
     assert "x-forwarded-for: 127.0.0.1\n" in edge.curl("own", "--insecure")
     assert served(edge, "other") == "*.tunnels.localhost"
+
+
+def test_envoy_takes_a_resource_of_each_kind(edge: Edge, origin: int) -> None:
+    edge.upload("cert_taken", "acct_A", "taken.tunnels.localhost")
+    edge.ssh(edge.key("acct_A"), "-R", f"taken:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: served(edge, "taken") == "cert_taken")
+
+    answers = edge.control.discovery.catalog.answers
+    names = {("listener", "https"), ("listener", "http"), ("listener", "certificate/cert_taken")}
+    names |= {("routes", "operator"), ("routes", "cert_taken"), ("secret", "operator"), ("secret", "cert_taken")}
+    names |= {("secret", "link"), ("cluster", edge.gateway.id), ("cluster", f"{edge.gateway.id}/http2")}
+    names |= {("cluster", "name/taken.tunnels.localhost")}
+    until(lambda: names <= {(name.kind, name.name) for name, answer in answers.items() if not answer.error})
 
 
 def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -> None:
@@ -78,6 +91,20 @@ def test_a_certificate_that_envoy_refuses_closes_its_own_address_alone(edge: Edg
     until(lambda: served(edge, "good") == "cert_good")
     assert edge.status("good", "--insecure") == "200"
     assert edge.status("weak", "--insecure") == "000"
+    refused = {tuple(name): it.error for name, it in edge.control.discovery.catalog.answers.items() if it.error}
+    assert refused.keys() == {("secret", "cert_weak")}
+    assert "2048-bit" in refused["secret", "cert_weak"]
+
+
+def test_certificates_that_serve_nothing_delay_nobody(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_B"), "-R", "idle:80:localhost:1").says("is online")
+    for number in range(10):
+        edge.upload(f"cert_longest{10 - number}", "acct_B", "idle.tunnels.localhost")  # of the same end: by id
+    began = time.monotonic()
+    edge.ssh(edge.key("acct_A"), "-R", f"swift:80:127.0.0.1:{origin}").says("is online")
+
+    until(lambda: edge.status("swift") == "200", within=2)
+    assert time.monotonic() - began < 2
 
 
 def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int) -> None:
@@ -86,17 +113,13 @@ def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int)
     for number in range(1000):
         name = f"many{number}.tunnels.localhost"
         opening = Opening(grant, edge.gateway.id, "ts_many", "127.0.0.1", name, edge.url(name))
-        edge.store.online[f"tn_many{number}"] = (
-            Leased(f"tn_many{number}", "acct_A", name, edge.gateway.id),
-            opening,
-            time.time() + 60,
-        )
+        edge.store.open(opening, lease=60, most=10_000)
     time.sleep(0.5)
 
     edge.ssh(edge.key("acct_B"), "-R", f"quick:80:127.0.0.1:{origin}").says("is online")
 
     until(lambda: edge.status("quick") == "200", within=1)
-    edge.store.online.clear()
+    edge.store.clear()
 
 
 def test_two_gateways_stand_behind_one_edge(edge: Edge, origin: int, tmp_path: Path) -> None:
@@ -148,7 +171,7 @@ def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_t
 
 
 def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge) -> None:
-    port = next(iter(edge.store.gateways.values())).port
+    port = edge.store.gateways()[0][0].port
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").says("is online")
@@ -168,12 +191,12 @@ def _second(edge: Edge, folder: Path) -> Iterator[int]:
     """Run another gateway on the same store; its port."""
     settings = replace(edge.settings, ssh_port=free_port(), directory=folder)
     work = asyncio.run_coroutine_threadsafe(Server(settings, edge.store, edge.store.authority).serve(), edge.loop)
-    until(lambda: len(edge.store.gateways) == 2)
+    until(lambda: len(edge.store.up) == 2)
     try:
         yield settings.ssh_port
     finally:
         work.cancel()
-        until(lambda: len(edge.store.gateways) == 1)
+        until(lambda: len(edge.store.up) == 1)
 
 
 def test_a_client_that_does_not_read_is_not_written_to_without_bound(edge: Edge) -> None:

@@ -1,17 +1,25 @@
 """`python -m edge` beside `make run`: real processes on the records of the API, killed one by one and together."""
 
+import contextlib
 import os
 import resource
 import signal
+import socket
+import ssl
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
+from tests import openssl
 from tests.conftest import ROOT, Served, free_port, serve
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Key, Ssh, ssh_command, until, upstream
@@ -43,6 +51,18 @@ class Started:
         command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust]
         return subprocess.run([*command, f"https://{host}:{port}/"], capture_output=True, text=True).stdout
 
+    def visit(self, name: str) -> str:
+        """Return the status of an address, "" where there is no connection."""
+        context = ssl.create_default_context(cafile=self.api.local / "edge" / "authority.crt")
+        host = f"{name}.tunnels.localhost"
+        try:
+            with socket.create_connection(("127.0.0.1", int(self.ports["EDGE_PORT"])), 5) as raw:
+                secure = context.wrap_socket(raw, server_hostname=host)
+                secure.sendall(f"GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+                return secure.recv(1000).decode().split(" ")[1]
+        except (OSError, IndexError):
+            return ""
+
     def tunnels(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
         return found
@@ -57,7 +77,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     run, api = serve(folder)
     try:
         key = _credential(api, "key")
-        edge = _edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "6"})
+        edge = _edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
         try:
             yield Started(api, ports, edge, key)
         finally:
@@ -114,25 +134,83 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
     ban = [sys.executable, "-m", "chalicelib", "names", "ban", "banned.tunnels.localhost"]
     subprocess.run(ban, cwd=ROOT, env={**os.environ, **started.api.cloud}, check=True, capture_output=True)
     assert started.tunnels() == []
-    assert client.ends(within=6) == 1
+    assert client.ends(within=2) == 1
     again = started.ssh("-R", "banned:80:localhost:1")
     assert again.ends() == 1
     assert again.said == ["banned.tunnels.localhost may not be used here: choose another name."]
 
 
-@pytest.mark.parametrize("names", [["control", "bootstrap"], ["gateway", "control"]])
-def test_whatever_is_killed_comes_back_with_its_names(started: Started, names: list[str]) -> None:
-    with upstream() as port:
+def served_with(started: Started, name: str) -> str:
+    """Return the common name in the certificate of an address."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", int(started.ports["EDGE_PORT"])), 5) as raw:
+        secure = context.wrap_socket(raw, server_hostname=f"{name}.tunnels.localhost")
+        der = secure.getpeercert(binary_form=True) or b""
+    found = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return str(found[0].value)
+
+
+def test_what_the_api_has_answered_is_live_within_two_seconds(started: Started) -> None:
+    newcomer = started.api.newcomer()
+    api = newcomer.client()
+    bot = api.create("/bot_users", {"name": "bot"})
+    key = _credential(newcomer, "live", owner_id=bot["id"])
+    client = started.ssh("-R", "live:80:localhost:1", key=key)
+    until(lambda: started.status("live") == "502")
+    issued = openssl.issue("/CN=uploaded", extensions=("subjectAltName=DNS:live.tunnels.localhost",))
+
+    certificate = api.create("/tls_certificates", issued.upload)
+    until(lambda: served_with(started, "live") == "uploaded", within=2)
+    api.delete(f"/tls_certificates/{certificate['id']}")
+    until(lambda: served_with(started, "live") == "*.tunnels.localhost", within=2)
+    api.patch(f"/bot_users/{bot['id']}", {"active": False})
+    until(lambda: started.status("live") == "404", within=2)
+    assert client.ends(within=2) == 1
+
+
+PARTS = ("gateway", "control", "bootstrap")  # as they are named on their command lines; the last is Envoy
+
+
+@contextlib.contextmanager
+def visited(started: Started, name: str) -> Iterator[Counter[str]]:
+    """Ask for an address again and again, each time over a connection of its own; yield how often what was answered."""
+    answers, is_over = Counter[str](), threading.Event()
+
+    def visit() -> None:
+        while not is_over.wait(0.005):
+            answers[started.visit(name)] += 1
+
+    visitors = [threading.Thread(target=visit, daemon=True) for _ in range(2)]
+    for visitor in visitors:
+        visitor.start()
+    try:
+        yield answers
+    finally:
+        is_over.set()
+        for visitor in visitors:
+            visitor.join()
+
+
+@pytest.mark.parametrize("names", [*([part] for part in PARTS), *map(list, combinations(PARTS, 2))])
+def test_whatever_is_killed_comes_back_with_its_names_and_gives_no_wrong_answer(
+    started: Started, names: list[str]
+) -> None:
+    with upstream() as port, visited(started, "back") as answers:
         first = started.ssh("-R", f"back:80:127.0.0.1:{port}")
         first.says("is online")
         until(lambda: started.status("back") == "200", within=10)
+        answers.clear()
         for name in names:
             os.kill(started.child(name), signal.SIGKILL)
         until(lambda: all(started.child(name) for name in names), within=30)
         if "gateway" in names:
             first.ends()
             until(lambda: _online(started, f"back:80:127.0.0.1:{port}"), within=60)
-        until(lambda: started.status("back") == "200", within=20)
+        until(lambda: started.status("back") == "200", within=60)  # each restart waits longer than the last
+        until(lambda: answers["200"] > 0)
+    # Without a connection, and where the gateway was away without a tunnel or an answer; never a 404 else.
+    assert answers.keys() <= {"", "200", *({"404", "502"} if "gateway" in names else ())}
 
 
 def _online(started: Started, forward: str) -> bool:
@@ -155,7 +233,7 @@ def _edge(api: Served, settings: dict[str, str]) -> "subprocess.Popen[str]":
     return edge
 
 
-def _credential(api: Served, name: str) -> Key:
+def _credential(api: Served, name: str, **fields: str) -> Key:
     key = Key.make(api.local, name)
-    api.client().create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text()})
+    api.client().create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text(), **fields})
     return key

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.records import Grant
+from edge.store.records import Grant
 from tests.edge.running import Edge, Key, running, until
 
 
@@ -26,7 +26,7 @@ def certified(edge: Edge, authority: Key, *options: str, principals: str = "", d
     named = ["-n", principals] if principals else []
     command = ["ssh-keygen", "-q", "-s", str(authority.file), "-I", id, *named, "-V", days, *given, f"{key.file}.pub"]
     subprocess.run(command, check=True)
-    edge.store.certificates[authority.fingerprint, id] = Grant("acct_C", id, ())
+    edge.store.signed[authority.fingerprint, id] = Grant("acct_C", id, ())
     return key
 
 
@@ -74,7 +74,7 @@ def test_a_certificate_that_permits_no_forwarding_opens_no_tunnel_and_says_why(e
 
 def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key) -> None:
     key = certified(edge, authority)
-    edge.store.certificates.clear()
+    edge.store.signed.clear()
 
     assert edge.ssh(key, "-R", "d:80:localhost:1").ends() == 255
 

@@ -1,8 +1,9 @@
 """The records of the API as the edge reads and writes them."""
 
-import contextlib
 import re
 import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
 from chalicelib.model import tunnels
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import Carried
 from chalicelib.storage import aws
-from edge.records import Gateway, Grant, NameBanned, NameTaken, Opening, Site, TooManyTunnels, Unavailable
-from edge.settings import Settings
-from edge.store import Records
+from edge.store.records import Grant, NameBanned, NameTaken, Opening, Store, TooManyTunnels, Unavailable
+from edge.store.table import Records
 from tests import openssl
+from tests.edge.memory import Memory
 from tests.edge.running import Key
 from tests.transports import Client
 
@@ -26,9 +30,28 @@ NAME = "demo.tunnels.localhost"
 
 @pytest.fixture
 def records() -> Records:
-    made = Records(Settings())
+    made = Records("local")
     made.announce(GATEWAY, lease=60)
     return made
+
+
+@pytest.fixture(params=[Records, Memory])
+def either(request: pytest.FixtureRequest) -> Store:
+    """Return the store of the edge, and that of its tests: what one does the other does."""
+    made: Store = Records("local") if request.param is Records else Memory()
+    made.announce(GATEWAY, lease=60)
+    return made
+
+
+def served(store: Store) -> list[tuple[str, str]]:
+    """Return the names that a store lists as carried, with the ids of their tunnels."""
+    return sorted((it.name, it.id) for it in store.carried_by("gw-1") if it.is_live)
+
+
+def told(store: Store, since: float) -> set[Gateway | Carried | ServedCertificate | None]:
+    """Return what has changed since a second, as it is now."""
+    places = {place for change in store.changes(since) for place in change.places}
+    return {found if not isinstance(found := store.present(place), ServedCertificate) else None for place in places}
 
 
 def credential(client: Client, folder: Path, **fields: Any) -> tuple[Key, str]:
@@ -94,50 +117,13 @@ def test_a_revoked_certificate_signs_in_no_more(records: Records, admin: Client,
     assert records.grant_again(grant) is None
 
 
-def test_a_tunnel_is_served_from_its_opening_to_its_end(records: Records, admin: Client) -> None:
-    grant = Grant(admin.account, "sshcr_1", ())
-    leased = records.open(opening(grant), lease=60, most=100)
-    assert admin.get(f"/tunnels/{leased.id}").json["public_url"] == f"https://{NAME}"
-    served = records.served()
-    assert served.gateways == (GATEWAY,)
-    assert served.sites == (Site(NAME, leased.id, admin.account, "gw-1"),)
-    assert records.renew([leased], lease=60) == frozenset()
-    records.close(leased)
-    assert records.served().sites == ()
-    assert records.renew([leased], lease=60) == {leased.id}
-    records.withdraw("gw-1")
-    assert records.served().gateways == ()
-
-
 @pytest.mark.parametrize("how", ["tunnels end", "names ban"])
 def test_what_the_operator_ends_is_served_no_more(records: Records, admin: Client, how: str) -> None:
-    control = Records(Settings())
     leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
-    assert [site.tunnel for site in control.served().sites] == [leased.id]
+    assert served(records) == [(NAME, leased.id)]
+    since = time.time()
     operator.main([*how.split(), leased.id if how == "tunnels end" else NAME])
-    assert control.served().sites == ()
-    assert control.served().gateways == (GATEWAY,)
-
-
-def test_a_backend_tunnel_is_seen_and_not_served(records: Records, admin: Client) -> None:
-    asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
-    leased = records.open(asked, lease=60, most=100)
-    assert admin.get(f"/tunnels/{leased.id}").json["labels"] == {"Region": "EU"}
-    assert records.served().sites == ()
-
-
-def test_names_are_refused_for_what_they_are(records: Records, admin: Client, stranger: Client) -> None:
-    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
-    records.open(opening(mine), lease=60, most=100)
-    with pytest.raises(NameTaken):
-        records.open(opening(other), lease=60, most=100)
-    again = records.open(opening(mine), lease=60, most=100)
-    assert [site.tunnel for site in records.served().sites] == [again.id]
-    tunnels.ban_name(NAME)
-    with pytest.raises(NameBanned):
-        records.open(opening(mine), lease=60, most=100)
-    with pytest.raises(TooManyTunnels):
-        records.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
+    assert (served(records), told(records, since - 0.001)) == ([], {None})
 
 
 def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(records: Records, admin: Client) -> None:
@@ -156,46 +142,136 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(re
     with pytest.raises(TooManyTunnels):
         opened("c")
     events.unregister("after-call.dynamodb.Query", open_another)
-    assert [site.name for site in records.served().sites] == ["a.tunnels.localhost", "b.tunnels.localhost"]
+    assert [name for name, _ in served(records)] == ["a.tunnels.localhost", "b.tunnels.localhost"]
     assert len(tunnels.online(admin.account)) == 2
 
 
-@pytest.mark.parametrize(("fails", "is_opened"), [("UpdateItem", True), ("Query", False)])
-def test_a_store_that_fails_once_leaves_no_tunnel_without_a_client(
-    records: Records, admin: Client, fails: str, is_opened: bool
-) -> None:
+def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(records: Records, admin: Client) -> None:
     events, written = aws.client("dynamodb").meta.events, []
 
     def fail(model: Any, **_: object) -> None:
         written.append(model.name)
-        if model.name == fails and "TransactWriteItems" in written and written.count(fails) <= 2:
+        if model.name == "Query" and "TransactWriteItems" in written and written.count("Query") <= 2:
             raise EndpointConnectionError(endpoint_url="http://store")
 
     events.register("before-call.dynamodb", fail)
-    with contextlib.nullcontext() if is_opened else pytest.raises(Unavailable):
+    with pytest.raises(Unavailable):
         records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
     events.unregister("before-call.dynamodb", fail)
-    assert fails in written[written.index("TransactWriteItems") :]
-    assert len(tunnels.online(admin.account)) == is_opened
+    assert "Query" in written[written.index("TransactWriteItems") :]
+    assert tunnels.online(admin.account) == []
 
 
-def test_the_certificates_of_who_has_tunnels_are_served_with_their_keys(records: Records, admin: Client) -> None:
+def test_a_tunnel_is_carried_from_its_opening_to_its_end(either: Store, admin: Client) -> None:
+    began = time.time() - 0.01
+    leased = either.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    assert leased == Carried(admin.account, leased.id, "gw-1", NAME)
+    assert served(either) == [(NAME, leased.id)]
+    assert leased in told(either, began)
+    assert either.renew([leased], lease=600) == frozenset()
+    assert either.carried_by("gw-1")[0].expires > time.time() + 500
+    before = time.time()
+    either.close(leased)
+    assert (served(either), told(either, before - 0.001)) == ([], {None})
+    assert either.renew([leased], lease=60) == {leased.id}
+
+
+def test_a_gateway_is_up_from_its_first_word_to_its_last(either: Store) -> None:
+    other, began = Gateway("gw-2", "192.0.2.2", 4433), time.time() - 0.001
+    either.announce(other, lease=0)
+    assert sorted(either.gateways(), key=lambda it: it[0].id) == [(GATEWAY, True), (other, False)]
+    either.announce(other, lease=60)
+    assert told(either, began) >= {other}
+    either.withdraw("gw-1")
+    assert (either.gateways(), told(either, began)) == ([(other, True)], {other, None})
+    assert either.changes(time.time() + 1) == []
+
+
+def test_a_lease_that_has_ended_leaves_its_name_and_is_ended_once(
+    either: Store, admin: Client, stranger: Client
+) -> None:
+    lapsed = either.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
+    assert [it.is_live for it in either.carried_by("gw-1")] == [False]
+    assert either.renew([lapsed], lease=60) == {lapsed.id}
+    either.end_lapsed(admin.account)
+    assert either.carried_by("gw-1") == []
+    either.end_lapsed(admin.account)
+    again = either.open(opening(Grant(stranger.account, "sshcr_2", ())), lease=60, most=100)
+    either.end_lapsed(stranger.account)
+    assert served(either) == [(NAME, again.id)]
+
+
+def test_names_are_refused_for_what_they_are(either: Store, admin: Client, stranger: Client) -> None:
+    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
+    first = either.open(opening(mine), lease=60, most=100)
+    with pytest.raises(NameTaken):
+        either.open(opening(other), lease=60, most=100)
+    with pytest.raises(NameTaken):
+        either.open(opening(replace(mine, credential="sshcr_3")), lease=60, most=100)
+    again = either.open(opening(mine), lease=60, most=100)
+    assert either.renew([first, again], lease=60) == {first.id}
+    with pytest.raises(TooManyTunnels):
+        either.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
+
+
+def test_a_banned_name_is_refused(records: Records, admin: Client) -> None:
+    tunnels.ban_name(NAME)
+    with pytest.raises(NameBanned):
+        records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+
+
+def test_a_backend_tunnel_is_carried_without_a_name(either: Store, admin: Client) -> None:
+    asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
+    leased = either.open(asked, lease=60, most=100)
+    assert served(either) == [("", leased.id)]
+
+
+def test_a_certificate_that_is_uploaded_and_deleted_is_told_and_read_with_its_key(
+    records: Records, admin: Client
+) -> None:
+    began = time.time() - 0.001
     issued = openssl.issue(f"/CN={NAME}", extensions=(f"subjectAltName=DNS:{NAME}",))
     id = admin.create("/tls_certificates", issued.upload)["id"]
-    assert records.served().certificates == ()
-    records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
-    (found,) = records.served().certificates
+    (found,) = records.certificates(admin.account)
     assert (found.id, found.account, found.names) == (id, admin.account, (NAME,))
+    assert [records.present(place) for change in records.changes(began) for place in change.places][-1] == found
     pair = records.key_pair(admin.account, id)
     assert pair
     assert pair.chain == issued.certificate
     stored, uploaded = (load_pem_private_key(key.encode(), None) for key in (pair.key, issued.key))
     assert stored.public_key() == uploaded.public_key()
     assert records.key_pair(admin.account, "cert_other") is None
+    admin.delete(f"/tls_certificates/{id}")
+    assert told(records, began) >= {None}
+    assert records.key_pair(admin.account, id) is None
 
 
-def test_every_edge_has_the_same_authority_for_the_hop() -> None:
-    first, second = Records(Settings()).hop_authority(), Records(Settings()).hop_authority()
+def test_what_a_right_rests_on_is_told_when_it_changes(records: Records, admin: Client, tmp_path: Path) -> None:
+    def changed(since: float) -> set[str]:
+        return {place.scope for change in records.changes(since) for place in change.places}
+
+    bot = admin.create("/bot_users", {"name": "bot"})
+    _, id = credential(admin, tmp_path, owner_id=bot["id"])
+    authority = admin.create("/ssh_certificate_authorities", {})
+    since = time.time()
+    admin.patch(f"/bot_users/{bot['id']}", {"active": False})
+    admin.delete(f"/ssh_credentials/{id}")
+    admin.create(f"/ssh_certificate_authorities/{authority['id']}/revocations", {"serial": "1"})
+    operator.main(["accounts", "disable", admin.account])
+    operator.main(["names", "ban", NAME])
+    assert changed(since - 0.001) == {
+        f"{admin.account}#/bot_users",
+        f"{admin.account}#/ssh_credentials",
+        f"{admin.account}#/ssh_certificate_authorities/{authority['id']}/revocations",
+        "accounts",
+        "edge#/banned_names",
+    }
+    admin.get("/tunnels")
+    assert changed(time.time()) == set()
+
+
+def test_every_edge_has_the_same_authority_for_the_link() -> None:
+    first, second = Records("local").link_authority(), Records("local").link_authority()
     assert first.to_pem() == second.to_pem()
     stored = str(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
     assert "PRIVATE KEY" not in stored
@@ -204,7 +280,7 @@ def test_every_edge_has_the_same_authority_for_the_hop() -> None:
 def test_a_store_that_is_away_is_told_as_such(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLE_NAME", "no-such-table")
     with pytest.raises(Unavailable):
-        records.served()
+        records.gateways()
 
 
 def fingerprint(authority: dict[str, Any]) -> str:

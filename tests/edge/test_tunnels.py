@@ -23,7 +23,7 @@ def test_a_tunnel_without_a_name_is_given_one(edge: Edge) -> None:
 
     client.says("is online.")
     until(lambda: len(edge.store.online) == 1)
-    (leased, opening, _) = next(iter(edge.store.online.values()))
+    (leased, opening) = next(iter(edge.store.online.values()))
     assert client.said == [f"{opening.url} is online."]
     assert leased.name.endswith(".tunnels.localhost")
     assert len(leased.name.partition(".")[0]) == 10
@@ -33,7 +33,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "Region=EU,app=web:80:localhost:1")
 
     client.says("is online with Region=EU, app=web")
-    (_, opening, _) = next(iter(edge.store.online.values()))
+    (_, opening) = next(iter(edge.store.online.values()))
     assert (opening.name, opening.labels) == ("", (("Region", "EU"), ("app", "web")))
 
 
@@ -232,7 +232,7 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
         time.sleep(0.9)
         back = time.time()
         edge.store.is_away = False
-        until(lambda: all(end > back + 1.5 for _, _, end in edge.store.online.values()))
+        until(lambda: all(end > back + 1.5 for end in (it.expires for it, _ in edge.store.online.values())))
 
         assert client.said == [f"{edge.url('kept', '')} is online."]
         assert len(edge.store.online) == 1

@@ -7,7 +7,8 @@ from chalicelib import clock, ids
 from chalicelib.model import gateways, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import AgentTunnel, Carried
-from chalicelib.storage import table
+from chalicelib.storage import dynamodb, table
+from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.unique_keys import Taken
 from tests.transports import Client
 
@@ -37,7 +38,7 @@ def online(account: str) -> list[str]:
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in tunnels.carried_by(gateway)]
+    return [tunnel.id for tunnel in tunnels.carried_by(gateway) if tunnel.is_live]
 
 
 def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None:
@@ -93,16 +94,46 @@ def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: 
     assert min(ends) > clock.seconds() + 500
 
 
-def test_gateways_are_up_while_they_say_so_and_count_what_they_announce(admin: Client) -> None:
-    gateway = Gateway("gw-1", "192.0.2.1", 4433)
+def test_gateways_are_up_while_they_say_so(admin: Client) -> None:
+    gateway, lapsed = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
     gateways.announce(gateway, lease=60)
-    gateways.announce(Gateway("gw-2", "192.0.2.2", 4433), lease=0)
-    assert gateways.up() == [(gateway, 1)]
-    gateways.announce(gateway, lease=60)
-    assert gateways.up() == [(gateway, 2)]
-    gateways.withdraw("gw-1")
-    tunnels.close_tunnel(admin.account, opened(admin.account))
-    assert gateways.up() == []
+    gateways.announce(lapsed, lease=0)
+    assert gateways.every() == [(lapsed, False), (gateway, True)]
+    assert (gateways.read("gw-1"), gateways.read("gw-2")) == (gateway, None)
+    gateways.announce(lapsed, lease=60)
+    assert gateways.read("gw-2") == lapsed
+    for id in ("gw-1", "gw-2", "gw-3"):
+        gateways.withdraw(id)
+    assert gateways.every() == []
+
+
+def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: Client, capsys: Output) -> None:
+    lapsed, live = opened(admin.account, lease=0, name="a.tunnels.localhost"), opened(admin.account)
+    assert online(admin.account) == [live]
+
+    operator.main(["tunnels", "list"])
+    assert [item.id for item in tunnels.end_lapsed(admin.account)] == [live]
+
+    deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    assert [(event["resource_id"], event["actor"]["type"]) for event in deleted] == [(lapsed, "edge")]
+    assert carried() == [live]
+    assert lapsed not in capsys.readouterr().out
+
+
+def test_a_lease_of_the_edition_before_is_served_renewed_and_ended(admin: Client) -> None:
+    first, second = opened(admin.account, name="a.tunnels.localhost"), opened(admin.account)
+    for scope in (f"{admin.account}#/tunnels", "edge#/gateways/gw-1/tunnels"):
+        for id, end in ((first, clock.seconds()), (second, clock.seconds() + 60)):
+            without = {"lease": None, "expires": end}
+            dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#lease)"), sets=without))
+
+    assert online(admin.account) == [second]
+    lost = tunnels.renew_leases([Carried(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
+    assert lost == {first}
+    assert {it.expires for it in tunnels.carried_by("gw-1") if it.is_live} == {clock.seconds() + 600}
+    tunnels.end_lapsed(admin.account)
+    deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    assert [event["resource_id"] for event in deleted] == [first]
 
 
 def test_the_operator_lists_and_ends_tunnels(admin: Client, capsys: Output) -> None:

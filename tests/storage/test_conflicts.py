@@ -75,7 +75,7 @@ def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
     with answering("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
         records.create(made)
     with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as calls:
-        assert table.renew(made.scope, made.id, expires=2**40)
+        assert table.renew(made.scope, made.id, lease=2**40)
     assert len(calls) == 2
 
 

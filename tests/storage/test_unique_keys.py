@@ -114,7 +114,7 @@ def test_who_comes_after_an_expired_holder_takes_its_key_over_and_removes_it() -
     records.create(heir)
     assert table.look_up("colour", "red") == {"shade": "dark"}
     assert {record["id"]["S"] for record in everything()} == {heir.id, "claim"}
-    assert not table.renew(SCOPE, expired.id, expires=clock.seconds() + 60)
+    assert not table.renew(SCOPE, expired.id, lease=clock.seconds() + 60)
 
 
 def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:

@@ -1,0 +1,1 @@
+"""What changed in the records, what that touches, and how Envoy hears of it."""

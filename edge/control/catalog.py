@@ -1,0 +1,144 @@
+"""The resources as Envoy reads them: encoded, with a version each, and what Envoy answered to it.
+
+A large resource is put together of its parts by joining what they are encoded as, which protocol buffers read as one.
+"""
+
+import functools
+import hashlib
+import importlib
+import json
+import operator
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.listener.v3.listener_pb2 import Listener
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
+from google.protobuf import json_format
+
+from edge.traffic.clusters import internal
+from edge.traffic.resources import Changes, Kind, Resource
+
+# Messages that stand within others by the name of their type: importing them makes them known.
+for _module in (
+    "access_loggers.file.v3.file",
+    "filters.http.header_mutation.v3.header_mutation",
+    "filters.http.router.v3.router",
+    "filters.http.set_filter_state.v3.set_filter_state",
+    "filters.listener.proxy_protocol.v3.proxy_protocol",
+    "filters.listener.tls_inspector.v3.tls_inspector",
+    "filters.network.http_connection_manager.v3.http_connection_manager",
+    "filters.network.set_filter_state.v3.set_filter_state",
+    "filters.network.tcp_proxy.v3.tcp_proxy",
+    "matching.common_inputs.network.v3.network_inputs",
+    "transport_sockets.proxy_protocol.v3.upstream_proxy_protocol",
+    "transport_sockets.raw_buffer.v3.raw_buffer",
+    "transport_sockets.tls.v3.tls",
+    "upstreams.http.v3.http_protocol_options",
+):
+    importlib.import_module(f"envoy.extensions.{_module}_pb2")
+
+_MESSAGES: dict[Kind, Any] = {"cluster": Cluster, "listener": Listener, "routes": RouteConfiguration, "secret": Secret}
+TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in _MESSAGES.items()}
+
+
+_ALWAYS: tuple[Kind, ...] = (
+    "cluster",
+    "listener",
+)  # which Envoy wants whatever they are named; it asks for others by name
+
+
+class Name(NamedTuple):
+    """The kind and name of a whole resource."""
+
+    kind: Kind
+    name: str
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A resource, or a part of one, as it is sent."""
+
+    digest: int
+    value: bytes
+
+    @property
+    def version(self) -> str:
+        """Return the digest as text: the same in another process, so that Envoy is not sent again what it has."""
+        return f"{self.digest:032x}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What Envoy said of a version of a resource: its sentence where it refused that, else ""."""
+
+    version: str
+    error: str
+
+
+class Catalog:
+    """All resources, and the last answer to each."""
+
+    def __init__(self) -> None:
+        self.answers: dict[Name, Answer] = {}
+        self._parts: dict[Name, dict[str, Encoded]] = {}
+        self._encoded: dict[Name, Encoded] = {}
+
+    def change(self, changes: Changes) -> list[Name]:
+        """Take up changes; return the names of the resources that are others now."""
+        for key, resource in changes.items():
+            parts = self._parts.setdefault(Name(key.kind, key.name), {})
+            if resource is None:
+                parts.pop(key.part, None)
+            else:
+                parts[key.part] = encoded(resource)
+        names = dict.fromkeys(Name(key.kind, key.name) for key in changes)
+        return [name for name in names if self._join(name)]
+
+    def get(self, name: Name) -> Encoded | None:
+        return self._encoded.get(name)
+
+    def names(self, kind: Kind) -> Iterable[Name]:
+        """Return the names of all resources of a kind."""
+        return [name for name in self._encoded if name.kind == kind]
+
+    def is_answered(self, name: Name) -> bool:
+        """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
+        answer, present = self.answers.get(name), self._encoded.get(name)
+        is_asked_for = name.kind in _ALWAYS or Name("listener", internal(name.name)) in self._encoded
+        return present is None or not is_asked_for or (answer is not None and answer.version == present.version)
+
+    def _join(self, name: Name) -> bool:
+        """Put a resource together of its parts; False where it is as it was."""
+        parts = self._parts[name]
+        if "" not in parts:
+            del self._parts[name]
+            self.answers.pop(name, None)
+            return self._encoded.pop(name, None) is not None
+        made = _joined(parts.values())
+        before, self._encoded[name] = self._encoded.get(name), made
+        return before is None or before.digest != made.digest
+
+
+def encoded(resource: Resource) -> Encoded:
+    """Return a resource, or a part of one, as Envoy reads it. Raises json_format.ParseError for what is none."""
+    kind, name = resource.key.kind, resource.key.name.partition("/")[2]
+    text, blank = json.dumps(resource.body), "?" * len(name)
+    if kind == "listener" and name:  # those of certificates differ in their id alone, which is always as long
+        value = _serialized(kind, text.replace(name, blank)).replace(blank.encode(), name.encode())
+    else:
+        value = _serialized.__wrapped__(kind, text)
+    return Encoded(int.from_bytes(hashlib.blake2b(value, digest_size=16).digest()), value)
+
+
+@functools.lru_cache(8)
+def _serialized(kind: Kind, text: str) -> bytes:
+    return bytes(json_format.Parse(text, _MESSAGES[kind]()).SerializeToString(deterministic=True))
+
+
+def _joined(parts: Collection[Encoded]) -> Encoded:
+    """Return a resource that is put together of parts, in any order: of thousands no more than one was read anew."""
+    digest = functools.reduce(operator.xor, (part.digest for part in parts))
+    return Encoded(digest, b"".join(part.value for part in parts))

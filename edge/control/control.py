@@ -1,0 +1,147 @@
+"""Control: keeps the Envoy of one edge host in step with the records.
+
+It hears of changes by their log, makes anew what they touch, and sends Envoy the differences. A look at all records
+every few minutes proves that nothing was missed.
+"""
+
+import asyncio
+import heapq
+import json
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from chalicelib.model.tunnels import Carried
+from edge.control.certificates import Certificates, Uploaded
+from edge.control.discovery import Discovery
+from edge.control.reading import Reader
+from edge.link import authority, server
+from edge.link.authority import Authority, KeyPair
+from edge.link.renewal import Renewed
+from edge.process import files
+from edge.process.settings import Settings
+from edge.store.records import Store, Unavailable
+from edge.traffic import listeners
+from edge.traffic.bootstrap import bootstrap
+from edge.traffic.clusters import LINK_SECRET
+from edge.traffic.resources import Changes, Key, Resource, stages
+from edge.traffic.serving import Serving
+from edge.traffic.world import OPERATOR, Fact, Gone
+
+POLL = 0.4  # seconds between two readings of the log
+_PATIENCE = 0.2  # seconds for which everybody waits for an account whose certificates are read
+_ANSWER = 1.0  # seconds for which a change waits for Envoy's answer to what it names
+
+
+class Control:
+    """The resources of one edge host."""
+
+    def __init__(self, settings: Settings, store: Store, link_authority: Authority) -> None:
+        self.discovery = Discovery()
+        self.reader = Reader(store)
+        self._settings = settings
+        self._certificates = Certificates(store)
+        self._serving = Serving(settings, link_authority.pem)
+        self._world = self._serving.world
+        self._made = {
+            LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
+            OPERATOR: _operator_pair(settings),
+        }
+        self._served: dict[str, KeyPair] = {}  # of those that are made here
+        self._ends: list[tuple[float, str]] = []  # when certificates of an account begin or end, the next first
+
+    async def serve(self) -> None:
+        """Serve Envoy what the records want, until cancelled; nothing before all is known."""
+        configuration = json.dumps(bootstrap(self._settings)).encode()
+        files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
+        self.discovery.change(self._serving.begin())
+        await self._step(within=None)
+        with files.short(self._settings.discovery_socket) as socket:
+            async with self.discovery.serving(socket):
+                while True:
+                    await asyncio.sleep(POLL)
+                    with suppress(Unavailable):  # what is served stays as it is
+                        await self._step(within=_PATIENCE)
+
+    async def _step(self, *, within: float | None) -> None:
+        """Take up what has changed; wait so many seconds for the certificates of accounts."""
+        news = await asyncio.to_thread(self.reader.news, self._world)
+        facts = [*news.facts, *(self._unused() if news.is_all else ())]
+        changes = self._update(facts, self._due())
+        waiting = {it.account for it in news.facts if isinstance(it, Carried) and self._world.waits(it)}
+        for account in waiting | news.accounts:
+            self._read(account)
+        for uploaded in await self._certificates.taken(within=within):
+            changes |= self._take(uploaded)
+        await self._publish({**changes, **self._renewed()})
+
+    def _update(self, facts: Sequence[Fact], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
+        """Return what facts change; a certificate that is gone takes its key with it."""
+        gone = [it.id for it in facts if isinstance(it, Gone) and it.id in self._world.certificates]
+        changes = self._serving.update(facts, datetime.now(UTC), names)
+        return {**changes, **{Key("secret", id): None for id in gone}}
+
+    def _unused(self) -> list[Fact]:
+        """Forget the certificates of accounts that have no name any more, and their keys."""
+        unused = [it for it in self._world.certificates.values() if not self._world.names_of(it.account)]
+        for certificate in unused:
+            self._certificates.forget(certificate.account)
+            self._world.ready(certificate.account, frozenset())
+        return [Gone(certificate.id) for certificate in unused]
+
+    def _read(self, account: str) -> None:
+        """Have the certificates of an account read, or forget them where it has no names."""
+        if names := self._world.names_of(account):
+            self._certificates.read(account, names)
+        else:
+            self._world.ready(account, frozenset())
+
+    def _take(self, uploaded: Uploaded) -> dict[Key, Resource | None]:
+        """Take up the certificates of an account in the place of those before."""
+        account, kept = uploaded.account, {it.id for it in uploaded.certificates}
+        gone = [Gone(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
+        if uploaded.names == self._world.ready_of(account) and (gone or uploaded.pairs):
+            self.reader.suspect(account)
+        names = self._world.ready(account, uploaded.names)
+        secrets = {Key("secret", id): listeners.secret(id, it.chain, it.key) for id, it in uploaded.pairs.items()}
+        for certificate in uploaded.certificates:
+            for moment in (certificate.not_before, certificate.not_after):
+                heapq.heappush(self._ends, (moment.timestamp(), account))
+        return {**secrets, **self._update([*gone, *uploaded.certificates], names)}
+
+    def _due(self) -> frozenset[str]:
+        """Return the names of accounts of which a certificate has begun or ended."""
+        names: frozenset[str] = frozenset()
+        while self._ends and self._ends[0][0] <= time.time():
+            names |= self._world.names_of(heapq.heappop(self._ends)[1])
+        return names
+
+    async def _publish(self, changes: Changes) -> None:
+        """Serve changes so that nothing is named before it is there, or goes while it is named."""
+        first, then, last = stages(changes)
+        named = self.discovery.change(first)
+        if then:
+            await self.discovery.answered(named, within=_ANSWER)
+            named = self.discovery.change(then)
+        if last:
+            await self.discovery.answered(named, within=_ANSWER)
+            self.discovery.change(last)
+
+    def _renewed(self) -> Changes:
+        """Return the certificates made here that are others now."""
+        pairs = {name: renewed.pair() for name, renewed in self._made.items()}
+        new = {name: pair for name, pair in pairs.items() if self._served.get(name) is not pair}
+        self._served |= new
+        return {Key("secret", name): listeners.secret(name, pair.chain, pair.key) for name, pair in new.items()}
+
+
+def _operator_pair(settings: Settings) -> Renewed:
+    """Return the operator's certificate for every name of the domain: their own, or one made here."""
+    if settings.certificate:
+        chain, key = Path(settings.certificate), Path(settings.private_key)
+        return Renewed(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
+    local = authority.kept(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
+    (settings.directory / "authority.crt").write_text(local.pem)
+    return Renewed(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))

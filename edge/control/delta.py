@@ -1,0 +1,121 @@
+"""One stream of Envoy's discovery, by differences (delta ADS): what it says in, what it is told out. No I/O.
+
+What Envoy refuses together it is sent again in halves, until the one that it refuses is known by name.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, DeltaDiscoveryResponse
+
+from edge.control.catalog import TYPES, Answer, Catalog, Name
+from edge.traffic.resources import Kind
+
+_KINDS: dict[str, Kind] = {url: kind for kind, url in TYPES.items()}
+_ORDER: tuple[Kind, ...] = ("cluster", "secret", "listener", "routes")  # what is named comes before what names it
+
+
+@dataclass
+class _Subscription:
+    """What a stream wants of a kind: all, or some by name; and the versions that Envoy has."""
+
+    versions: dict[str, str]
+    wants_all: bool
+    names: set[str] = field(default_factory=set)
+
+    def wants(self, name: str) -> bool:
+        return self.wants_all or name in self.names
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What is to be sent at once; the first answer of a kind is sent also where it is empty."""
+
+    kind: Kind
+    names: Sequence[str]
+    is_first: bool = False
+
+
+class Stream:
+    """What Envoy has, wants, was sent and answered on one stream."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._subscriptions: dict[Kind, _Subscription] = {}
+        self._waiting: deque[_Batch] = deque()
+        self._sent: dict[str, tuple[_Batch, dict[str, str]]] = {}  # by nonce, with the versions
+        self._nonces = map(str, count(1))
+
+    def hear(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
+        """Take up what Envoy says; return the answers in it."""
+        kind = _KINDS.get(request.type_url)
+        if kind is None:
+            return []
+        self._subscribe(kind, request)
+        return self._answered(request)
+
+    def changed(self, names: Iterable[Name]) -> None:
+        """Hear that resources are others now, or gone."""
+        wanted = [it for it in names if it.kind in self._subscriptions and self._subscriptions[it.kind].wants(it.name)]
+        for kind in _ORDER:
+            if of_kind := [it.name for it in wanted if it.kind == kind]:
+                self._waiting.append(_Batch(kind, of_kind))
+
+    def responses(self) -> Iterator[DeltaDiscoveryResponse]:
+        """Yield what is to be sent now."""
+        while self._waiting:
+            batch = self._waiting.popleft()
+            response = self._response(batch)
+            if response.resources or response.removed_resources or batch.is_first:
+                yield response
+
+    def _subscribe(self, kind: Kind, request: DeltaDiscoveryRequest) -> None:
+        known, names = self._subscriptions.get(kind), [*request.resource_names_subscribe]
+        if known is None:
+            has_all = not names or "*" in names
+            known = self._subscriptions[kind] = _Subscription(dict(request.initial_resource_versions), has_all)
+            known.names.update(names)
+            wanted = {*names, *known.versions, *(it.name for it in self._catalog.names(kind) if has_all)}
+            self._waiting.append(_Batch(kind, [it for it in wanted if self._differs(kind, it)], is_first=True))
+        elif names:
+            known.names.update(names)
+            for name in names:
+                known.versions.pop(name, None)  # who subscribes again wants it again
+            self._waiting.append(_Batch(kind, names))
+        known.names.difference_update(request.resource_names_unsubscribe)
+        for name in request.resource_names_unsubscribe:
+            known.versions.pop(name, None)
+
+    def _differs(self, kind: Kind, name: str) -> bool:
+        """Tell whether Envoy has something else than what is to be served."""
+        present = self._catalog.get(Name(kind, name))
+        return self._subscriptions[kind].versions.get(name) != (present.version if present else None)
+
+    def _answered(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
+        batch, versions = self._sent.pop(request.response_nonce, (None, {}))
+        if batch is None:
+            return []
+        if not request.HasField("error_detail"):
+            return [(Name(batch.kind, name), Answer(version, "")) for name, version in versions.items()]
+        if len(batch.names) > 1:
+            middle = len(batch.names) // 2
+            self._waiting.extendleft(_Batch(batch.kind, half) for half in (batch.names[middle:], batch.names[:middle]))
+            return []
+        error = request.error_detail.message
+        return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
+
+    def _response(self, batch: _Batch) -> DeltaDiscoveryResponse:
+        known, url = self._subscriptions[batch.kind].versions, TYPES[batch.kind]
+        response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
+        versions = {}
+        for name in batch.names:
+            if found := self._catalog.get(Name(batch.kind, name)):
+                resource = response.resources.add(name=name, version=found.version)
+                resource.resource.type_url, resource.resource.value = url, found.value
+                known[name] = versions[name] = found.version
+            elif known.pop(name, None):
+                response.removed_resources.append(name)
+        self._sent[response.nonce] = batch, versions
+        return response

@@ -1,0 +1,94 @@
+"""Discovery for Envoy: delta ADS over a Unix socket, which the users of control and of Envoy alone may open.
+
+Private keys go the same way, and are in no file.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import grpc
+from envoy.service.discovery.v3 import ads_pb2_grpc
+from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
+
+from edge.control.catalog import Catalog, Name
+from edge.control.delta import Stream
+from edge.process import log
+from edge.traffic.resources import Changes
+
+_MOST = 64 << 20  # bytes of what Envoy says at once: it names all that it has when it comes back
+
+
+class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # which has no types
+    """The streams of Envoy, which hear of every change."""
+
+    def __init__(self) -> None:
+        self.catalog = Catalog()
+        self._streams: dict[Stream, asyncio.Event] = {}  # each with what wakes it
+        self._heard = asyncio.Condition()
+
+    @contextlib.asynccontextmanager
+    async def serving(self, socket: Path) -> AsyncIterator[None]:
+        """Answer on a socket of mode 0660."""
+        server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST)])
+        ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(self, server)
+        socket.unlink(missing_ok=True)
+        before = os.umask(0o117)  # so that there is no moment at which others may open it
+        try:
+            server.add_insecure_port(f"unix:{socket}")
+        finally:
+            os.umask(before)
+        await server.start()
+        try:
+            yield
+        finally:
+            await server.stop(None)
+
+    def change(self, changes: Changes) -> list[Name]:
+        """Serve changed resources from now on; return their names."""
+        names = self.catalog.change(changes)
+        for stream, woken in self._streams.items():
+            stream.changed(names)
+            woken.set()
+        return names
+
+    async def answered(self, names: Iterable[Name], *, within: float) -> None:
+        """Wait until Envoy has accepted or refused resources, if there is an Envoy."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within), self._heard:
+                await self._heard.wait_for(lambda: not self._streams or all(map(self.catalog.is_answered, names)))
+
+    async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
+        stream, woken = Stream(self.catalog), asyncio.Event()
+        self._streams[stream] = woken
+        hearing = asyncio.create_task(self._hear(stream, requests, woken))
+        try:
+            while not hearing.done():
+                for response in stream.responses():
+                    await context.write(response)
+                await woken.wait()
+                woken.clear()
+        finally:
+            hearing.cancel()
+            del self._streams[stream]
+            async with self._heard:
+                self._heard.notify_all()
+
+    async def _hear(self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event) -> None:
+        try:
+            async for request in requests:
+                await self._take(stream, request)
+                woken.set()
+        finally:
+            woken.set()
+
+    async def _take(self, stream: Stream, request: DeltaDiscoveryRequest) -> None:
+        for name, answer in stream.hear(request):
+            if answer.error and self.catalog.answers.get(name) != answer:
+                log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
+            self.catalog.answers[name] = answer
+        async with self._heard:
+            self._heard.notify_all()

@@ -1,0 +1,149 @@
+"""What control reads of the records: what the log says has changed, what gateways carry, and now and then all there is.
+
+It blocks, and runs in a thread while nothing else changes the world.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import Carried
+from chalicelib.storage.change_log import Place
+from edge.process import log
+from edge.store.changes import Follower
+from edge.store.records import Store
+from edge.traffic.world import Fact, Gone, World
+
+_CARRYING = 20.0  # seconds until it is read again what the gateways carry, whose leases end without a word
+_LOOK = 180.0  # seconds until all is read again
+
+
+@dataclass(frozen=True)
+class News:
+    """Facts, and the accounts whose certificates are to be read again; `is_all` where they are all there are."""
+
+    facts: tuple[Fact, ...]
+    accounts: frozenset[str]
+    is_all: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """The gateways and tunnels that are live, and the ids of those whose lease has ended."""
+
+    gateways: tuple[Gateway, ...]
+    tunnels: tuple[Carried, ...]
+    lapsed: frozenset[str] = frozenset()
+
+    def differing(self, known: Iterable[Gateway | Carried]) -> list[Fact]:
+        """Return what is new or other than what is known, and what is gone."""
+        before, after = {it.id: it for it in known}, _by_id(self.gateways, self.tunnels)
+        new = [it for id, it in after.items() if before.get(id) != it]
+        return [*new, *(Gone(id) for id in before.keys() - after.keys())]
+
+    def explains(self, fact: Fact, world: World) -> bool:
+        """Tell whether a difference is no change: a lease has ended, that of a tunnel or of its gateway."""
+        tunnel = world.tunnels.get(fact.id)
+        is_orphan = isinstance(fact, Gone) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
+        return fact.id in self.lapsed or bool(is_orphan)
+
+
+def _by_id(*found: Sequence[Gateway | Carried]) -> dict[str, Gateway | Carried]:
+    return {it.id: it for each in found for it in each}
+
+
+class Reader:
+    """The records, read for one control. `missed` counts the changes that the log did not tell."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self.missed = 0
+        self._store, self._clock, self._follower = store, clock, Follower(store, clock())
+        self._untold: set[Place] = set()  # that could not be read yet
+        self._carrying_at = self._look_at = 0.0  # on the monotonic clock
+        self._told_at: dict[str, float] = {}  # accounts of whose certificates the log has told
+        self._suspects: frozenset[str] = frozenset()
+
+    def look_again(self) -> None:
+        """Have all read again by the next `news`, which counts what the log had missed."""
+        self._look_at = min(self._look_at, time.monotonic())
+
+    def news(self, world: World) -> News:
+        """Return what differs from the world. Raises Unavailable."""
+        now = time.monotonic()
+        is_full, is_first = now >= self._look_at, not self._look_at
+        if is_first:
+            self._follower.read(self._clock())  # the look finds what was told before it
+        look = self._look() if is_full else self._carrying(world.gateways) if now >= self._carrying_at else None
+        heard = self._hear()  # after the look: it tells what that could not see
+        told = {fact.id for fact in heard.facts}
+        found = [fact for fact in look.differing(_known(world, is_full)) if fact.id not in told] if look else []
+        if is_full:
+            self._look_at = now + _LOOK
+            self._told_at = {account: at for account, at in self._told_at.items() if at > now - _LOOK}
+            if not is_first:
+                self._count(fact.id for fact in found if look and not look.explains(fact, world))
+                log.event("looked", gateways=len(world.gateways), tunnels=len(world.tunnels), missed=self.missed)
+        if look:
+            self._carrying_at = now + _CARRYING
+        self._told_at |= dict.fromkeys(heard.accounts, now)
+        self._count(self._suspects - heard.accounts)
+        self._suspects = frozenset()
+        return News((*found, *heard.facts), heard.accounts.union(world.accounts() if is_full else ()), is_full)
+
+    def suspect(self, account: str) -> None:
+        """Hear that an account has other certificates than known, of which the log has not told until now."""
+        self._suspects |= {account} - self._told_at.keys()
+
+    def _count(self, missed: Iterable[str]) -> None:
+        for id in missed:
+            self.missed += 1
+            log.event("change_missed", id=id)
+
+    def _hear(self) -> News:
+        """Return what is new in the log; what cannot be read is read the next time."""
+        changes = self._follower.read(self._clock())
+        self._untold |= {place for change in changes for place in change.places}
+        found = {place: self._store.present(place) for place in self._untold}
+        self._untold = set()
+        uploaded = {place: it for place, it in found.items() if isinstance(it, ServedCertificate)}
+        facts = [_fact(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
+        back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
+        facts += _served(self._store.carried_by(id) for id in back)
+        return News(tuple(facts), frozenset(it.account for it in uploaded.values()))
+
+    def _look(self) -> Look:
+        """Return all there is; end what has lapsed, each with its event."""
+        every = self._store.gateways()
+        carried = {gateway.id: self._store.carried_by(gateway.id) for gateway, _ in every}
+        lapsed = [it for tunnels in carried.values() for it in tunnels if not it.is_live]
+        for account in {tunnel.account for tunnel in lapsed}:
+            self._store.end_lapsed(account)
+        down = [gateway.id for gateway, is_up in every if not is_up]
+        for id in down:
+            if not any(it.is_live for it in carried[id]):
+                self._store.withdraw(id)
+        up = tuple(gateway for gateway, is_up in every if is_up)
+        return Look(up, _served(carried.values()), frozenset([*down, *(it.id for it in lapsed)]))
+
+    def _carrying(self, gateways: Iterable[str]) -> Look:
+        """Return which of some gateways are up, and what they carry."""
+        wanted = set(gateways)
+        up = tuple(gateway for gateway, is_up in self._store.gateways() if is_up and gateway.id in wanted)
+        return Look(up, _served(self._store.carried_by(gateway.id) for gateway in up))
+
+
+def _served(lists: Iterable[Sequence[Carried]]) -> tuple[Carried, ...]:
+    return tuple(it for tunnels in lists for it in tunnels if it.is_live and it.name)
+
+
+def _known(world: World, is_full: bool) -> list[Gateway | Carried]:
+    """Return what a look would find if nothing had changed: also tunnels whose gateway is not known, in a full one."""
+    carried = [it for gateway in world.gateways for it in world.carried_by(gateway)]
+    return [*world.gateways.values(), *(world.tunnels.values() if is_full else carried)]
+
+
+def _fact(place: Place, found: Gateway | Carried | None) -> Fact:
+    is_served = isinstance(found, Gateway) or (found and found.name and found.gateway)
+    return found if found and is_served else Gone(place.id)

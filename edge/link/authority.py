@@ -1,0 +1,140 @@
+"""Certificate authorities made here: one that browsers may trust for local addresses, one for the hop to gateways.
+
+The local one is constrained to its domain, so that whoever takes its key can pretend to be nothing else.
+"""
+
+import ipaddress
+import os
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from edge.process import files
+
+_YEARS = timedelta(days=3650)
+_LEAF = timedelta(days=90)
+_CLOCKS_DIFFER = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate chain and its private key, PEM. The key is never written to a file."""
+
+    chain: str
+    key: str
+
+    def __repr__(self) -> str:
+        return "KeyPair(…)"
+
+
+@dataclass(frozen=True, repr=False)
+class Authority:
+    """A certificate with its private key that signs others."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @property
+    def pem(self) -> str:
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    def issue(self, *names: str) -> KeyPair:
+        """Return a certificate for these DNS names, for both ends of a connection, and its fresh key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(names[0], self.certificate.subject, key, _LEAF)
+        names_in_it = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
+        usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+        builder = builder.add_extension(names_in_it, critical=False).add_extension(usages, critical=False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        chain = builder.add_extension(identifier, critical=False).sign(self.key, hashes.SHA256())
+        return KeyPair(chain.public_bytes(Encoding.PEM).decode(), _pem(key))
+
+    def to_pem(self) -> str:
+        """Return key and certificate, as `from_pem` reads them."""
+        return _pem(self.key) + self.pem
+
+
+def make(name: str, domain: str = "") -> Authority:
+    """Return a fresh authority, for names below one domain only where one is given."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = _builder(name, subject, key, _YEARS)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_SIGNS, critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    if domain:
+        builder = builder.add_extension(_only(domain), critical=True)
+    return Authority(builder.sign(key, hashes.SHA256()), key)
+
+
+def from_pem(text: str) -> Authority:
+    """Return the authority that `to_pem` wrote. Raises ValueError for anything else."""
+    key = load_pem_private_key(text.encode(), None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("must hold an elliptic curve key")
+    return Authority(x509.load_pem_x509_certificate(text.encode()[text.index("-----BEGIN CERT") :]), key)
+
+
+def kept(file: Path, name: str, domain: str) -> Authority:
+    """Return the authority in a file of mode 0600; make it and the file first where there is none. Raises OSError."""
+    if not file.exists():
+        made = make(name, domain)
+        files.replace(file, made.to_pem().encode())
+        return made
+    return from_pem(file.read_text())
+
+
+def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """Load a certificate and its key into a TLS context: from a file in memory, since Python takes files only."""
+    descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, (pair.key + pair.chain).encode())
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+_SIGNS = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
+def _builder(
+    name: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, lifetime: timedelta
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])]))
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCKS_DIFFER)
+        .not_valid_after(now + lifetime)
+    )
+
+
+def _only(domain: str) -> x509.NameConstraints:
+    networks = [ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")]
+    excluded = [x509.IPAddress(network) for network in networks]
+    return x509.NameConstraints(permitted_subtrees=[x509.DNSName(domain)], excluded_subtrees=excluded)
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()

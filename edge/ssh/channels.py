@@ -1,0 +1,125 @@
+"""The channels of one SSH connection: one for each connection to one of its tunnels."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import asyncssh
+
+from edge.process.settings import Limits
+from edge.ssh.connection import Connection
+from edge.ssh.relay import Exchange, Relay, Timer
+from edge.ssh.tunnels import OnlineTunnel, Tunnels
+
+
+class Listener(asyncssh.SSHListener):
+    """The listener that asyncssh keeps for a granted `-R`, to end it when the client takes it back or goes."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        super().__init__()
+        self._end = end
+
+    def close(self) -> None:
+        self._end()
+
+    async def wait_closed(self) -> None:
+        pass
+
+
+class _Session(asyncssh.SSHTCPSession[bytes]):
+    """The channel to the SSH client, which tells a relay of its events."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+
+    def connection_made(self, chan: "asyncssh.SSHTCPChannel[bytes]") -> None:
+        self._relay.opened(chan)
+
+    def data_received(self, data: bytes, datatype: Any) -> None:
+        self._relay.answered(data)
+
+    def eof_received(self) -> bool:
+        self._relay.close()  # TLS has no half-closed state: the connection ends when all is written
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._relay.channel_lost()
+
+    def pause_writing(self) -> None:
+        self._relay.stalled(self)
+
+    def resume_writing(self) -> None:
+        self._relay.moving(self)
+
+
+class _FromEnvoy(Relay, asyncio.Protocol):
+    """The connection from Envoy, which is its relay: what asyncio calls are the relay's events."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.connected(cast(asyncio.Transport, transport))
+
+
+class _Joining:
+    """One connection from Envoy on its way to a channel; `is_refused` where there is no room for it."""
+
+    def __init__(self, channels: "Channels", tunnel: OnlineTunnel, transport: asyncio.Transport) -> None:
+        self._channels, self._tunnel, self._transport = channels, tunnel, transport
+        self._is_refused = not channels.tunnels.has_room(tunnel)
+        self._task: asyncio.Task[None] | None = None
+        tunnel.connections.add(transport)
+        channels.tunnels.take_channel(tunnel.carried.account)
+
+    def open(self, relay: Relay) -> None:
+        """Open the channel. Never cancelled: one that opens after all must be closed, which the relay does."""
+        self._task = asyncio.create_task(self._open(relay))
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, call)
+
+    def closed(self, relay: Relay) -> None:
+        if relay in self._channels.relays:
+            self._channels.relays.remove(relay)
+            self._tunnel.connections.discard(self._transport)
+            self._channels.tunnels.give_channel_back(self._tunnel.carried.account)
+
+    async def _open(self, relay: Relay) -> None:
+        peer = self._transport.get_extra_info("peername", ("127.0.0.1", 0))
+        try:
+            if self._is_refused:
+                raise OSError("too many channels")
+            connect = self._channels.connection.create_connection
+            await connect(lambda: _Session(relay), *self._tunnel.asked, peer[0], peer[1])
+        except (asyncssh.Error, OSError):
+            relay.refused()
+        finally:
+            relay.opening_is_over()
+
+
+class Channels:
+    """All of a connection; each is shown by an object that `shown` returns."""
+
+    def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, shown: Callable[[], Exchange]) -> None:
+        self.connection, self.tunnels = connection, tunnels
+        self.relays: set[Relay] = set()
+        self._limits, self._shown = limits, shown
+        self._is_held = False
+
+    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport) -> asyncio.Protocol:
+        """Return what relays a new connection, over a channel of its own if the tunnel may have one more."""
+        relay = _FromEnvoy(_Joining(self, tunnel, transport), self._shown(), self._limits)
+        self.relays.add(relay)
+        if self._is_held:
+            relay.hold(self)
+        return relay
+
+    def hold(self) -> None:
+        """Read nothing more for the client, which reads more slowly."""
+        self._is_held = True
+        for relay in self.relays:
+            relay.hold(self)
+
+    def go_on(self) -> None:
+        """Read for the client again."""
+        self._is_held = False
+        for relay in self.relays:
+            relay.go_on(self)

@@ -1,0 +1,128 @@
+"""The SSH gateway of a process: where clients come in, and where Envoy reaches their tunnels."""
+
+import asyncio
+import functools
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from chalicelib.model.gateways import Gateway
+from edge.link import server as hop
+from edge.link import sockets
+from edge.link.authority import Authority
+from edge.process import files, log
+from edge.process.settings import Settings
+from edge.ssh.connection import Connection
+from edge.ssh.session import Session
+from edge.ssh.sign_ins import SignIns
+from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.store.changes import Follower
+from edge.store.records import Store, Unavailable
+
+_BACKLOG = 1024
+_THREADS = 64  # that may wait for the store
+# Without ChaCha20, which ssh would choose: it costs twice the time here. Every ssh of ten years has the others.
+_CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
+
+
+class Server:
+    """The gateway; its id is new with each start, since what it carried has ended with it."""
+
+    def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
+        self.settings, self.store = settings, store
+        self.id = f"gw-{secrets.token_hex(8)}"
+        self.sign_ins = SignIns(settings.limits)
+        self.tunnels = Tunnels(store, settings.limits)
+        self._authority = authority
+        self._host_key = _host_key(settings.directory / "ssh_host_ed25519_key")
+        self._sessions: set[Session] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def close(self, tunnel: OnlineTunnel, reason: str) -> None:
+        """Take a tunnel offline in a task of its own; its client is told the reason."""
+        task = asyncio.create_task(self.tunnels.close(tunnel, reason))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def gone(self, session: Session) -> None:
+        """Hear that a session has ended."""
+        self._sessions.discard(session)
+
+    async def serve(self) -> None:
+        """Serve until cancelled; the tunnels are taken offline then."""
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
+        async with await self._listen_for_envoy() as inner, await self._listen_for_clients():
+            here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])
+            await asyncio.to_thread(self._announce, here)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._announce_for_ever(here))
+                    tasks.create_task(self.tunnels.renew_for_ever())
+                    tasks.create_task(self.tunnels.follow_for_ever(Follower(self.store, time.time())))
+                    tasks.create_task(self.tunnels.watch_leases_for_ever())
+            finally:
+                await self._end()
+
+    async def _listen_for_envoy(self) -> asyncio.Server:
+        settings = self.settings
+        server = await hop.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
+        sockets.bound(server.sockets, settings.limits.max_socket_kib << 10)
+        return server
+
+    async def _listen_for_clients(self) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        options = await asyncssh.SSHServerConnectionOptions.construct(None, **self._options())
+        connection = functools.partial(Connection, loop, options)
+        return await loop.create_server(connection, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "server_factory": self._session,
+            "server_host_keys": [self._host_key],
+            "server_version": "edge",  # not which program it is, and of which version
+            "login_timeout": self.settings.limits.sign_in_timeout,
+            "keepalive_interval": 15,
+            "keepalive_count_max": 3,
+            "agent_forwarding": False,
+            "line_editor": False,
+            "compression_algs": None,
+            "encryption_algs": _CIPHERS,
+            "gss_host": None,
+        }
+
+    def _session(self) -> Session:
+        session = Session(self)
+        self._sessions.add(session)
+        return session
+
+    def _announce(self, here: Gateway) -> None:
+        self.store.announce(here, lease=self.settings.limits.lease)
+
+    async def _announce_for_ever(self, here: Gateway) -> None:
+        while True:
+            await asyncio.sleep(self.settings.limits.lease / 3)
+            try:
+                await asyncio.to_thread(self._announce, here)
+            except Unavailable:
+                log.event("store_away")
+
+    async def _end(self) -> None:
+        for session in list(self._sessions):
+            session.drop()
+        await asyncio.sleep(0)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        try:
+            await asyncio.to_thread(self.store.withdraw, self.id)
+        except Unavailable:
+            log.event("store_away")
+
+
+def _host_key(file: Path) -> asyncssh.SSHKey:
+    """Return the key by which clients know this host again; make it first where there is none."""
+    if not file.exists():
+        files.replace(file, asyncssh.generate_private_key("ssh-ed25519").export_private_key())
+    return asyncssh.read_private_key(file)

@@ -1,0 +1,204 @@
+"""A connection from Envoy joined to a channel of an SSH connection, at the pace of the slower one. No I/O.
+
+Events come in as calls, and commands go out as calls of the two ends and of the host.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from edge.process.settings import Limits
+
+
+class End(Protocol):
+    """One of two connections that are joined: from Envoy, and the channel to the SSH client."""
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def is_closing(self) -> bool: ...
+    def get_write_buffer_size(self) -> int: ...
+    def set_write_buffer_limits(self, high: int) -> None: ...
+
+
+class Timer(Protocol):
+    """A call that is to come."""
+
+    def cancel(self) -> None: ...
+
+
+class Exchange(Protocol):
+    """What sees the bytes of both ways go by."""
+
+    def asked(self, data: bytes) -> None: ...
+    def answered(self, data: bytes) -> None: ...
+    def closed(self) -> None: ...
+
+
+class Host(Protocol):
+    """What a relay needs besides its ends."""
+
+    def open(self, relay: "Relay") -> None:
+        """Open the channel: `opened` follows, or else `refused`, and then `opening_is_over`."""
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call something in so many seconds."""
+
+    def closed(self, relay: "Relay") -> None:
+        """Hear that nothing is left of a relay, maybe twice."""
+
+
+class Relay:
+    """The state of both ends. What Envoy sends before the channel is open is kept, and reading pauses."""
+
+    def __init__(self, host: Host, exchange: Exchange, limits: Limits) -> None:
+        self._host, self._exchange, self._limits = host, exchange, limits
+        self._transport: End | None = None
+        self._channel: End | None = None
+        self._is_opening = False
+        self._late: Timer | None = None
+        self._idle: Timer | None = None
+        self._early = b""
+        self._holding: set[object] = set()
+        self._has_answered = False
+        self._unread = 0
+
+    def connected(self, transport: End) -> None:
+        """Begin with a connection from Envoy."""
+        self._transport = transport
+        self._is_opening = True
+        self._host.open(self)
+        if self._holding:
+            transport.pause_reading()
+        self._late = self._host.later(self._limits.upstream_timeout, self.close)
+
+    def refused(self) -> None:
+        """Hear that there will be no channel: Envoy says for us that there is no answer."""
+        self.close()
+
+    def opening_is_over(self) -> None:
+        """Hear that the channel was opened or refused."""
+        self._is_opening = False
+        self._end_if_over()
+
+    def opened(self, channel: End) -> None:
+        """Go on with a channel that the SSH client has accepted."""
+        if channel.is_closing():  # with its connection, before it was ours
+            self.close()
+            return
+        self._channel = channel
+        if self._late:
+            self._late.cancel()
+        if self._early:
+            channel.write(self._early)
+            self._early = b""
+        if self._transport is None:
+            self._close(channel)
+        self.go_on(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Send the SSH client what Envoy sent."""
+        self._exchange.asked(data)
+        if self._channel:
+            self._channel.write(data)
+        else:
+            self._early += data
+            self.hold(self)
+
+    def answered(self, data: bytes) -> None:
+        """Send Envoy what the SSH client sent."""
+        self._exchange.answered(data)
+        if self._transport:
+            self._transport.write(data)
+            self._has_answered = True
+
+    def pause_writing(self) -> None:
+        """Hear that Envoy reads more slowly than it is written to."""
+        if self._channel:
+            self._channel.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Hear that Envoy has caught up."""
+        if self._channel:
+            self._channel.resume_reading()
+
+    def hold(self, whoever: object) -> None:
+        """Pause reading from Envoy until each caller of `hold` has called `go_on`."""
+        if self._transport and not self._holding:
+            self._transport.pause_reading()
+        self._holding.add(whoever)
+
+    def go_on(self, whoever: object) -> None:
+        """End the caller's `hold`, and read from Envoy again if it was the last."""
+        self._holding.discard(whoever)
+        if self._transport and not self._holding:
+            self._transport.resume_reading()
+
+    def stalled(self, session: object) -> None:
+        """Hold for an SSH client that reads slowly, and end both ends when nothing moves for the idle timeout.
+
+        While reading is paused, it is not noticed that the visitor leaves.
+        """
+        self.hold(session)
+        self._watch()
+
+    def moving(self, session: object) -> None:
+        """End `stalled`; close the channel if all that its visitor sent before leaving has been read."""
+        if self._idle:
+            self._idle.cancel()
+        self.go_on(session)
+        if self._channel and not self._transport:
+            self._channel.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Hear that the connection from Envoy has ended."""
+        self._transport = None
+        if self._late:
+            self._late.cancel()
+        if self._channel:
+            self._channel.resume_reading()  # or its end would not be heard
+            self._close(self._channel)
+        self._end_if_over()
+
+    def channel_lost(self) -> None:
+        """Hear that both ends have closed the channel."""
+        self._channel = None
+        if self._idle:
+            self._idle.cancel()
+        self.close()
+        self._end_if_over()
+
+    def _end_if_over(self) -> None:
+        """Tell the end when nothing is left, maybe twice; a channel is, until the SSH client answers or closes it."""
+        if not self._transport and not self._channel and not self._is_opening:
+            self._exchange.closed()
+            self._host.closed(self)
+
+    def close(self) -> None:
+        """End both; what was written before is still sent."""
+        if self._transport:
+            self._transport.close()
+
+    def _close(self, channel: End) -> None:
+        """Close the channel once the SSH client has read what is left, for which it has as long as when it stalls."""
+        if channel.get_write_buffer_size():
+            channel.set_write_buffer_limits(0)  # calls `stalled` now, and `moving` when the buffer is empty
+        else:
+            channel.close()
+
+    def _watch(self) -> None:
+        """Look after each idle timeout whether the SSH client has read or sent something since."""
+        self._has_answered = False
+        self._unread = self._channel.get_write_buffer_size() if self._channel else 0
+        self._idle = self._host.later(self._limits.idle_timeout, self._end_if_idle)
+
+    def _end_if_idle(self) -> None:
+        """End both where nothing has moved, and drop what neither has taken."""
+        if self._channel and (self._has_answered or self._channel.get_write_buffer_size() < self._unread):
+            self._watch()
+            return
+        if self._transport:
+            self._transport.abort()
+        if self._channel:
+            self._channel.abort()

@@ -1,0 +1,198 @@
+"""One SSH client: its sign-in, its tunnels, and the terminals that show them.
+
+There is no shell, no command, no sftp, no agent, no X11, no -L, -D or -W: asyncssh refuses what is not offered here.
+"""
+
+import asyncio
+from typing import Protocol, cast
+
+import asyncssh
+
+from chalicelib import ids
+from chalicelib.model import kinds
+from edge.process import log
+from edge.process.settings import Settings
+from edge.ssh import forwarding
+from edge.ssh.channels import Channels, Listener
+from edge.ssh.connection import Client, Connection
+from edge.ssh.forwarding import Refused
+from edge.ssh.identity import Identity
+from edge.ssh.sign_ins import SignIns
+from edge.ssh.terminal import Terminal
+from edge.ssh.terminals import Terminals
+from edge.ssh.tunnels import ClientGone, OnlineTunnel, Tunnels
+from edge.store.records import Grant, NameBanned, NameTaken, Store, TooManyTunnels, Unavailable
+
+
+class Host(Protocol):
+    """The gateway, as its sessions know it."""
+
+    id: str
+    settings: Settings
+    store: Store
+    sign_ins: SignIns
+    tunnels: Tunnels
+
+    def close(self, tunnel: OnlineTunnel, reason: str) -> None:
+        """Take a tunnel offline in a task of its own; its client is told the reason."""
+
+    def gone(self, session: "Session") -> None:
+        """Hear that a session has ended."""
+
+
+class Session(Client):
+    """One client's connection. It may do what the key or certificate that it signed in with may."""
+
+    def __init__(self, gateway: Host) -> None:
+        self._gateway = gateway
+        self._limits = gateway.settings.limits
+        self.most_unread = self._limits.max_unread_kib << 10
+        self._id = ids.new(kinds.TUNNEL_SESSIONS.prefix)
+        self._address = "?"
+        self._host = ""
+        self._asking = 0
+        self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
+        self._tunnels: list[OnlineTunnel] = []
+        self._terminals = Terminals(self._limits.max_sessions_per_connection, self._end_if_idle)
+        self._without_tunnels: asyncio.TimerHandle | None = None
+        self.is_gone = False
+
+    # Signing in
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = cast(Connection, conn)
+        self._address = str(conn.get_extra_info("peername", ("?",))[0])
+        self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.exchange)
+        self._gateway.sign_ins.begin(self, self._address)
+
+    def drop(self) -> None:
+        """End at once."""
+        self._connection.abort()
+
+    def begin_auth(self, username: str) -> bool:
+        self._gateway.sign_ins.has_keys(self)
+        return True
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def presents(self, certificate: str) -> None:
+        self._identity.presents(certificate)
+
+    async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return await self._identity.has_key(key.get_fingerprint(), self._address)
+
+    async def validate_ca_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return await self._identity.has_certificate_of(key.get_fingerprint(), self._address)
+
+    def proved(self) -> None:
+        self._identity.proved()
+
+    def failed(self) -> None:
+        if self._identity.failed():
+            log.event("sign_in_failed", address=self._address, reason="too many keys")
+            self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many keys were tried.")
+
+    def auth_completed(self) -> None:
+        self._gateway.sign_ins.end(self)
+        self._wait_for_tunnels()
+        grant = self.grant
+        log.event("signed_in", address=self._address, account=grant.account, credential=grant.credential)
+
+    @property
+    def grant(self) -> Grant:
+        return self._identity.grant
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_gone = True
+        if self._without_tunnels:
+            self._without_tunnels.cancel()
+        self._gateway.sign_ins.end(self)
+        self._gateway.gone(self)
+        for tunnel in list(self._tunnels):
+            self._gateway.close(tunnel, "its client has gone")
+
+    # Tunnels
+
+    def asks(self, host: str) -> None:
+        self._host = host
+
+    def not_permitted(self) -> None:
+        self._terminals.say("The certificate does not permit tunnels: it needs the extension permit-port-forwarding.")
+
+    async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
+        self._asking += 1
+        try:
+            tunnel = await self._open((self._host, listen_port))
+        except Refused as refused:
+            self._terminals.say(str(refused))
+            return False
+        except ClientGone:
+            return False
+        finally:
+            self._asking -= 1
+            self._end_if_idle()
+        if self.is_gone:  # while the store was asked
+            self._gateway.close(tunnel, "its client has gone")
+            return False
+        return Listener(lambda: self._gateway.close(tunnel, "its client has ended it"))
+
+    async def _open(self, asked: tuple[str, int]) -> OnlineTunnel:
+        self._check(asked)
+        asking = forwarding.Asking(self.grant, self._gateway.id, self._id, self._address)
+        opening = forwarding.opening_of(*asked, asking, self._gateway.settings)
+        try:
+            tunnel = await self._gateway.tunnels.open(opening, asked, self)
+        except (NameTaken, NameBanned, TooManyTunnels, Unavailable) as error:
+            raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
+        self._tunnels.append(tunnel)
+        self._terminals.say(forwarding.shown(tunnel.id, opening))
+        return tunnel
+
+    def _check(self, asked: tuple[str, int]) -> None:
+        if len(self._tunnels) + self._asking > (most := self._limits.max_tunnels_per_connection):
+            raise Refused(f"One connection has at most {most} tunnels: open another connection.")
+        if asked in [tunnel.asked for tunnel in self._tunnels]:
+            raise Refused("This connection has that tunnel already.")
+
+    def ended(self, tunnel: OnlineTunnel, reason: str) -> None:
+        if tunnel in self._tunnels:
+            self._tunnels.remove(tunnel)
+            self._terminals.say(f"{tunnel.url or 'The backend tunnel'} has ended: {reason}.")
+            self._end_if_idle()
+            self._wait_for_tunnels()
+
+    def _wait_for_tunnels(self) -> None:
+        """End the connection if it has no tunnel for a while: its client would believe that it has, and stay."""
+        if self._without_tunnels:
+            self._without_tunnels.cancel()
+        if not self.is_gone:
+            wait = asyncio.get_running_loop().call_later
+            self._without_tunnels = wait(self._limits.tunnel_timeout, self._end_without_tunnels)
+
+    def _end_without_tunnels(self) -> None:
+        if self._asking:  # it may be refused
+            self._wait_for_tunnels()
+        elif not self._tunnels:
+            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")
+
+    # Connections
+
+    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport) -> asyncio.Protocol:
+        return self._channels.connected(tunnel, transport)
+
+    def pause_writing(self) -> None:
+        self._channels.hold()
+
+    def resume_writing(self) -> None:
+        self._channels.go_on()
+
+    # Terminals
+
+    def session_requested(self) -> Terminal | bool:
+        return self._terminals.request()
+
+    def _end_if_idle(self) -> None:
+        """End the terminals of a client that has no tunnel and is about to get none; it has been told why."""
+        if not self._tunnels and not self._asking:
+            self._terminals.end()

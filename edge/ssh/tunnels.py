@@ -1,0 +1,212 @@
+"""The tunnels of this process: opened, renewed while they may be, and dropped when their lease is lost.
+
+Fail closed: a tunnel whose lease could not be renewed until its end is dropped, whatever the reason.
+"""
+
+import asyncio
+import functools
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from chalicelib.model.tunnels import Carried
+from edge.process import log
+from edge.process.settings import Limits
+from edge.ssh.rights import concerns
+from edge.store.changes import Follower
+from edge.store.records import Grant, Opening, Store, TooManyTunnels, Unavailable
+
+_RENEWALS = 50  # at once: what the store answers for is renewed, whatever becomes of the others
+_POLL = 0.5  # seconds between two readings of the log of changes
+_OPENINGS = 4  # of one account at once: more would keep the store from others
+
+
+class ClientGone(Exception):
+    """The client has gone while its tunnel waited to be opened."""
+
+
+class Carrier(Protocol):
+    """The SSH connection that carries a tunnel."""
+
+    is_gone: bool
+
+    def connected(self, tunnel: "OnlineTunnel", transport: asyncio.Transport) -> asyncio.Protocol:
+        """Return what reads from and writes to a new connection for the tunnel."""
+
+    def ended(self, tunnel: "OnlineTunnel", reason: str) -> None:
+        """Hear that a tunnel has ended, and why."""
+
+
+@dataclass(eq=False)
+class OnlineTunnel:
+    """A tunnel that is online through this gateway; `until` is the end of its lease in time.monotonic() seconds."""
+
+    carried: Carried
+    opening: Opening
+    asked: tuple[str, int]  # as ssh wrote it, which it wants to read again with every connection
+    carrier: Carrier
+    until: float = 0  # on the monotonic clock: when its lease ends
+    connections: set[asyncio.BaseTransport] = field(default_factory=set)
+
+    @property
+    def id(self) -> str:
+        return self.carried.id
+
+    @property
+    def url(self) -> str:
+        return self.opening.url
+
+    def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
+        return self.carrier.connected(self, transport)
+
+
+class Tunnels:
+    """All tunnels of this process, by id."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store, self._limits = store, limits
+        self._online: dict[str, OnlineTunnel] = {}
+        self._opening = 0
+        self._channels: Counter[str] = Counter()  # by account
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._thread = ThreadPoolExecutor(1)  # of renewals alone, which wait for nobody
+
+    def __len__(self) -> int:
+        return len(self._online)
+
+    def find(self, id: str) -> OnlineTunnel | None:
+        """Return the tunnel of an id, in any case: a TLS server name does not keep it. None if there is none."""
+        return self._online.get(id.lower())
+
+    def take_channel(self, account: str) -> None:
+        """Count a connection to an upstream of an account."""
+        self._channels[account] += 1
+
+    def give_channel_back(self, account: str) -> None:
+        """Count one less."""
+        self._channels[account] -= 1
+        if not self._channels[account]:
+            del self._channels[account]
+
+    def has_room(self, tunnel: "OnlineTunnel") -> bool:
+        """Tell whether a tunnel and its account may have one more."""
+        of_account, limits = self._channels[tunnel.carried.account], self._limits
+        if of_account >= limits.max_channels_per_account:
+            return False
+        return len(tunnel.connections) < limits.max_channels_per_tunnel
+
+    async def open(self, opening: Opening, asked: tuple[str, int], carrier: Carrier) -> OnlineTunnel:
+        """Bring a tunnel online; raise what Store.open raises, and ClientGone."""
+        if len(self._online) + self._opening >= self._limits.max_tunnels_per_gateway:
+            raise TooManyTunnels
+        self._opening += 1
+        try:
+            async with self._turn(opening.grant.account):
+                if carrier.is_gone:
+                    raise ClientGone
+                began = time.monotonic()
+                leased = await asyncio.to_thread(self._open, opening)
+        finally:
+            self._opening -= 1
+        tunnel = OnlineTunnel(leased, opening, asked, carrier, began + self._limits.lease)
+        before = [other for other in self._online.values() if opening.name and other.carried.name == opening.name]
+        self._online[tunnel.id.lower()] = tunnel
+        log.event("tunnel_opened", **_said(tunnel))
+        for other in before:
+            await self.close(other, "another connection with the same credential has it now")
+        return tunnel
+
+    async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
+        """Take a tunnel offline; its name is free when this returns, or at its lease's end where the store is away."""
+        if self._drop(tunnel, reason):
+            try:
+                await asyncio.to_thread(self._store.close, tunnel.carried)
+            except Unavailable:
+                log.event("tunnel_left_to_its_lease", **_said(tunnel))
+
+    async def renew_for_ever(self) -> None:
+        """Renew all leases, three times within each; where the store did not answer, again in a moment."""
+        pause = self._limits.lease / 3
+        while True:
+            await asyncio.sleep(pause)
+            pause = self._limits.lease / 3 if await self.renew() else min(1, pause)
+
+    async def renew(self) -> bool:
+        """Renew the leases, some at once; False when the store did not answer for all.
+
+        Drops the tunnels whose lease is lost or whose credential may no longer.
+        """
+        answered, online = True, list(self._online.values())
+        for start in range(0, len(online), _RENEWALS):
+            try:
+                await self._renew_some(online[start : start + _RENEWALS])
+            except Unavailable:
+                log.event("store_away")
+                answered = False
+        return answered
+
+    async def _renew_some(self, online: Sequence[OnlineTunnel]) -> None:
+        began = time.monotonic()
+        lost = await asyncio.get_running_loop().run_in_executor(self._thread, self._renew, online)
+        for tunnel in online:
+            if tunnel.id in lost:
+                await self.close(tunnel, "its credential or its lease is gone")
+            else:
+                tunnel.until = began + self._limits.lease
+
+    async def follow_for_ever(self, follower: Follower) -> None:
+        """Renew at once what a change in the records may have ended, so that it ends within a second."""
+        while True:
+            await asyncio.sleep(_POLL)
+            try:
+                changes = await asyncio.to_thread(follower.read, time.time())
+                places = {place for change in changes for place in change.places}
+                concerned = [it for it in self._online.values() if any(concerns(place, it.carried) for place in places)]
+                for start in range(0, len(concerned), _RENEWALS):
+                    await self._renew_some(concerned[start : start + _RENEWALS])
+            except Unavailable:
+                pass  # the next renewal tells
+
+    async def watch_leases_for_ever(self) -> None:
+        """Drop what has lost its lease, each second: also while the store does not answer."""
+        while True:
+            await asyncio.sleep(1)
+            now = time.monotonic()
+            for tunnel in [tunnel for tunnel in self._online.values() if tunnel.until <= now]:
+                self._drop(tunnel, "its lease has ended")
+
+    def _turn(self, account: str) -> asyncio.Semaphore:
+        return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))
+
+    def _open(self, opening: Opening) -> Carried:
+        most = self._limits.max_tunnels_per_account
+        return self._store.open(opening, lease=self._limits.lease, most=most)
+
+    def _renew(self, tunnels: Sequence[OnlineTunnel]) -> frozenset[str]:
+        """Renew what is still permitted; return the ids of the others and of those that are lost."""
+        again = functools.cache(self._store.grant_again)
+        kept = [tunnel for tunnel in tunnels if _permits(again(tunnel.opening.grant), tunnel.opening)]
+        gone = {tunnel.id for tunnel in tunnels} - {tunnel.id for tunnel in kept}
+        return self._store.renew([tunnel.carried for tunnel in kept], lease=self._limits.lease) | gone
+
+    def _drop(self, tunnel: OnlineTunnel, reason: str) -> bool:
+        if self._online.pop(tunnel.id.lower(), None) is None:
+            return False
+        log.event("tunnel_closed", **_said(tunnel), reason=reason)
+        for transport in list(tunnel.connections):
+            transport.close()
+        tunnel.carrier.ended(tunnel, reason)
+        return True
+
+
+def _permits(grant: Grant | None, opening: Opening) -> bool:
+    return grant is not None and all(map(grant.permits, opening.targets))
+
+
+def _said(tunnel: OnlineTunnel) -> dict[str, str]:
+    grant = tunnel.opening.grant
+    return {"account": grant.account, "tunnel": tunnel.id, "credential": grant.credential, "url": tunnel.url}

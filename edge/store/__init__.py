@@ -1,0 +1,1 @@
+"""The records of the API as the edge reads and writes them."""

@@ -1,0 +1,120 @@
+"""The calls of the edge to the store, as one typed protocol. Every call blocks, and is made from a thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.ssh import acl
+from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import Carried
+from chalicelib.storage.change_log import Change, Place
+from edge.link.authority import Authority, KeyPair
+
+
+class Unavailable(Exception):
+    """The store cannot be reached just now."""
+
+
+class NameTaken(Exception):
+    """Another credential has the name."""
+
+
+class NameBanned(Exception):
+    """The operator has banned the name."""
+
+
+class TooManyTunnels(Exception):
+    """The account has as many tunnels as it may."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Who signed in: an account, by a credential or user certificate of that id, and what that may bind."""
+
+    account: str
+    credential: str
+    acl: tuple[str, ...]
+
+    def permits(self, target: str) -> bool:
+        """Tell whether a host name or a label (key=value) may be bound; False for any other text."""
+        try:
+            return acl.permits(self.acl, target)
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A tunnel to be opened; either `name`, the whole host name, or `labels`."""
+
+    grant: Grant
+    gateway: str
+    session: str
+    forwards_to: str
+    name: str = ""
+    url: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def targets(self) -> list[str]:
+        """Return what the credential's ACL must permit: the host name, or each label as key=value."""
+        return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
+
+    def named(self, name: str, url: str) -> "Opening":
+        return replace(self, name=name, url=url)
+
+    def labelled(self, labels: tuple[tuple[str, str], ...]) -> "Opening":
+        return replace(self, labels=labels)
+
+
+class Store(Protocol):
+    """The records, as the gateway and control use them. Every method raises Unavailable."""
+
+    def link_authority(self) -> Authority:
+        """Return the authority of the link, the same for every edge host and gateway; the first one makes it."""
+
+    def grant_of_key(self, fingerprint: str) -> Grant | None:
+        """Return what the credential with this key may do, None when there is none that is active."""
+
+    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+        """Return what a user certificate may do that the authority with this fingerprint signed."""
+
+    def grant_again(self, grant: Grant) -> Grant | None:
+        """Return what the credential may do now, None when it is gone or may not act."""
+
+    def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
+        """Bring a tunnel online for `lease` seconds. Raises NameTaken, NameBanned, TooManyTunnels (of `most`)."""
+
+    def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
+        """Renew leases for `lease` seconds from now; return the ids of the tunnels that are offline already."""
+
+    def close(self, tunnel: Carried) -> None:
+        """Take a tunnel offline, its name with it."""
+
+    def announce(self, gateway: Gateway, *, lease: int) -> None:
+        """Say that a gateway is up, for so many seconds."""
+
+    def withdraw(self, gateway: str) -> None:
+        """Say that a gateway is down."""
+
+    def changes(self, since: float) -> list[Change]:
+        """Return the changes in the log that were stamped after a Unix second, by the writers' clocks."""
+
+    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | None:
+        """Return the gateway, tunnel or certificate at a place as it is now, None where there is none that is live."""
+
+    def gateways(self) -> list[tuple[Gateway, bool]]:
+        """Return all gateways, and whether each is up."""
+
+    def carried_by(self, gateway: str) -> list[Carried]:
+        """Return the tunnels that a gateway carries, also those whose lease has ended."""
+
+    def certificates(self, account: str) -> list[ServedCertificate]:
+        """Return the certificates that an account has uploaded."""
+
+    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
+        """Return an uploaded certificate with its key."""
+
+    def end_lapsed(self, account: str) -> None:
+        """Take the tunnels of an account offline whose lease has ended, each with one event."""

@@ -1,0 +1,176 @@
+"""The records of the API as the edge uses them: the table and the vault that the environment names."""
+
+import base64
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from chalicelib import ids
+from chalicelib.model import gateways, kinds, tls_certificates, tunnels
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.ssh import credentials, revoked
+from chalicelib.model.tls_certificates import ServedCertificate, TlsCertificate
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried
+from chalicelib.storage import aws, change_log, items, table
+from chalicelib.storage.change_log import Change, Place
+from chalicelib.storage.unique_keys import Taken
+from edge.link.authority import Authority, KeyPair
+from edge.process.settings import SettingError, Settings
+from edge.store import link_authority
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameTaken,
+    Opening,
+    TooManyTunnels,
+    Unavailable,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def connect(settings: Settings) -> "Records":
+    """Return the store; raise SettingError when it cannot be used."""
+    try:
+        gateways.every()
+    except aws.AwsError as error:
+        raise SettingError(
+            f"The store cannot be used ({error.code}): start make run first, or name another with AWS_ENDPOINT_URL."
+        ) from None
+    return Records(settings.region)
+
+
+def _translated(ask: Callable[P, R]) -> Callable[P, R]:
+    """Return the same, raising Unavailable where the store cannot be used."""
+
+    @wraps(ask)
+    def asked(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return ask(*arguments, **named)
+        except aws.AwsError as error:
+            raise Unavailable(error.code) from None
+
+    return asked
+
+
+class Records:
+    """Implements edge.store.records.Store."""
+
+    def __init__(self, region: str) -> None:
+        self._region = region
+
+    # For both
+
+    @_translated
+    def link_authority(self) -> Authority:
+        return link_authority.read_or_make()
+
+    @_translated
+    def changes(self, since: float) -> list[Change]:
+        return change_log.since(since)
+
+    @_translated
+    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | None:
+        account, _, path = place.scope.partition("#")
+        if place.scope == tunnels.GATEWAYS:
+            return gateways.read(place.id)
+        if path == kinds.TUNNELS.path:
+            return tunnels.read(account, place.id)
+        found = table.read(place.scope, place.id) if path == kinds.TLS_CERTIFICATES.path else None
+        return ServedCertificate.of(found) if found else None
+
+    # For the gateway
+
+    @_translated
+    def grant_of_key(self, fingerprint: str) -> Grant | None:
+        found = credentials.find_by_fingerprint(fingerprint)
+        return Grant(found.account, found.id, tuple(found.acl)) if found else None
+
+    @_translated
+    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+        found = revoked.find_certificate(authority, key_id)
+        return Grant(found.account, found.id, ()) if found else None
+
+    @_translated
+    def grant_again(self, grant: Grant) -> Grant | None:
+        if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
+            return grant if revoked.read_certificate(grant.account, grant.credential) else None
+        found = credentials.read(grant.account, grant.credential)
+        return Grant(found.account, found.id, tuple(found.acl)) if found else None
+
+    @_translated
+    def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
+        account, name = opening.grant.account, opening.name
+        if len(tunnels.end_lapsed(account)) >= most:
+            raise TooManyTunnels
+        try:
+            id = tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name)
+        except Taken:
+            raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
+        try:
+            if len(tunnels.online(account)) > most:  # others were opened at the same moment
+                raise TooManyTunnels
+        except (TooManyTunnels, aws.AwsError):
+            with suppress(aws.AwsError):
+                tunnels.close_tunnel(account, id, gateway=opening.gateway)
+            raise
+        return Carried(account, id, opening.gateway, name)
+
+    def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
+        common = {
+            "tunnel_session": opening.session,
+            "region": self._region,
+            "forwards_to": opening.forwards_to,
+            "gateway": opening.gateway,
+            "credential": opening.grant.credential,
+        }
+        if opening.labels:
+            return BackendTunnel(**common, labels=dict(opening.labels))
+        endpoint = ids.new(kinds.ENDPOINTS.prefix)
+        return AgentTunnel(**common, endpoint=endpoint, proto="https", public_url=opening.url)
+
+    @_translated
+    def renew(self, carried: Sequence[Carried], *, lease: int) -> frozenset[str]:
+        return tunnels.renew_leases(carried, lease=lease)
+
+    @_translated
+    def close(self, tunnel: Carried) -> None:
+        tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway)
+
+    @_translated
+    def announce(self, gateway: Gateway, *, lease: int) -> None:
+        gateways.announce(gateway, lease=lease)
+
+    @_translated
+    def withdraw(self, gateway: str) -> None:
+        gateways.withdraw(gateway)
+
+    # For control
+
+    @_translated
+    def gateways(self) -> list[tuple[Gateway, bool]]:
+        return gateways.every()
+
+    @_translated
+    def carried_by(self, gateway: str) -> list[Carried]:
+        return tunnels.carried_by(gateway)
+
+    @_translated
+    def certificates(self, account: str) -> list[ServedCertificate]:
+        found = table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path))
+        return [ServedCertificate.of(item) for item in found]
+
+    @_translated
+    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
+        item = table.read(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate)
+        if item is None:
+            return None
+        lines = base64.encodebytes(tls_certificates.private_key(item)).decode()
+        pem = f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n"
+        return KeyPair(TlsCertificate.of(item.body).certificate_pem, pem)
+
+    @_translated
+    def end_lapsed(self, account: str) -> None:
+        tunnels.end_lapsed(account)

@@ -1,0 +1,46 @@
+"""What Envoy is started with: where control is, and its limits. Nothing in it depends on a tunnel. Pure."""
+
+from edge.process.settings import Settings
+from edge.traffic import overload, parts
+from edge.traffic.resources import Json
+
+_OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
+_RUNTIME: Json = {
+    # Else Envoy resets the connection between two of its listeners when it closes one: the end of an answer is lost.
+    "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
+    "re2.max_program_size.error_level": 5000,  # of 100: `claims` is longer
+}
+
+
+def bootstrap(settings: Settings) -> dict[str, Json]:
+    """Return the configuration that Envoy reads when it starts."""
+    internal = f"{parts.TYPE}.extensions.bootstrap.internal_listener.v3.InternalListener"
+    return {
+        "node": {"id": "edge", "cluster": "edge"},
+        "admin": {"address": {"pipe": {"path": "admin.sock", "mode": 0o600}}},
+        "bootstrap_extensions": [parts.typed("envoy.bootstrap.internal_listener", internal)],
+        "layered_runtime": {"layers": [{"name": "edge", "static_layer": _RUNTIME}]},
+        "overload_manager": overload.manager(settings.limits),
+        "dynamic_resources": {"ads_config": _control(), "lds_config": parts.ADS, "cds_config": parts.ADS},
+        "static_resources": {"clusters": [_cluster(settings.discovery_socket.name)]},
+    }
+
+
+def _control() -> Json:
+    """Return how Envoy asks control: one stream, of differences; where that breaks it is back within a second."""
+    backoff: Json = {"base_interval": "0.1s", "max_interval": "1s"}
+    service: Json = {"cluster_name": "control", "retry_policy": {"retry_back_off": backoff}}
+    return {
+        "api_type": "DELTA_GRPC",
+        "transport_api_version": "V3",
+        "grpc_services": [{"envoy_grpc": service}],
+    }
+
+
+def _cluster(socket: str) -> Json:
+    http2: Json = {"@type": _OPTIONS, "explicit_http_config": {"http2_protocol_options": {}}}
+    return {
+        **parts.cluster("control", {"pipe": {"path": socket}}),
+        "connect_timeout": "1s",
+        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2},
+    }

@@ -1,0 +1,101 @@
+"""Envoy's listeners: the public ports, and one within the process for each uploaded certificate. Pure.
+
+The public one reads the server name and leads each name that has a certificate to the listener of that. Envoy takes or
+refuses a listener as a whole, so one that it cannot use closes nobody else's addresses.
+"""
+
+from edge.process.settings import Settings
+from edge.traffic import parts
+from edge.traffic import routes as http
+from edge.traffic.clusters import PREFIX, internal
+from edge.traffic.resources import Json, Key, Resource
+from edge.traffic.world import OPERATOR
+
+FRONT = "https"  # the public listener
+_PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
+_CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # where the filter that passes a connection on finds its upstream
+_SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
+
+
+def fixed(settings: Settings) -> tuple[Resource, Resource]:
+    """Return the public listeners, as they are before any name has a certificate of its own."""
+    redirecting: Json = {
+        **parts.listener("http", settings.host, settings.http_port, settings.limits),
+        "filter_chains": [{"filters": [http.redirecting_manager(settings)]}],
+    }
+    front: Json = {
+        **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
+        "listener_filters": [_listener_filter("tls_inspector", "TlsInspector")],
+        "filter_chains": [{"name": _PASSED_ON, "filters": [_name_to_cluster(), _passed_on()]}],
+        "default_filter_chain": _https_chain(OPERATOR, settings),
+        "filter_chain_matcher": _by_server_name({"": _PASSED_ON}),  # Envoy wants one name: a client cannot send this
+    }
+    return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
+
+
+def of_name(name: str) -> Resource:
+    """Return the part of the public listener that leads a host name to the listener of its certificate."""
+    return Resource(Key("listener", FRONT, name), {"filter_chain_matcher": _by_server_name({name: _PASSED_ON})})
+
+
+def of_certificate(certificate: str, settings: Settings) -> Resource:
+    """Return the listener of an uploaded certificate; nothing in it depends on a name or a tunnel."""
+    listener: Json = {
+        "name": internal(certificate),
+        "internal_listener": {},
+        "listener_filters": [_listener_filter("proxy_protocol", "ProxyProtocol")],
+        "filter_chains": [_https_chain(certificate, settings)],
+    }
+    return Resource(Key("listener", internal(certificate)), listener)
+
+
+def secret(name: str, chain: str, private_key: str) -> Resource:
+    """Return a certificate with its private key, PEM."""
+    pair: Json = {"certificate_chain": {"inline_string": chain}, "private_key": {"inline_string": private_key}}
+    return Resource(Key("secret", name), {"name": name, "tls_certificate": pair})
+
+
+def _https_chain(certificate: str, settings: Settings) -> Json:
+    context: Json = {
+        "alpn_protocols": ["h2", "http/1.1"],
+        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+        "tls_certificate_sds_secret_configs": [parts.secret(certificate)],
+    }
+    kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
+    return {
+        "name": "https",
+        "transport_socket": parts.typed("envoy.transport_sockets.tls", kind, common_tls_context=context),
+        "transport_socket_connect_timeout": f"{settings.limits.header_timeout}s",
+        "filters": [http.https_manager(certificate, settings)],
+    }
+
+
+def _by_server_name(chains: dict[str, str]) -> Json:
+    """Return the choice of a chain, of the default chain for any other name; it keeps the connections of chains."""
+    names: Json = {name: {"action": _chain(chain)} for name, chain in chains.items()}
+    return {
+        "matcher_tree": {"input": parts.typed("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
+    }
+
+
+def _chain(name: str) -> Json:
+    return parts.typed("chain", "type.googleapis.com/google.protobuf.StringValue", value=name)
+
+
+def _name_to_cluster() -> Json:
+    """Return the filter that makes the server name, behind a prefix, the name of the upstream."""
+    value: Json = {
+        "object_key": _CLUSTER_KEY,
+        "format_string": {"text_format_source": {"inline_string": f"{PREFIX}%REQUESTED_SERVER_NAME%"}},
+    }
+    kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
+    return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
+
+
+def _passed_on() -> Json:
+    kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
+    return parts.typed("envoy.filters.network.tcp_proxy", kind, stat_prefix="front", cluster="none")
+
+
+def _listener_filter(name: str, kind: str) -> Json:
+    return parts.typed(f"envoy.filters.listener.{name}", f"{parts.TYPE}.extensions.filters.listener.{name}.v3.{kind}")

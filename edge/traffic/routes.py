@@ -1,0 +1,212 @@
+"""Envoy's treatment of a request: which tunnel it is for, what the upstream reads, what is logged. Pure."""
+
+from collections.abc import Sequence
+
+from edge.process.settings import Settings
+from edge.traffic import claims, clusters, pages, parts
+from edge.traffic.resources import Json, Key, Resource
+from edge.traffic.world import OPERATOR, Site
+
+_SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
+
+_NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
+
+
+def _manager(settings: Settings, **more: Json) -> Json:
+    limits = settings.limits
+    return parts.typed(
+        "envoy.filters.network.http_connection_manager",
+        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+        use_remote_address=True,
+        internal_address_config={"cidr_ranges": [_NOBODY]},  # else the x-envoy-… of a private address are obeyed
+        skip_xff_append=True,
+        generate_request_id=False,
+        server_header_transformation="PASS_THROUGH",
+        max_request_headers_kb=limits.max_header_kib,
+        request_headers_timeout=f"{limits.header_timeout}s",
+        stream_idle_timeout=f"{limits.idle_timeout}s",
+        strip_trailing_host_dot=True,
+        common_http_protocol_options={"idle_timeout": f"{limits.idle_timeout}s"},
+        http_protocol_options={"accept_http_10": True},  # nginx proxies with it unless told otherwise
+        http2_protocol_options={  # no allow_connect: browsers would open WebSockets by it, and their keys be lost
+            "max_concurrent_streams": 100,
+            **parts.WINDOWS,
+        },
+        **more,
+    )
+
+
+def redirecting_manager(settings: Settings) -> Json:
+    """Return what sends every address of the domain to its https form."""
+    port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
+    permanent = "PERMANENT_REDIRECT"  # 308: a POST stays a POST
+    redirect: Json = {
+        "match": {"prefix": "/"},
+        "redirect": {"https_redirect": True, "response_code": permanent, **port},
+    }
+    route_config: Json = {
+        "name": "http",
+        "ignore_port_in_host_matching": True,
+        "virtual_hosts": [
+            {"name": "domain", "domains": [f"*.{settings.tunnel_domain}"], "routes": [redirect]},
+            _answer("unknown", "*", status=404, text=pages.NO_TUNNEL),
+        ],
+    }
+    return _manager(settings, stat_prefix="http", route_config=route_config, http_filters=[_router()])
+
+
+def https_manager(certificate: str, settings: Settings) -> Json:
+    """Return what treats the requests on the connections of a certificate, by the routes of its name."""
+    return _manager(
+        settings,
+        stat_prefix="https",
+        rds={"route_config_name": certificate, "config_source": parts.ADS},
+        upgrade_configs=[{"upgrade_type": "websocket"}],
+        http_filters=[_without_claims(), _upstream_name(), _router()],
+        local_reply_config=_local_replies(),
+        access_log=[_access_log(settings)],
+    )
+
+
+def operator(settings: Settings) -> Resource:
+    """Return the routes of the operator's certificate, as they are before there is any tunnel."""
+    unknown = _answer("unknown", "*", status=404, text=pages.NO_TUNNEL)
+    return Resource(Key("routes", OPERATOR), {**_common(OPERATOR, settings), "virtual_hosts": [unknown]})
+
+
+def host(site: Site) -> Resource:
+    """Return the part of the operator's routes that leads a host name to its tunnel."""
+    return Resource(Key("routes", OPERATOR, site.name), {"virtual_hosts": [_host(site)]})
+
+
+def misdirected(name: str) -> Resource:
+    """Return the part of the operator's routes for a name that has a certificate of its own.
+
+    A browser takes a connection that it has for each name that the certificate covers: it is to open another
+    (RFC 9110, 421).
+    """
+    answer = _answer(name, name, status=421, text=pages.MISDIRECTED)
+    return Resource(Key("routes", OPERATOR, name), {"virtual_hosts": [answer]})
+
+
+def of_certificate(sites: Sequence[Site], settings: Settings) -> Resource:
+    """Return the routes of an uploaded certificate: its names, and that any other is misdirected."""
+    certificate = sites[0].certificate
+    hosts = [*map(_host, sites), _answer("misdirected", "*", status=421, text=pages.MISDIRECTED)]
+    return Resource(Key("routes", certificate), {**_common(certificate, settings), "virtual_hosts": hosts})
+
+
+def _common(name: str, settings: Settings) -> dict[str, Json]:
+    forwarded = {
+        "x-forwarded-for": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+        "x-forwarded-host": "%REQ(:AUTHORITY)%",
+        "x-forwarded-proto": "https",
+        "x-forwarded-port": str(settings.edge_port),
+    }
+    return {
+        "name": name,
+        "ignore_port_in_host_matching": True,
+        "request_headers_to_add": [_overwrite(name, value) for name, value in forwarded.items()],
+    }
+
+
+def _host(site: Site) -> Json:
+    tunnel, gateway = site.tunnel, site.tunnel.gateway
+    grpc: Json = {
+        "match": {"prefix": "/", "grpc": {}},
+        "route": {"cluster": clusters.http2(gateway), "timeout": "0s"},
+    }
+    return {
+        "name": site.name,
+        "domains": [site.name],
+        "metadata": {"filter_metadata": {"edge": {"tunnel": tunnel.id, "account": tunnel.account}}},
+        "routes": [grpc, {"match": {"prefix": "/"}, "route": {"cluster": gateway, "timeout": "0s"}}],
+        "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
+    }
+
+
+def _answer(name: str, *domains: str, status: int, text: str) -> Json:
+    response: Json = {"status": status, "body": {"inline_string": text}}
+    return {"name": name, "domains": list(domains), "routes": [{"match": {"prefix": "/"}, "direct_response": response}]}
+
+
+def _without_claims() -> Json:
+    """Return the filter that removes what a client says of itself in the place of a proxy.
+
+    Only an upgrade still has `Connection` here; what it names a proxy behind the tunnel would remove (RFC 9110, 7.6.1).
+    """
+    removed: Json = {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
+    header: Json = {"key": "connection", "value": "upgrade"}
+    return parts.typed(
+        "envoy.filters.http.header_mutation",
+        f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutation",
+        mutations={
+            "request_mutations": [removed, {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS"}}]
+        },
+    )
+
+
+def _upstream_name() -> Json:
+    """Return the filter that makes the tunnel's id the server name on the hop, and keeps connections apart by it."""
+    value: Json = {
+        "object_key": _SNI_KEY,
+        "format_string": {
+            "text_format_source": {"inline_string": "%METADATA(VIRTUAL_HOST:edge:tunnel)%"},
+            "omit_empty_values": True,
+        },
+        "skip_if_empty": True,
+    }
+    return parts.typed(
+        "envoy.filters.http.set_filter_state",
+        f"{parts.TYPE}.extensions.filters.http.set_filter_state.v3.Config",
+        on_request_headers=[value],
+    )
+
+
+def _router() -> Json:
+    return parts.typed(
+        "envoy.filters.http.router",
+        f"{parts.TYPE}.extensions.filters.http.router.v3.Router",
+        suppress_envoy_headers=True,
+    )
+
+
+def _local_replies() -> Json:
+    """Return what is said where the gateway or the upstream behind it did not answer."""
+    silent: Json = {"response_flag_filter": {"flags": ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]}}
+    late: Json = {"response_flag_filter": {"flags": ["UT"]}}
+    return {
+        "mappers": [
+            {"filter": silent, "status_code": 502, "body": {"inline_string": pages.NO_ANSWER}},
+            {"filter": late, "status_code": 504, "body": {"inline_string": pages.NO_ANSWER}},
+        ]
+    }
+
+
+def _access_log(settings: Settings) -> Json:
+    """Return the log of requests: no body, no cookie, no query."""
+    words: dict[str, Json] = {
+        "time": "%START_TIME%",
+        "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
+        "tunnel": "%METADATA(VIRTUAL_HOST:edge:tunnel)%",
+        "host": "%REQ(:AUTHORITY)%",
+        "method": "%REQ(:METHOD)%",
+        "path": "%PATH(NQ)%",
+        "protocol": "%PROTOCOL%",
+        "status": "%RESPONSE_CODE%",
+        "flags": "%RESPONSE_FLAGS%",
+        "bytes_in": "%BYTES_RECEIVED%",
+        "bytes_out": "%BYTES_SENT%",
+        "milliseconds": "%DURATION%",
+        "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+    }
+    return parts.typed(
+        "envoy.access_loggers.file",
+        f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
+        path=settings.access_log or str(settings.directory.resolve() / "access.log"),
+        log_format={"json_format": words},
+    )
+
+
+def _overwrite(name: str, value: str) -> Json:
+    return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}

@@ -1,0 +1,83 @@
+"""What an edge host serves, as Envoy's resources: a fact that changes makes anew what it touches alone. Pure."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from chalicelib.model.gateways import Gateway
+from edge.process.settings import Settings
+from edge.traffic import clusters, listeners, routes
+from edge.traffic.resources import Changes, Key, Resource
+from edge.traffic.world import OPERATOR, Fact, Gone, Site, World
+
+
+class Serving:
+    """The resources of one edge host. `link_authority` is the certificate that gateways prove themselves with, PEM."""
+
+    def __init__(self, settings: Settings, link_authority: str) -> None:
+        self.world = World()
+        self.sites: dict[str, Site] = {}
+        self._settings, self._link_authority = settings, link_authority
+        self._groups: dict[str, dict[str, Site]] = {}  # sites by name, by the id of their certificate
+        self._units: dict[tuple[str, str], Mapping[Key, Resource]] = {}  # by what they are made of
+
+    def begin(self) -> Changes:
+        """Return what is served before anything is known."""
+        fixed = (*listeners.fixed(self._settings), routes.operator(self._settings))
+        return {resource.key: resource for resource in fixed}
+
+    def update(self, facts: Iterable[Fact], now: datetime, names: Iterable[str] = ()) -> Changes:
+        """Take up facts, and look at some names again; return what changes by that at this moment."""
+        changes: dict[Key, Resource | None] = {}
+        touched, groups = set(names), set[str]()
+        for fact in facts:
+            touched |= self.world.take(fact)
+            if isinstance(fact, Gateway | Gone):
+                changes |= self._gateway(fact.id)
+        for name in sorted(touched):
+            before, site = self.sites.get(name), self.world.site(name, now)
+            if before != site:
+                groups |= self._regroup(before, site)
+                changes |= self._site(name, site)
+        for certificate in sorted(groups - {OPERATOR}):
+            changes |= self._group(certificate)
+        return changes
+
+    def _regroup(self, before: Site | None, site: Site | None) -> set[str]:
+        """Put a site among those of its certificate; return the certificates whose sites differ now."""
+        if before:
+            del self.sites[before.name]
+            del self._groups[before.certificate][before.name]
+        if site:
+            self.sites[site.name] = site
+            self._groups.setdefault(site.certificate, {})[site.name] = site
+        return {it.certificate for it in (before, site) if it}
+
+    def _gateway(self, id: str) -> Changes:
+        gateway = self.world.gateways.get(id)
+        made = clusters.of_gateway(gateway, self._link_authority, self._settings) if gateway else ()
+        return self._put(("gateway", id), made)
+
+    def _site(self, name: str, site: Site | None) -> Changes:
+        if site is None:
+            return self._put(("site", name), ())
+        if site.certificate == OPERATOR:
+            return self._put(("site", name), [routes.host(site)])
+        made = [clusters.of_name(site), listeners.of_name(name), routes.misdirected(name)]
+        return self._put(("site", name), made)
+
+    def _group(self, certificate: str) -> Changes:
+        sites = tuple(site for _, site in sorted(self._groups[certificate].items()))
+        if not sites:
+            del self._groups[certificate]
+            return self._put(("certificate", certificate), ())
+        made = [listeners.of_certificate(certificate, self._settings), routes.of_certificate(sites, self._settings)]
+        return self._put(("certificate", certificate), made)
+
+    def _put(self, unit: tuple[str, str], made: Iterable[Resource]) -> Changes:
+        """Put what a unit is made of in the place of what it was; return what differs."""
+        old = self._units.pop(unit, {})
+        new = {resource.key: resource for resource in made}
+        if new:
+            self._units[unit] = new
+        gone: Changes = dict.fromkeys(old.keys() - new.keys())
+        return {**gone, **{key: it for key, it in new.items() if old.get(key) != it}}

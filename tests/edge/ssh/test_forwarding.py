@@ -1,0 +1,135 @@
+"""What an `ssh -R` may ask for, as a table."""
+
+import pytest
+
+from edge.process.settings import Limits, Settings
+from edge.ssh import forwarding
+from edge.ssh.forwarding import Asking, Labelled, Named, Refused
+from edge.store.records import Grant, NameBanned, NameTaken, Opening, TooManyTunnels, Unavailable
+
+DOMAIN = "t.example.com"
+RESERVED = sorted(forwarding.RESERVED - {"localhost"})  # which is also ssh's word for no name
+FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [
+        ("demo", Named("demo.t.example.com")),
+        ("DEMO", Named("demo.t.example.com")),
+        ("demo.t.example.com", Named("demo.t.example.com")),
+        ("Demo.T.example.com", Named("demo.t.example.com")),
+        ("a", Named("a.t.example.com")),
+        ("a-1", Named("a-1.t.example.com")),
+        ("x" * 63, Named(f"{'x' * 63}.t.example.com")),
+        *((host, Named("")) for host in ("", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::")),
+        ("app=web", Labelled((("app", "web"),))),
+        ("b=2,a=1", Labelled((("a", "1"), ("b", "2")))),
+        ("a=1,a=2", Labelled((("a", "2"),))),
+        ("App=Web", Labelled((("App", "Web"),))),
+        ("a=b=c", Labelled((("a", "b=c"),))),
+        (FIFTY, Labelled(tuple((f"k{number:02}", "v") for number in range(50)))),
+        (f"{'k' * 255}={'v' * 255}", Labelled((("k" * 255, "v" * 255),))),
+    ],
+)
+def test_a_host_is_a_name_or_labels(host: str, asked: Named | Labelled) -> None:
+    assert forwarding.read(host, 80, DOMAIN) == asked
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "sentence"),
+    [
+        ("demo", 443, "Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside."),
+        ("demo", 0, "Port 0 is not served yet: ask for port 80, which is https outside."),
+        ("app=web", 81, "Port 81 is not served yet: ask for port 80, which is https outside."),
+        ("a_b", 80, "a_b is no name for a tunnel"),
+        ("-a", 80, "-a is no name for a tunnel"),
+        ("a-", 80, "a- is no name for a tunnel"),
+        ("x" * 64, 80, f"{'x' * 64} is no name for a tunnel"),
+        ("a.b", 80, "a.b is no name for a tunnel: use letters, digits and hyphens, with or without .t.example.com."),
+        ("demo.other.com", 80, "demo.other.com is no name"),
+        ("dömo", 80, "dömo is no name"),
+        ("a\x1b[2J", 80, "a?[2J is no name"),
+        (f"{'é' * 100}", 80, f"{'é' * 80} is no name"),
+        *(
+            (name, 80, f"The name {name} is reserved: choose another.")
+            for name in sorted(forwarding.RESERVED - {"localhost"})
+        ),
+        ("localhost.t.example.com", 80, "The name localhost is reserved"),
+        ("xn--80ak6aa92e", 80, "The name xn--80ak6aa92e is reserved"),
+        ("=x", 80, "=x is no label: write label=value, several with commas between them."),
+        ("a=", 80, "a= is no label"),
+        ("a=1,b", 80, "a=1,b is no label"),
+        ("a=*", 80, "a=* is no label"),
+        ("*=a", 80, "*=a is no label"),
+        (f"{FIFTY},z=1", 80, "A tunnel has at most 50 labels, and 51 are asked for."),
+        (f"{'k' * 256}=v", 80, "The name or the value of a label is longer than 255 bytes."),
+        (f"k={'é' * 128}", 80, "The name or the value of a label is longer than 255 bytes."),
+    ],
+)
+def test_what_is_not_offered_is_refused_with_a_sentence(host: str, port: int, sentence: str) -> None:
+    with pytest.raises(Refused) as refused:
+        forwarding.read(host, port, DOMAIN)
+    assert str(refused.value).startswith(sentence)
+
+
+def opening_of(host: str, *acl: str) -> Opening:
+    asking = Asking(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9")
+    return forwarding.opening_of(host, 80, asking, Settings(tunnel_domain=DOMAIN, edge_port=8443))
+
+
+@pytest.mark.parametrize(
+    ("acl", "host", "permitted"),
+    [
+        ((), "demo", True),
+        (("bind:demo.t.example.com",), "DEMO", True),
+        (("bind:demo.t.example.com",), "other", False),
+        (("bind:demo",), "demo", False),
+        (("bind:*.t.example.com",), "other", True),
+        (("bind:*.t.example.com",), "", True),
+        (("bind:demo.t.example.com",), "", False),
+        (("bind:a=1",), "a=1", True),
+        (("bind:a=*",), "a=2", True),
+        (("bind:a=*",), "A=2", False),
+        (("bind:a=*",), "a=1,b=2", False),
+        (("bind:a=*", "bind:b=2"), "a=1,b=2", True),
+        (("bind:*.t.example.com",), "a=1", False),
+        (("bind:a=*",), "demo", False),
+    ],
+)
+def test_a_credential_binds_what_its_rules_permit(acl: tuple[str, ...], host: str, permitted: bool) -> None:
+    if permitted:
+        assert opening_of(host, *acl).grant.acl == acl
+    else:
+        with pytest.raises(Refused, match=r"rules of sshcr_1 (do not let it bind|permit no name)"):
+            opening_of(host, *acl)
+
+
+def test_an_opening_says_who_asks_for_what() -> None:
+    grant = Grant("acct_a", "sshcr_1", ())
+    named = Opening(grant, "gw-1", "ts_1", "192.0.2.9", "demo.t.example.com", "https://demo.t.example.com:8443")
+    assert opening_of("demo") == named
+    assert opening_of("b=2,a=1") == Opening(grant, "gw-1", "ts_1", "192.0.2.9", labels=(("a", "1"), ("b", "2")))
+    drawn = {opening_of("").name for _ in range(20)}
+    assert len(drawn) == 20
+    assert all(len(name.removesuffix(".t.example.com")) == 10 for name in drawn)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (NameTaken(), "demo is taken by another credential: choose another name."),
+        (NameBanned(), "demo may not be used here: choose another name."),
+        (TooManyTunnels(), "There are as many tunnels as there may be (100 an account)."),
+        (Unavailable(), "The gateway cannot reach its store just now: try again in a moment."),
+    ],
+)
+def test_why_the_store_opens_no_tunnel_is_a_sentence(error: Exception, sentence: str) -> None:
+    assert forwarding.reason(error, "demo", Limits()) == sentence
+
+
+def test_an_open_tunnel_is_shown_by_its_address_or_labels() -> None:
+    assert forwarding.shown("tn_1", opening_of("demo")) == "https://demo.t.example.com:8443 is online."
+    assert forwarding.shown("tn_1", opening_of("a=1,b=2")) == (
+        "The backend tunnel tn_1 is online with a=1, b=2; no edge leads to it yet."
+    )

@@ -1,0 +1,222 @@
+"""A relay as a rule: events in, commands out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from edge.process.settings import Limits
+from edge.ssh.relay import Relay, Timer
+
+
+@dataclass
+class Watch:
+    """A call that is to come."""
+
+    seconds: float
+    call: Callable[[], None]
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+@dataclass
+class End:
+    """An end that notes what it is told."""
+
+    name: str
+    done: list[str]
+    unsent: int = 0
+    is_gone: bool = False
+
+    def write(self, data: bytes) -> None:
+        self.done.append(f"{self.name} {data.decode()}")
+
+    def close(self) -> None:
+        self.done.append(f"{self.name} close")
+
+    def abort(self) -> None:
+        self.done.append(f"{self.name} abort")
+
+    def pause_reading(self) -> None:
+        self.done.append(f"{self.name} pause")
+
+    def resume_reading(self) -> None:
+        self.done.append(f"{self.name} resume")
+
+    def is_closing(self) -> bool:
+        return self.is_gone
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.done.append(f"{self.name} limit {high}")
+
+
+@dataclass
+class Trial:
+    """A relay between two such ends."""
+
+    done: list[str] = field(default_factory=list)
+    timers: list[Watch] = field(default_factory=list)
+    seen: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.envoy, self.channel = End("envoy", self.done), End("channel", self.done)
+        self.relay = Relay(self, self, Limits(upstream_timeout=10, idle_timeout=300))
+
+    def open(self, relay: Relay) -> None:
+        self.done.append("open")
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        self.timers.append(Watch(seconds, call))
+        return self.timers[-1]
+
+    def closed(self, relay: Relay | None = None) -> None:
+        self.done += ["closed"] if relay else []
+
+    def asked(self, data: bytes) -> None:
+        self.seen.append(data)
+
+    def answered(self, data: bytes) -> None:
+        self.seen.append(data)
+
+    def joined(self) -> "Trial":
+        """Return it when the channel is open and nothing was sent yet."""
+        self.relay.connected(self.envoy)
+        self.relay.opened(self.channel)
+        self.relay.opening_is_over()
+        self.done.clear()
+        return self
+
+
+@pytest.fixture
+def trial() -> Trial:
+    return Trial()
+
+
+def test_what_envoy_sends_before_the_channel_is_open_is_kept_and_reading_pauses(trial: Trial) -> None:
+    trial.relay.connected(trial.envoy)
+    trial.relay.data_received(b"a")
+    trial.relay.data_received(b"b")
+    trial.relay.opened(trial.channel)
+    trial.relay.data_received(b"c")
+    assert trial.done == ["open", "envoy pause", "channel ab", "envoy resume", "channel c"]
+    assert trial.seen == [b"a", b"b", b"c"]
+
+
+def test_a_channel_that_takes_too_long_closes_the_connection_and_one_that_opens_in_time_does_not(trial: Trial) -> None:
+    trial.relay.connected(trial.envoy)
+    (late,) = trial.timers
+    assert (late.seconds, late.is_cancelled) == (10, False)
+    late.call()
+    assert trial.done == ["open", "envoy close"]
+    trial.relay.opened(trial.channel)
+    assert late.is_cancelled
+
+
+def test_a_refused_channel_closes_the_connection(trial: Trial) -> None:
+    trial.relay.connected(trial.envoy)
+    trial.relay.refused()
+    trial.relay.opening_is_over()
+    trial.relay.connection_lost(None)
+    assert trial.done == ["open", "envoy close", "closed"]
+
+
+def test_a_channel_that_opens_when_envoy_has_gone_is_closed(trial: Trial) -> None:
+    trial.relay.connected(trial.envoy)
+    trial.relay.connection_lost(None)
+    assert trial.timers[0].is_cancelled
+    trial.relay.opened(trial.channel)
+    trial.relay.opening_is_over()
+    assert trial.done == ["open", "channel close"]
+    trial.relay.channel_lost()
+    assert trial.done == ["open", "channel close", "closed"]
+
+
+def test_a_channel_that_was_closing_before_it_was_ours_closes_the_connection(trial: Trial) -> None:
+    trial.relay.connected(trial.envoy)
+    trial.channel.is_gone = True
+    trial.relay.opened(trial.channel)
+    assert trial.done == ["open", "envoy close"]
+
+
+def test_answers_go_to_envoy_while_it_is_there(trial: Trial) -> None:
+    trial.joined().relay.answered(b"a")
+    trial.relay.connection_lost(None)
+    trial.relay.answered(b"b")
+    assert trial.done == ["envoy a", "channel resume", "channel close"]
+
+
+def test_the_slower_end_sets_the_pace(trial: Trial) -> None:
+    trial.joined().relay.pause_writing()
+    trial.relay.resume_writing()
+    trial.relay.stalled("session")
+    trial.relay.moving("session")
+    assert trial.done == ["channel pause", "channel resume", "envoy pause", "envoy resume"]
+
+
+def test_reading_goes_on_when_everybody_who_held_it_lets_it(trial: Trial) -> None:
+    trial.joined().relay.hold("a")
+    trial.relay.hold("b")
+    trial.relay.hold("a")
+    trial.relay.go_on("a")
+    assert trial.done == ["envoy pause"]
+    trial.relay.go_on("b")
+    assert trial.done == ["envoy pause", "envoy resume"]
+
+
+def test_a_relay_that_is_held_before_it_is_connected_does_not_read(trial: Trial) -> None:
+    trial.relay.hold("client")
+    trial.relay.connected(trial.envoy)
+    trial.relay.opened(trial.channel)
+    assert trial.done == ["open", "envoy pause"]
+
+
+def test_both_ends_have_to_go_before_it_is_over(trial: Trial) -> None:
+    trial.joined().relay.channel_lost()
+    assert trial.done == ["envoy close"]
+    trial.relay.connection_lost(None)
+    assert trial.done == ["envoy close", "closed"]
+
+
+def test_a_visitor_who_leaves_closes_the_channel_once_all_was_read(trial: Trial) -> None:
+    trial.joined().channel.unsent = 5
+    trial.relay.connection_lost(None)
+    assert trial.done == ["channel resume", "channel limit 0"]
+    trial.relay.stalled("session")
+    trial.relay.moving("session")
+    assert trial.done == ["channel resume", "channel limit 0", "channel close"]
+    trial.relay.channel_lost()
+    assert trial.done[-1] == "closed"
+
+
+@pytest.mark.parametrize(
+    ("unsent", "answers", "ends"), [(100, False, True), (100, True, False), (99, False, False), (101, False, True)]
+)
+def test_a_slow_reader_is_not_idle_while_anything_moves(trial: Trial, unsent: int, answers: bool, ends: bool) -> None:
+    trial.joined().channel.unsent = 100
+    trial.relay.stalled("session")
+    idle = trial.timers[-1]
+    assert idle.seconds == 300
+    trial.channel.unsent = unsent
+    if answers:
+        trial.relay.answered(b"a")
+    trial.done.clear()
+    idle.call()
+    assert trial.done == (["envoy abort", "channel abort"] if ends else [])
+    assert (trial.timers[-1] is idle) is ends
+    if not ends:  # the next look counts from here
+        trial.timers[-1].call()
+        assert trial.done == ["envoy abort", "channel abort"]
+
+
+def test_a_reader_that_catches_up_or_goes_is_not_watched_any_more(trial: Trial) -> None:
+    trial.joined().relay.stalled("session")
+    trial.relay.moving("session")
+    assert trial.timers[-1].is_cancelled
+    trial.relay.stalled("session")
+    trial.relay.channel_lost()
+    assert [timer.is_cancelled for timer in trial.timers] == [True, True, True]

@@ -1,0 +1,284 @@
+"""What Envoy is told of each thing, whole. That Envoy takes it is tried in tests/edge/test_isolation.py."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tunnels import Carried
+from edge.process.settings import Limits, Settings
+from edge.traffic import claims, clusters, listeners, overload, routes
+from edge.traffic.bootstrap import bootstrap
+from edge.traffic.resources import Key, Resource
+from edge.traffic.world import OPERATOR, Site
+
+SETTINGS = Settings(directory=Path("/edge"), edge_port=8443, http_port=8080, limits=Limits(max_socket_kib=1))
+PLAIN = Site("a.example.com", Carried("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
+OWN = replace(PLAIN, certificate="cert_1")
+GATEWAY = Gateway("gw-AB", "192.0.2.1", 4433)
+TYPE = "type.googleapis.com/envoy"
+SOCKETS = [
+    {"level": 1, "name": 8, "int_value": 1024, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 25, "int_value": 1024, "state": "STATE_PREBIND"},
+]
+HOST: Any = {
+    "name": "a.example.com",
+    "domains": ["a.example.com"],
+    "metadata": {"filter_metadata": {"edge": {"tunnel": "tn_1", "account": "acct_a"}}},
+    "routes": [
+        {"match": {"prefix": "/", "grpc": {}}, "route": {"cluster": "gw-1/http2", "timeout": "0s"}},
+        {"match": {"prefix": "/"}, "route": {"cluster": "gw-1", "timeout": "0s"}},
+    ],
+    "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
+}
+ROUTES = {
+    "ignore_port_in_host_matching": True,
+    "request_headers_to_add": [
+        {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+        for key, value in (
+            ("x-forwarded-for", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"),
+            ("x-forwarded-host", "%REQ(:AUTHORITY)%"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-port", "8443"),
+        )
+    ],
+}
+
+
+def answer(name: str, domain: str, status: int, text: str) -> dict[str, Any]:
+    response = {"status": status, "body": {"inline_string": text}}
+    route = {"match": {"prefix": "/"}, "direct_response": response}
+    return {"name": name, "domains": [domain], "routes": [route]}
+
+
+def plain(resource: Resource) -> Any:
+    return json.loads(json.dumps(resource.body))
+
+
+MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
+
+
+def test_the_routes_of_the_operators_certificate() -> None:
+    unknown = answer("unknown", "*", 404, "404: there is no tunnel of this name.\n")
+    whole: Any = {**ROUTES, "name": "operator", "virtual_hosts": [unknown]}
+    assert routes.operator(SETTINGS) == Resource(Key("routes", "operator"), whole)
+    part = Key("routes", "operator", "a.example.com")
+    assert routes.host(PLAIN) == Resource(part, {"virtual_hosts": [HOST]})
+    misdirected = answer("a.example.com", "a.example.com", 421, MISDIRECTED)
+    assert routes.misdirected("a.example.com") == Resource(part, {"virtual_hosts": [misdirected]})
+
+
+def test_the_routes_of_an_uploaded_certificate() -> None:
+    hosts = [HOST, answer("misdirected", "*", 421, MISDIRECTED)]
+    whole: Any = {**ROUTES, "name": "cert_1", "virtual_hosts": hosts}
+    assert routes.of_certificate([OWN], SETTINGS) == Resource(Key("routes", "cert_1"), whole)
+
+
+def test_the_upstreams_of_a_gateway() -> None:
+    tls = {
+        "@type": f"{TYPE}.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "common_tls_context": {
+            "tls_certificate_sds_secret_configs": [
+                {"name": "link", "sds_config": {"ads": {}, "resource_api_version": "V3"}}
+            ],
+            "validation_context": {
+                "trusted_ca": {"inline_string": "PEM"},
+                "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": "gw-ab"}}],
+            },
+            "tls_params": {"tls_minimum_protocol_version": "TLSv1_3", "tls_maximum_protocol_version": "TLSv1_3"},
+        },
+    }
+    address = {"socket_address": {"address": "192.0.2.1", "port_value": 4433}}
+
+    def whole(name: str, version: Mapping[str, Any]) -> Resource:
+        most = {"max_connections": 10**6, "max_pending_requests": 10**6, "max_requests": 10**6, "max_retries": 100}
+        options = {
+            "@type": f"{TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions",
+            "common_http_protocol_options": {"idle_timeout": "60s"},
+            "explicit_http_config": version,
+        }
+        body: Any = {
+            "name": name,
+            "type": "STATIC",
+            "load_assignment": {
+                "cluster_name": name,
+                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address}}]}],
+            },
+            "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
+            "connect_timeout": "10s",
+            "circuit_breakers": {"thresholds": [most]},
+            "upstream_bind_config": {"socket_options": SOCKETS},
+            "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
+        }
+        return Resource(Key("cluster", name), body)
+
+    windows = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
+    assert clusters.of_gateway(GATEWAY, "PEM", SETTINGS) == [
+        whole("gw-AB", {"http_protocol_options": {}}),
+        whole("gw-AB/http2", {"http2_protocol_options": windows}),
+    ]
+
+
+def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> None:
+    raw = {"@type": f"{TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}
+    proxy_protocol = {
+        "@type": f"{TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
+        "config": {"version": "V2"},
+        "transport_socket": {"name": "envoy.transport_sockets.raw_buffer", "typed_config": raw},
+    }
+    endpoint = {"endpoint": {"address": {"envoy_internal_address": {"server_listener_name": "certificate/cert_1"}}}}
+    name = "name/a.example.com"
+    body: Any = {
+        "name": name,
+        "type": "STATIC",
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
+        "transport_socket": {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": proxy_protocol},
+    }
+    assert clusters.of_name(OWN) == Resource(Key("cluster", name), body)
+    state, passed = plain(listeners.fixed(SETTINGS)[1])["filter_chains"][0]["filters"]
+    assert state["typed_config"]["on_new_connection"] == [
+        {
+            "object_key": "envoy.tcp_proxy.cluster",
+            "format_string": {"text_format_source": {"inline_string": "name/%REQUESTED_SERVER_NAME%"}},
+        }
+    ]
+    assert passed["typed_config"]["cluster"] == "none"
+
+
+def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> None:
+    chain = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "passed-on"}
+    server_name = {"@type": f"{TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"}
+    action = {"action": {"name": "chain", "typed_config": chain}}
+
+    def matcher(name: str) -> Any:
+        tree = {
+            "input": {"name": "server_name", "typed_config": server_name},
+            "exact_match_map": {"map": {name: action}},
+        }
+        return {"filter_chain_matcher": {"matcher_tree": tree}}
+
+    assert listeners.of_name("a.example.com") == Resource(
+        Key("listener", "https", "a.example.com"), matcher("a.example.com")
+    )
+    redirecting, front = listeners.fixed(SETTINGS)
+    assert (redirecting.key, front.key) == (Key("listener", "http"), Key("listener", "https"))
+    body = plain(front)
+    assert body["filter_chain_matcher"] == matcher("")["filter_chain_matcher"]
+    assert body["filter_chains"][0]["name"] == "passed-on"
+    assert body["default_filter_chain"]["filters"][0]["typed_config"]["rds"]["route_config_name"] == "operator"
+    assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 8443}}
+    assert body["socket_options"] == SOCKETS
+    (manager,) = (it["typed_config"] for it in plain(redirecting)["filter_chains"][0]["filters"])
+    assert manager["route_config"]["ignore_port_in_host_matching"] is True
+    assert manager["route_config"]["virtual_hosts"][0] == {
+        "name": "domain",
+        "domains": ["*.tunnels.localhost"],
+        "routes": [
+            {
+                "match": {"prefix": "/"},
+                "redirect": {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443},
+            }
+        ],
+    }
+
+
+def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None:
+    found = listeners.of_certificate("cert_1", SETTINGS)
+    assert found.key == Key("listener", "certificate/cert_1")
+    body = plain(found)
+    assert (body["name"], body["internal_listener"]) == ("certificate/cert_1", {})
+    (chain,) = body["filter_chains"]
+    context = chain["transport_socket"]["typed_config"]["common_tls_context"]
+    ads = {"ads": {}, "resource_api_version": "V3"}
+    assert context == {
+        "alpn_protocols": ["h2", "http/1.1"],
+        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+        "tls_certificate_sds_secret_configs": [{"name": "cert_1", "sds_config": ads}],
+    }
+    (manager,) = (it["typed_config"] for it in chain["filters"])
+    assert manager["rds"] == {"route_config_name": "cert_1", "config_source": ads}
+    assert [it["name"].rpartition(".")[2] for it in manager["http_filters"]] == [
+        "header_mutation",
+        "set_filter_state",
+        "router",
+    ]
+    assert manager["use_remote_address"] is manager["skip_xff_append"] is manager["strip_trailing_host_dot"] is True
+    assert "allow_connect" not in json.dumps(manager)
+
+
+def test_how_requests_are_treated() -> None:
+    found = json.loads(json.dumps(routes.https_manager("cert_1", SETTINGS)))["typed_config"]
+    access_log, filters = found.pop("access_log"), found.pop("http_filters")
+    silent, late = found.pop("local_reply_config")["mappers"]
+    assert found == {
+        "@type": f"{TYPE}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "https",
+        "rds": {"route_config_name": "cert_1", "config_source": {"ads": {}, "resource_api_version": "V3"}},
+        "upgrade_configs": [{"upgrade_type": "websocket"}],
+        "use_remote_address": True,
+        "internal_address_config": {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]},
+        "skip_xff_append": True,
+        "generate_request_id": False,
+        "server_header_transformation": "PASS_THROUGH",
+        "max_request_headers_kb": 60,
+        "request_headers_timeout": "15s",
+        "stream_idle_timeout": "300s",
+        "strip_trailing_host_dot": True,
+        "common_http_protocol_options": {"idle_timeout": "300s"},
+        "http_protocol_options": {"accept_http_10": True},
+        "http2_protocol_options": {
+            "max_concurrent_streams": 100,
+            "initial_stream_window_size": 1 << 20,
+            "initial_connection_window_size": 4 << 20,
+        },
+    }
+    assert filters[1]["typed_config"]["on_request_headers"] == [
+        {
+            "object_key": "envoy.network.upstream_server_name",
+            "format_string": {
+                "text_format_source": {"inline_string": "%METADATA(VIRTUAL_HOST:edge:tunnel)%"},
+                "omit_empty_values": True,
+            },
+            "skip_if_empty": True,
+        }
+    ]
+    assert filters[2]["typed_config"]["suppress_envoy_headers"] is True
+    assert [(it["status_code"], it["filter"]["response_flag_filter"]["flags"]) for it in (silent, late)] == [
+        (502, ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]),
+        (504, ["UT"]),
+    ]
+    (log,) = (it["typed_config"] for it in access_log)
+    assert log["path"] == "/edge/access.log"
+    assert {log["log_format"]["json_format"][word] for word in ("path", "host")} == {"%PATH(NQ)%", "%REQ(:AUTHORITY)%"}
+
+
+def test_a_secret_is_a_pair_and_is_shown_nowhere() -> None:
+    pair = {"certificate_chain": {"inline_string": "CHAIN"}, "private_key": {"inline_string": "KEY"}}
+    found = listeners.secret("cert_1", "CHAIN", "KEY")
+    assert found == Resource(Key("secret", "cert_1"), {"name": "cert_1", "tls_certificate": pair})
+    assert "KEY" not in repr(found)
+
+
+def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
+    found: Any = bootstrap(SETTINGS)
+    backoff = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
+    assert found["dynamic_resources"]["ads_config"] == {
+        "api_type": "DELTA_GRPC",
+        "transport_api_version": "V3",
+        "grpc_services": [{"envoy_grpc": {"cluster_name": "control", "retry_policy": backoff}}],
+    }
+    address = found["static_resources"]["clusters"][0]["load_assignment"]["endpoints"][0]["lb_endpoints"][0]
+    assert address == {"endpoint": {"address": {"pipe": {"path": "discovery.sock"}}}}
+    assert found["admin"] == {"address": {"pipe": {"path": "admin.sock", "mode": 0o600}}}
+    assert found["layered_runtime"]["layers"][0]["static_layer"] == {
+        "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
+        "re2.max_program_size.error_level": 5000,
+    }
+    monitors = json.dumps(overload.manager(Limits(max_connections=7, max_heap_mib=3)))
+    assert '"max_active_downstream_connections": 7' in monitors
+    assert f'"max_heap_size_bytes": {3 << 20}' in monitors
+    assert claims.REGEX in json.dumps(listeners.of_certificate("cert_1", SETTINGS).body).encode().decode(
+        "unicode_escape"
+    )

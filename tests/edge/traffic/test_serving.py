@@ -1,0 +1,132 @@
+"""What a change makes of the resources: what it touches, in an order in which nothing is named before it is there."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import Carried
+from edge.process.settings import Settings
+from edge.traffic.resources import Changes, Key, Resource, stages
+from edge.traffic.serving import Serving
+from edge.traffic.world import Fact, Gone
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+UP, OTHER = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
+TUNNEL = Carried("acct_a", "tn_1", "gw-1", "a.example.com")
+CERTIFICATE = ServedCertificate("acct_a", "cert_1", "", ("*.example.com",), NOW, NOW + timedelta(days=1))
+GATEWAY = {"cluster gw-1", "cluster gw-1/http2"}
+PLAIN = {"routes operator[a.example.com]"}
+OWN = {
+    "cluster name/a.example.com",
+    "listener certificate/cert_1",
+    "listener https[a.example.com]",
+    "routes cert_1",
+    "routes operator[a.example.com]",
+}
+
+
+def serving(*facts: Fact) -> Serving:
+    """Return what is served when these facts were taken up."""
+    made = Serving(Settings(), "PEM")
+    made.world.ready("acct_a", frozenset({"a.example.com", "b.example.com"}))
+    made.update(facts, NOW)
+    return made
+
+
+def told(changes: Changes) -> set[str]:
+    """Return what is set, and with a minus what is gone."""
+    return {
+        f"{'' if it else '-'}{key.kind} {key.name}{f'[{key.part}]' if key.part else ''}" for key, it in changes.items()
+    }
+
+
+def gone(names: Iterable[str]) -> set[str]:
+    return {f"-{name}" for name in names}
+
+
+def test_before_anything_is_known_the_public_ports_and_the_operators_routes_are_there() -> None:
+    assert told(serving().begin()) == {"listener http", "listener https", "routes operator"}
+
+
+def test_a_gateway_is_reached_by_two_versions_of_http() -> None:
+    assert told(serving().update([UP], NOW)) == GATEWAY
+    assert told(serving(UP).update([replace(UP, port=1)], NOW)) == GATEWAY
+    assert told(serving(UP).update([Gone("gw-1")], NOW)) == gone(GATEWAY)
+
+
+def test_what_was_gone_and_is_back_is_told_again() -> None:
+    before = serving(UP, TUNNEL)
+    before.update([Gone("gw-1"), Gone("tn_1")], NOW)
+    assert told(before.update([UP, TUNNEL], NOW)) == GATEWAY | PLAIN
+
+
+def test_a_tunnel_without_a_certificate_is_one_route_more() -> None:
+    assert told(serving(UP).update([TUNNEL], NOW)) == PLAIN
+    assert told(serving(UP, TUNNEL).update([Gone("tn_1")], NOW)) == gone(PLAIN)
+    assert told(serving(UP, TUNNEL).update([Gone("gw-1")], NOW)) == gone(GATEWAY | PLAIN)
+
+
+def test_a_tunnel_that_moves_to_another_gateway_changes_its_route_alone() -> None:
+    before = serving(UP, OTHER, TUNNEL, CERTIFICATE)
+    assert told(before.update([replace(TUNNEL, gateway="gw-2")], NOW)) == {"routes cert_1"}
+    assert told(serving(UP, OTHER, TUNNEL).update([replace(TUNNEL, id="tn_2")], NOW)) == PLAIN
+
+
+def test_a_certificate_has_a_listener_and_routes_of_its_own() -> None:
+    assert told(serving(UP, TUNNEL).update([CERTIFICATE], NOW)) == OWN
+    assert told(serving(UP).update([TUNNEL, CERTIFICATE], NOW)) == OWN
+    back = serving(UP, TUNNEL, CERTIFICATE).update([Gone("cert_1")], NOW)
+    assert told(back) == gone(OWN - PLAIN) | PLAIN
+    assert told(serving(UP, TUNNEL, CERTIFICATE).update([Gone("tn_1")], NOW)) == gone(OWN)
+
+
+def test_a_second_name_of_a_certificate_leaves_its_listener_as_it_is() -> None:
+    second = replace(TUNNEL, id="tn_2", name="b.example.com")
+    changes = serving(UP, TUNNEL, CERTIFICATE).update([second], NOW)
+    new = {"cluster name/b.example.com", "listener https[b.example.com]", "routes operator[b.example.com]"}
+    assert told(changes) == {*new, "routes cert_1"}
+
+
+def test_a_certificate_that_follows_another_moves_the_name() -> None:
+    longer = replace(CERTIFICATE, id="cert_2", not_after=NOW + timedelta(days=9))
+    changes = serving(UP, TUNNEL, CERTIFICATE).update([longer], NOW)
+    follower = {"listener certificate/cert_2", "routes cert_2", "cluster name/a.example.com"}
+    assert told(changes) == follower | gone({"listener certificate/cert_1", "routes cert_1"})
+
+
+def test_a_certificate_ends_by_itself() -> None:
+    before = serving(UP, TUNNEL, CERTIFICATE)
+    assert told(before.update([], CERTIFICATE.not_after, {"a.example.com"})) == gone(OWN - PLAIN) | PLAIN
+    assert told(before.update([], CERTIFICATE.not_after, {"a.example.com"})) == set()
+
+
+def test_what_is_known_already_changes_nothing() -> None:
+    facts = (UP, TUNNEL, CERTIFICATE)
+    assert told(serving(*facts).update([*facts, replace(TUNNEL, expires=9), Gone("tn_9")], NOW)) == set()
+
+
+def test_a_change_makes_only_what_it_touches() -> None:
+    many: list[Fact] = [replace(TUNNEL, id=f"tn_{number}", name=f"n{number}.example.com") for number in range(50)]
+    before = serving(UP)
+    before.world.ready("acct_a", frozenset(f"n{number}.example.com" for number in range(50)))
+    assert len(before.update(many, NOW)) == 50
+    assert told(before.update([Gone("tn_7")], NOW)) == {"-routes operator[n7.example.com]"}
+
+
+def test_changes_come_in_three_stages() -> None:
+    made = {
+        key: Resource(key, {}) if is_there else None
+        for key, is_there in {
+            Key("listener", "new"): True,
+            Key("listener", "old"): False,
+            Key("listener", "https", "in"): True,
+            Key("routes", "operator", "out"): False,
+        }.items()
+    }
+    assert [told(stage) for stage in stages(made)] == [
+        {"listener new"},
+        {"listener https[in]", "-routes operator[out]"},
+        {"-listener old"},
+    ]

@@ -1,6 +1,7 @@
 """Who may do what: the policies of the templates with their names filled in, and calls of botocore as IAM sees them."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from samtranslator.yaml_helper import yaml_parse
 
-from chalicelib.storage import aws, dynamodb
+from chalicelib.storage import aws
 from infra import ROOT
 from tests.cloud.evaluator import Call, Statement, allows, each
 
@@ -168,7 +169,7 @@ def _calls(role: str, service: str, operation: str, given: Mapping[str, Any]) ->
 
 def _call(operation: str, given: Mapping[str, Any], own: Mapping[str, str]) -> Call:
     index = f"/index/{given['IndexName']}" if "IndexName" in given else ""
-    table = TABLE if given["TableName"] == dynamodb.table_name() else RESTORED
+    table = TABLE if given["TableName"] == os.environ.get("TABLE_NAME", "tunnel-edge") else RESTORED
     keys = {"dynamodb:LeadingKeys": leading} if (leading := _leading_keys(given)) else {}
     return Call(f"dynamodb:{operation}", table + index, {**own, **keys})
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from chalicelib import domains
 from chalicelib.schema.fields import DOMAIN, MAX_DOMAIN
 from chalicelib.schema.rules import After, entries, form, if_null
 
@@ -10,9 +11,10 @@ _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0
 
 
 def _short_enough(hostport: str) -> str:
-    if len(hostport.rpartition(":")[0]) > MAX_DOMAIN:
+    host, _, port = hostport.rpartition(":")
+    if len(host) > MAX_DOMAIN:
         raise ValueError(f"must have a host of at most {MAX_DOMAIN} characters")
-    return hostport.lower()
+    return f"{domains.normal(host)}:{port}"
 
 
 def _distinct(hostports: list[str]) -> list[str]:

@@ -4,13 +4,13 @@ import unicodedata
 from datetime import datetime
 from typing import Annotated, Any
 
-from chalicelib import clock
+from chalicelib import clock, domains
 from chalicelib.schema.json_schema import Documented
 from chalicelib.schema.rules import After, Before, form, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 
-MAX_DESCRIPTION, MAX_METADATA, MAX_DOMAIN = 255, 4096, 253
-DOMAIN = "(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+MAX_DESCRIPTION, MAX_METADATA, MAX_DOMAIN = 255, 4096, domains.MAX_LENGTH
+DOMAIN = domains.PATTERN
 
 
 def _time(value: Any) -> Any:

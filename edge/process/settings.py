@@ -1,5 +1,6 @@
 """The settings of the edge, read once from the environment; every limit is a setting of the same name in capitals."""
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -40,6 +41,7 @@ class Limits:
 class Settings:
     """Where the edge listens, under which domain, and where it keeps its files.
 
+    `dns_servers` are asked for the records of domains instead of the domains' own; each is an address and a port.
     `hop_host` is where other hosts' Envoy reaches this gateway; of `hop_port` 0 the system chooses one.
     """
 
@@ -56,6 +58,7 @@ class Settings:
     access_log: str = ""
     certificate: str = ""
     private_key: str = ""
+    dns_servers: tuple[tuple[str, int], ...] = ()
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -86,6 +89,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
     if ("certificate" in given) != ("private_key" in given):
         raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
+    if texts := str(given.get("dns_servers", "")):
+        given["dns_servers"] = tuple(_server(text.strip()) for text in texts.split(","))
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
@@ -110,3 +115,16 @@ def _port(name: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
         raise SettingError(f"{name}={text} is not a port: choose one from {least} to 65535.")
     return int(text)
+
+
+def _server(text: str) -> tuple[str, int]:
+    """Return a name server that is written as an address or as address:port, where one of IPv6 stands in brackets."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, "53"
+    try:
+        return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))), _port("DNS_SERVERS", port)
+    except ValueError:
+        raise SettingError(
+            f"DNS_SERVERS names {text}, which is no address: write 127.0.0.1:5353 or [::1]:53."
+        ) from None

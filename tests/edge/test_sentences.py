@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.process.settings import from_environment
 from tests.conftest import ROOT
 
 
@@ -25,8 +26,26 @@ def said(folder: Path, *arguments: str, **settings: str) -> str:
         ({"SSH_PORT": "0"}, "SSH_PORT=0 is not a port: choose one from 1 to 65535.\n"),
         ({"HOP_PORT": "65536"}, "HOP_PORT=65536 is not a port: choose one from 0 to 65535.\n"),
         ({"EDGE_CERTIFICATE": "a.pem"}, "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.\n"),
+        (
+            {"DNS_SERVERS": "127.0.0.1:5353,ns.example"},
+            "DNS_SERVERS names ns.example, which is no address: write 127.0.0.1:5353 or [::1]:53.\n",
+        ),
+        ({"DNS_SERVERS": "127.0.0.1:0"}, "DNS_SERVERS=0 is not a port: choose one from 1 to 65535.\n"),
         ({"EDGE_KEY": "a.pem"}, "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.\n"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(tmp_path: Path, settings: dict[str, str], sentence: str) -> None:
     assert said(tmp_path, **settings) == sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "servers"),
+    [
+        ("", ()),
+        ("127.0.0.1", (("127.0.0.1", 53),)),
+        ("127.0.0.1:5353, 127.0.0.2:5353", (("127.0.0.1", 5353), ("127.0.0.2", 5353))),
+        ("[::1]:5353,[::1]", (("::1", 5353), ("::1", 53))),
+    ],
+)
+def test_name_servers_are_set_by_address(text: str, servers: tuple[tuple[str, int], ...]) -> None:
+    assert from_environment({"DNS_SERVERS": text}).dns_servers == servers

@@ -1,0 +1,54 @@
+"""What one name server says of one name; where no answer comes, it is asked once more."""
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.rcode
+from dns.name import Name
+from dns.rdata import Rdata
+from dns.rdatatype import RdataType
+from dns.rdtypes.nsbase import NSBase
+from dns.rdtypes.txtbase import TXTBase
+
+from edge.proofs import transport
+from edge.proofs.agreement import Answer, Failed, Records
+from edge.proofs.servers import Server
+from edge.proofs.transport import TooMuch
+
+_TRY = 0.8  # seconds until a question is taken for lost
+_TRIES = 2
+
+
+async def ask(server: Server, name: Name, kind: RdataType, *, is_own: bool) -> Answer:
+    """Return what a server says of a name. `is_own`: only what it knows itself counts."""
+    question = dns.message.make_query(name, kind)
+    if is_own:
+        question.flags &= ~dns.flags.RD
+    for _ in range(_TRIES):
+        try:
+            answer = await transport.exchange(question, server.address, server.port, _TRY)
+            return _read(answer, name, kind, is_own=is_own)
+        except dns.exception.Timeout:
+            continue
+        except TooMuch:
+            return Failed("answers with more than 64 records or 4 KiB")
+        except (dns.exception.DNSException, OSError, EOFError):
+            return Failed("cannot be asked")
+    return Failed("does not answer")
+
+
+def _read(answer: dns.message.Message, name: Name, kind: RdataType, *, is_own: bool) -> Answer:
+    if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+        return Failed(f"answers {dns.rcode.to_text(answer.rcode())}")
+    if is_own and not answer.flags & dns.flags.AA:
+        return Failed("does not answer for this zone")
+    found = [it for rrset in answer.answer if rrset.name == name and rrset.rdtype == kind for it in rrset]
+    return Records(frozenset(filter(None, map(_text, found))))
+
+
+def _text(record: Rdata) -> str:
+    """Return a text record as one text, or the target of an alias in lower case without the dot at its end."""
+    if isinstance(record, TXTBase):
+        return b"".join(record.strings).decode("ascii", "replace").strip()
+    assert isinstance(record, NSBase)  # noqa: S101 (the class of CNAME)
+    return record.target.to_text(omit_final_dot=True).lower()

@@ -1,0 +1,91 @@
+"""One look at the records that prove a domain: at most three seconds long, whatever its name servers do."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any
+
+import dns.exception
+import dns.name
+from dns.rdatatype import CNAME, TXT, RdataType
+
+from chalicelib.model import proofs
+from chalicelib.model.proofs import Found, Proof
+from edge.proofs import asking
+from edge.proofs.agreement import Answer, Records, agreed, disagreement
+from edge.proofs.servers import Source, Unreachable
+
+DEADLINE = 3.0  # seconds
+_MOST_ALIASES = 8
+
+
+class _Undecided(Exception):
+    """Nothing follows from the answers; the message is a sentence."""
+
+
+class Resolver:
+    """Looks at the records of domains, asking the name servers that a source knows."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def look(self, domain: str, proof: Proof) -> Found:
+        """Return whether a record proves the domain: the text record, or an alias that leads to the proof's target."""
+        found = await asyncio.gather(
+            _in_time(domain, self._text(domain, proof.value)),
+            _in_time(domain, self._alias(domain, proof.cname_target)),
+        )
+        decisive = [it for kind in ("present", "unknown") for it in found if it.kind == kind]
+        return decisive[0] if decisive else Found("absent", " ".join(it.error for it in found if it.error))
+
+    async def _text(self, domain: str, value: str) -> Found:
+        place = proofs.record_name(domain)
+        records = await self._agreed(place, TXT, lambda it: value in it.values)
+        if value in records.values:
+            return Found("present")
+        if records.values:
+            return Found("absent", f"The TXT record {place} has another value than that of this reservation.")
+        return Found("absent", f"There is no TXT record {place}.")
+
+    async def _alias(self, domain: str, target: str) -> Found:
+        """Follow the aliases of a domain; for `*.d` these are what that name itself has in the zone."""
+        name, passed = domain, {domain}
+        for _ in range(_MOST_ALIASES):
+            records = await self._agreed(name, CNAME, lambda it: it)
+            if target in records.values:
+                return Found("present")
+            if not records.values:
+                return Found("absent", "" if name == domain else f"{domain} is an alias of another name than {target}.")
+            name = min(records.values)
+            if name in passed:
+                return Found("absent", f"The CNAME records of {domain} lead in a circle.")
+            passed.add(name)
+        return Found("absent", f"The CNAME records of {domain} lead through more than {_MOST_ALIASES} names.")
+
+    async def _agreed(self, text: str, kind: RdataType, say: Callable[[Records], Hashable]) -> Records:
+        """Return the records on which the name servers of a name agree. Raises Unreachable, _Undecided."""
+        try:
+            name = dns.name.from_text(text)
+        except dns.exception.DNSException:  # by the label in front of it, or as somebody's alias
+            return Records(frozenset())
+        panel = await self._source.panel(name)
+        tasks = [asyncio.create_task(asking.ask(it, name, kind, is_own=panel.is_own)) for it in panel.servers]
+        answers: list[Answer] = []
+        try:
+            for task in asyncio.as_completed(tasks):
+                answers.append(await task)
+                if found := agreed(answers, say, asked=len(tasks), quorum=panel.quorum):
+                    return found
+        finally:
+            for running in tasks:
+                running.cancel()
+        raise _Undecided(disagreement(answers, text))
+
+
+async def _in_time(domain: str, finding: Coroutine[Any, Any, Found]) -> Found:
+    try:
+        async with asyncio.timeout(DEADLINE):
+            return await finding
+    except TimeoutError:
+        return Found("unknown", f"The name servers of {domain} did not answer within three seconds.")
+    except (Unreachable, _Undecided) as error:
+        return Found("unknown", str(error))

@@ -1,0 +1,132 @@
+"""The name servers that are asked: those of the zone itself, at public addresses, or those that the operator set."""
+
+import asyncio
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import NamedTuple, Protocol
+
+import dns.asyncresolver
+import dns.exception
+import dns.name
+import dns.rdatatype
+import dns.resolver
+from dns.name import Name
+
+from edge.proofs.transport import Bounded
+
+_MOST_NAMES = 8  # of name servers whose addresses are looked up
+_PATIENCE = 1.5  # seconds for one answer of this host's own resolver
+_SPECIAL = [  # routed to, or standing for, what is not a public server
+    ipaddress.ip_network(text)
+    for text in ("192.88.99.0/24", "64:ff9b::/96", "2001::/23", "2002::/16", "3fff::/20", "fec0::/10")
+]
+
+
+class Server(NamedTuple):
+    """Where a name server is asked."""
+
+    address: str
+    port: int
+
+
+class Unreachable(Exception):
+    """No name servers of a name can be asked; the message is a sentence."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Name servers to ask for one name; at least `quorum` must agree. `is_own`: they are those of the zone itself."""
+
+    servers: tuple[Server, ...]
+    quorum: int = 2
+    is_own: bool = True
+
+
+class Source(Protocol):
+    """Where the name servers of a name come from."""
+
+    async def panel(self, name: Name) -> Panel:
+        """Return whom to ask for a name. Raises Unreachable."""
+
+
+class Fixed:
+    """The servers that the operator set: these alone are asked, as they are."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self._panel = Panel(tuple(servers), quorum=min(2, len(servers)), is_own=False)
+
+    async def panel(self, name: Name) -> Panel:
+        return self._panel
+
+
+class Reach(Protocol):
+    """Which addresses of name servers may be asked."""
+
+    def __call__(self, address: str, /) -> bool: ...
+
+
+class Own:
+    """The name servers of a zone itself, which this host's own resolver finds."""
+
+    def __init__(self, finder: dns.asyncresolver.Resolver, *, may_ask: Reach, port: int = 53, most: int = 4) -> None:
+        self._finder, self._may_ask, self._port, self._most = finder, may_ask, port, most
+
+    async def panel(self, name: Name) -> Panel:
+        try:
+            zone = await dns.asyncresolver.zone_for_name(name, resolver=self._finder)
+            found = await self._finder.resolve(zone, dns.rdatatype.NS)
+        except (dns.exception.DNSException, OSError):
+            raise Unreachable(f"The name servers of {_text(name)} cannot be found.") from None
+        hosts = sorted({it.target for it in found})[:_MOST_NAMES]
+        addresses = await asyncio.gather(*(self._addresses(host) for host in hosts))
+        asked = [it for it in _in_turn(addresses) if self._may_ask(it)][: self._most]
+        if len(asked) < 2:
+            count = "only one name server" if asked else "no name server"
+            raise Unreachable(f"{_text(name)} has {count} at a public address: two must agree.")
+        return Panel(tuple(Server(address, self._port) for address in asked))
+
+    async def _addresses(self, host: Name) -> list[str]:
+        """Return the addresses of a name server, those of IPv4 first."""
+        of_kinds = await asyncio.gather(*(self._resolved(host, kind) for kind in ("A", "AAAA")))
+        return list(chain(*of_kinds))
+
+    async def _resolved(self, host: Name, kind: str) -> list[str]:
+        try:
+            return [it.address for it in await self._finder.resolve(host, kind, lifetime=_PATIENCE)]
+        except (dns.exception.DNSException, OSError):
+            return []
+
+
+def source(settings: Sequence[tuple[str, int]]) -> Source:
+    """Return the servers that the operator set, or else those of each zone, found by this host's own resolver.
+
+    Raises DNSException where this host has none.
+    """
+    if settings:
+        return Fixed([Server(*it) for it in settings])
+    return Own(bounded(dns.asyncresolver.Resolver()), may_ask=is_public)
+
+
+def bounded(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:
+    """Have a resolver ask its name servers with bounds for their answers."""
+    finder.nameservers = [Bounded(str(it), finder.port) for it in finder.nameservers]
+    return finder
+
+
+def is_public(address: str) -> bool:
+    """Tell whether an address is one of the public internet, and not a detour to another one."""
+    parsed = ipaddress.ip_address(address)
+    if not parsed.is_global or parsed.is_multicast or parsed.is_reserved:
+        return False
+    return not any(parsed in network for network in _SPECIAL if network.version == parsed.version)
+
+
+def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
+    """Return the first of each list, then the second of each, and so on, each address once."""
+    return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
+
+
+def _text(name: Name) -> str:
+    return name.to_text(omit_final_dot=True)

@@ -1,0 +1,62 @@
+"""When name servers agree, as a table; and what is said where they do not."""
+
+import pytest
+
+from edge.proofs.agreement import Answer, Failed, Records, agreed, disagreement
+
+YES, NO, MORE = Records(frozenset("v")), Records(frozenset()), Records(frozenset("vw"))
+LATE, FAILED = Failed("does not answer"), Failed("answers SERVFAIL")
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "quorum", "outcome"),
+    [
+        ([], 2, 2, None),
+        ([YES], 2, 2, None),
+        ([YES, YES], 2, 2, True),
+        ([NO, NO], 2, 2, False),
+        ([YES, MORE], 2, 2, True),
+        ([YES, NO], 2, 2, None),
+        ([YES, LATE], 2, 2, None),
+        ([LATE, FAILED], 2, 2, None),
+        ([YES, YES], 3, 2, True),
+        ([YES, NO, YES], 3, 2, True),
+        ([NO, YES, NO], 3, 2, False),
+        ([YES, NO, LATE], 3, 2, None),
+        ([YES, YES], 4, 2, None),
+        ([YES, YES, YES], 4, 2, True),
+        ([YES, YES, NO], 4, 2, None),
+        ([YES, YES, LATE], 4, 2, True),
+        ([YES, YES, NO, NO], 4, 2, None),
+        ([YES, YES, NO, LATE], 4, 2, True),
+        ([YES, YES, LATE, LATE], 4, 2, True),
+        ([YES, LATE, LATE, LATE], 4, 2, None),
+        ([YES], 1, 1, True),
+        ([NO], 1, 1, False),
+        ([LATE], 1, 1, None),
+    ],
+)
+def test_a_majority_of_those_that_answer_and_a_quorum_agree(
+    answers: list[Answer], asked: int, quorum: int, outcome: bool | None
+) -> None:
+    found = agreed(answers, lambda records: "v" in records.values, asked=asked, quorum=quorum)
+    assert (found and "v" in found.values) == outcome
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        (
+            [YES, NO, LATE],
+            "The name servers of d.example do not agree: wait until all of them have the same records.",
+        ),
+        (
+            [YES, FAILED],
+            "Of the name servers of d.example only one answers, and two must agree; another one answers SERVFAIL.",
+        ),
+        ([FAILED, FAILED], "No name server of d.example answers: one answers SERVFAIL."),
+        ([FAILED, LATE], "No name server of d.example answers: one answers SERVFAIL and another one does not answer."),
+    ],
+)
+def test_what_is_said_where_nothing_follows(answers: list[Answer], sentence: str) -> None:
+    assert disagreement(answers, "d.example") == sentence

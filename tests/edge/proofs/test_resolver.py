@@ -1,0 +1,322 @@
+"""Looks at the records that prove a domain, over sockets, at name servers whose answers are written here."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import dns.asyncresolver
+import pytest
+
+from chalicelib.model import proofs
+from chalicelib.model.proofs import Found
+from edge.proofs import servers
+from edge.proofs.resolver import Resolver
+from edge.proofs.servers import Fixed, Own, Server
+from tests.edge.nameservers import NameServer, serving
+
+VALUE, TARGET = "verification=d7rk2m", "t4wq8z.proof.tunnels.example"
+PROOF = proofs.begin(0, value=VALUE, cname_target=TARGET)
+TXT, CNAME = "_tunnel-verification.shop.example", "shop.example"
+NO_TEXT = f"There is no TXT record {TXT}."
+PRESENT = Found("present")
+LATE = "The name servers of shop.example did not answer within three seconds."
+
+
+def absent(error: str) -> Found:
+    return Found("absent", error)
+
+
+def unknown(error: str) -> Found:
+    return Found("unknown", error)
+
+
+@dataclass
+class Internet:
+    """A resolver that finds the name servers of zones, servers that may be asked, and one that must not be."""
+
+    finder: NameServer = field(default_factory=lambda: NameServer("127.0.0.1"))
+    own: list[NameServer] = field(default_factory=lambda: [NameServer(f"127.0.0.{it}") for it in (2, 3, 4, 5)])
+    private: NameServer = field(default_factory=lambda: NameServer("127.0.0.9"))
+
+    def __post_init__(self) -> None:
+        self.delegate("shop.example", "127.0.0.2", "127.0.0.3")
+
+    def delegate(self, zone: str, *addresses: str) -> None:
+        """Have a zone's name servers be at these addresses."""
+        hosts = [f"ns{place}.{zone}" for place, _ in enumerate(addresses)]
+        self.finder.records[zone, "NS"] = hosts
+        for host, address in zip(hosts, addresses, strict=True):
+            self.finder.records[host, "A"] = [address]
+
+    def write(self, name: str, kind: str, *values: str, at: tuple[int, ...] = (0, 1, 2)) -> None:
+        for place in at:
+            self.own[place].records[name, kind] = list(values)
+
+    def look(self, domain: str = "shop.example") -> Found:
+        finder = dns.asyncresolver.Resolver(configure=False)
+        finder.nameservers, finder.port = ["127.0.0.1"], self.finder.port
+        permitted = {it.address for it in self.own}
+        own = Own(servers.bounded(finder), may_ask=permitted.__contains__, port=self.finder.port)
+        return asyncio.run(Resolver(own).look(domain, PROOF))
+
+
+@pytest.fixture
+def internet() -> Iterator[Internet]:
+    made = Internet()
+    with serving(made.finder, *made.own, made.private):
+        yield made
+
+
+def test_no_record_proves_nothing(internet: Internet) -> None:
+    assert internet.look() == absent(NO_TEXT)
+
+
+def test_the_text_record_proves_a_domain_and_all_names_below_it(internet: Internet) -> None:
+    internet.write(TXT, "TXT", VALUE)
+    assert internet.look() == internet.look("*.shop.example") == PRESENT
+    assert [it.recursions for it in internet.own] == [0] * 4
+
+
+@pytest.mark.parametrize("value", ["", "x", VALUE.upper(), f"{VALUE}x", f"{VALUE} {VALUE}", TARGET])
+def test_a_wrong_value_proves_nothing(internet: Internet, value: str) -> None:
+    internet.write(TXT, "TXT", value)
+    wrong = f"The TXT record {TXT} has another value than that of this reservation."
+    assert internet.look() == absent(wrong if value else NO_TEXT)
+
+
+def test_of_two_values_one_suffices(internet: Internet) -> None:
+    internet.write(TXT, "TXT", "verification=of-somebody-else", VALUE)
+    assert internet.look() == PRESENT
+
+
+def test_a_record_comes_and_goes(internet: Internet) -> None:
+    seen = [internet.look().kind]
+    internet.write(TXT, "TXT", VALUE)
+    seen.append(internet.look().kind)
+    internet.write(TXT, "TXT")
+    assert [*seen, internet.look().kind] == ["absent", "present", "absent"]
+
+
+@pytest.mark.parametrize("length", [1, 2, 8])
+def test_aliases_that_lead_to_the_target_prove_a_domain(internet: Internet, length: int) -> None:
+    names = [CNAME, *(f"a{place}.shop.example" for place in range(length - 1)), TARGET]
+    for name, next_name in pairwise(names):
+        internet.write(name, "CNAME", next_name.upper())
+    assert internet.look() == PRESENT
+
+
+def test_aliases_are_followed_through_zones_with_name_servers_of_their_own(internet: Internet) -> None:
+    internet.delegate("other.example", "127.0.0.3", "127.0.0.4")
+    internet.write(CNAME, "CNAME", "to.other.example", at=(0, 1))
+    internet.write("to.other.example", "CNAME", TARGET, at=(1, 2))
+    assert internet.look() == PRESENT
+    assert ("to.other.example", "CNAME", "udp") not in internet.own[0].questions
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        (["elsewhere.shop.example"], f"shop.example is an alias of another name than {TARGET}."),
+        ([f"x.{TARGET}"], f"shop.example is an alias of another name than {TARGET}."),
+        ([CNAME], "The CNAME records of shop.example lead in a circle."),
+        (["a.shop.example", CNAME], "The CNAME records of shop.example lead in a circle."),
+        (["a.shop.example", "b.shop.example", "a.shop.example"], "The CNAME records of shop.example lead in a circle."),
+        (
+            [*(f"a{place}.shop.example" for place in range(8)), TARGET],
+            "The CNAME records of shop.example lead through more than 8 names.",
+        ),
+    ],
+)
+def test_aliases_that_lead_elsewhere_prove_nothing(internet: Internet, names: list[str], error: str) -> None:
+    internet.delegate("tunnels.example", "127.0.0.2", "127.0.0.3")
+    for name, next_name in pairwise([CNAME, *names]):
+        internet.write(name, "CNAME", next_name)
+    assert internet.look() == absent(f"{NO_TEXT} {error}")
+
+
+def test_an_alias_of_all_names_below_proves_those_alone(internet: Internet) -> None:
+    internet.write("*.shop.example", "CNAME", TARGET)
+    assert (internet.look("*.shop.example"), internet.look()) == (PRESENT, absent(NO_TEXT))
+
+
+def test_the_text_record_is_not_followed_as_an_alias(internet: Internet) -> None:
+    internet.write(TXT, "CNAME", "_tunnel-verification.other.example")
+    internet.write("_tunnel-verification.other.example", "TXT", VALUE)
+    assert internet.look() == absent(NO_TEXT)
+
+
+def test_a_cut_answer_is_asked_for_over_tcp(internet: Internet) -> None:
+    internet.write(TXT, "TXT", *(f"{place}{'x' * 300}" for place in range(10)), VALUE)
+    for server in internet.own:
+        server.truncates = True
+    assert internet.look() == PRESENT
+    assert (TXT, "TXT", "tcp") in internet.own[0].questions
+
+
+@pytest.mark.parametrize("values", [["x" * 4096], [str(place) for place in range(64)]])
+@pytest.mark.parametrize("truncates", [False, True])
+def test_answers_without_measure_say_nothing(internet: Internet, values: list[str], truncates: bool) -> None:
+    internet.write(TXT, "TXT", VALUE, *values)
+    for server in internet.own:
+        server.truncates = truncates
+    why = "answers with more than 64 records or 4 KiB"
+    assert internet.look() == unknown(f"No name server of {TXT} answers: one {why}.")
+
+
+def test_a_zone_with_name_servers_without_measure_is_not_looked_at(internet: Internet) -> None:
+    internet.delegate("shop.example", *["127.0.0.2", "127.0.0.3"] * 50)
+    assert internet.look() == unknown(f"The name servers of {TXT} cannot be found.")
+    assert internet.own[0].questions == []
+
+
+def test_a_question_that_is_lost_is_asked_again(internet: Internet) -> None:
+    internet.write(TXT, "TXT", VALUE)
+    for server in internet.own:
+        server.loses = 2
+    assert internet.look() == PRESENT
+
+
+def test_one_of_two_servers_that_lies_proves_nothing(internet: Internet) -> None:
+    internet.write(TXT, "TXT", VALUE, at=(0,))
+    assert internet.look() == unknown(
+        f"The name servers of {TXT} do not agree: wait until all of them have the same records."
+    )
+
+
+def test_two_of_three_servers_outvote_the_one_that_lies(internet: Internet) -> None:
+    internet.delegate("shop.example", "127.0.0.2", "127.0.0.3", "127.0.0.4")
+    internet.write(TXT, "TXT", VALUE, at=(1,))
+    assert internet.look() == absent(NO_TEXT)
+    internet.write(TXT, "TXT", VALUE, at=(0, 1))
+    assert internet.look() == PRESENT
+
+
+@pytest.mark.parametrize("rcode", ["SERVFAIL", "REFUSED"])
+def test_servers_that_fail_say_nothing(internet: Internet, rcode: str) -> None:
+    internet.write(TXT, "TXT", VALUE)
+    internet.own[1].rcode = rcode
+    one = f"Of the name servers of {TXT} only one answers, and two must agree; another one answers {rcode}."
+    assert internet.look() == unknown(one)
+    internet.own[0].rcode = rcode
+    assert internet.look() == unknown(f"No name server of {TXT} answers: one answers {rcode}.")
+
+
+def test_servers_that_do_not_know_the_zone_say_nothing(internet: Internet) -> None:
+    internet.write(TXT, "TXT", VALUE)
+    internet.own[0].is_authoritative = internet.own[1].is_authoritative = False
+    assert internet.look() == unknown(f"No name server of {TXT} answers: one does not answer for this zone.")
+
+
+def test_a_silent_server_says_nothing_and_does_not_outvote_two(internet: Internet) -> None:
+    internet.write(TXT, "TXT", VALUE)
+    internet.own[1].is_silent = True
+    one = f"Of the name servers of {TXT} only one answers, and two must agree; another one does not answer."
+    assert internet.look() == unknown(one)
+    internet.delegate("shop.example", "127.0.0.2", "127.0.0.3", "127.0.0.4")
+    assert internet.look() == PRESENT
+
+
+def test_silence_ends_a_look_after_three_seconds(internet: Internet) -> None:
+    internet.finder.is_silent = True
+    started = time.monotonic()
+    assert internet.look() == unknown(LATE)
+    assert 2.9 < time.monotonic() - started < 4
+
+
+def test_an_alias_into_silence_does_not_hide_the_text_record(internet: Internet) -> None:
+    internet.delegate("slow.example", "127.0.0.4", "127.0.0.5")
+    internet.own[2].is_silent = internet.own[3].is_silent = True
+    internet.write(CNAME, "CNAME", "to.slow.example", at=(0, 1))
+    internet.write(TXT, "TXT", VALUE, at=(0, 1))
+    assert internet.look() == PRESENT
+
+
+@pytest.mark.parametrize("others", [["127.0.0.9"], ["127.0.0.9", "10.0.0.1", "127.0.0.2"], ["127.0.0.9"] * 3])
+def test_servers_at_addresses_that_are_not_public_are_never_asked(internet: Internet, others: list[str]) -> None:
+    internet.delegate("shop.example", *others)
+    internet.private.records[TXT, "TXT"] = [VALUE]
+    count = "only one name server" if "127.0.0.2" in others else "no name server"
+    assert internet.look() == unknown(f"{TXT} has {count} at a public address: two must agree.")
+    assert internet.private.questions == []
+
+
+def test_one_address_under_two_names_is_one_server(internet: Internet) -> None:
+    internet.delegate("shop.example", "127.0.0.2", "127.0.0.2")
+    internet.write(TXT, "TXT", VALUE)
+    assert internet.look() == unknown(f"{TXT} has only one name server at a public address: two must agree.")
+
+
+def test_at_most_four_servers_are_asked() -> None:
+    internet = Internet(own=[NameServer(f"127.0.0.{it}") for it in range(2, 9)])
+    internet.delegate("shop.example", *(it.address for it in internet.own))
+    internet.write(TXT, "TXT", VALUE, at=tuple(range(7)))
+    with serving(internet.finder, *internet.own):
+        assert internet.look() == PRESENT
+    assert sum(bool(it.questions) for it in internet.own) <= 4
+
+
+def test_a_name_that_leaves_no_room_for_the_label_in_front_has_no_text_record(internet: Internet) -> None:
+    label = "a" * 63
+    long = f"{label}.{label}.{label}.{'a' * 40}.shop.example"
+    internet.write(long, "CNAME", TARGET)
+    assert internet.look(long) == PRESENT
+
+
+def test_servers_that_are_set_are_asked_alone_whatever_their_addresses() -> None:
+    first, second = NameServer("127.0.0.1"), NameServer("127.0.0.2", is_authoritative=False)
+    first.records[TXT, "TXT"] = [VALUE]
+    with serving(first, second) as port:
+        both = Resolver(Fixed([Server("127.0.0.1", port), Server("127.0.0.2", port)]))
+        assert asyncio.run(both.look("shop.example", PROOF)).kind == "unknown"
+        second.is_silent = True
+        assert asyncio.run(both.look("shop.example", PROOF)).kind == "unknown"
+        second.is_silent = False
+        second.records[TXT, "TXT"] = [VALUE]
+        assert asyncio.run(both.look("shop.example", PROOF)) == PRESENT
+        one = Resolver(Fixed([Server("127.0.0.1", port)]))
+        assert asyncio.run(one.look("shop.example", PROOF)) == PRESENT
+
+
+@pytest.mark.parametrize(
+    ("address", "is_public"),
+    [
+        ("8.8.8.8", True),
+        ("2001:4860:4860::8888", True),
+        ("0.0.0.0", False),
+        ("10.1.2.3", False),
+        ("100.64.0.1", False),
+        ("127.0.0.1", False),
+        ("169.254.169.253", False),
+        ("172.16.0.1", False),
+        ("192.0.0.1", False),
+        ("192.88.99.1", False),
+        ("192.168.1.1", False),
+        ("198.18.0.1", False),
+        ("198.51.100.1", False),
+        ("224.0.0.251", False),
+        ("240.0.0.1", False),
+        ("255.255.255.255", False),
+        ("::", False),
+        ("::1", False),
+        ("::8.8.8.8", False),
+        ("::ffff:8.8.8.8", False),
+        ("::ffff:127.0.0.1", False),
+        ("64:ff9b::7f00:1", False),
+        ("64:ff9b:1::1", False),
+        ("100::1", False),
+        ("2001::1", False),
+        ("2001:db8::1", False),
+        ("2002:7f00:1::", False),
+        ("3fff::1", False),
+        ("5f00::1", False),
+        ("fc00::1", False),
+        ("fd00:ec2::253", False),
+        ("fe80::1", False),
+        ("fec0::1", False),
+        ("ff02::fb", False),
+    ],
+)
+def test_which_addresses_are_public(address: str, is_public: bool) -> None:
+    assert servers.is_public(address) == is_public

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chalicelib import openapi, operations, restored, routes
-from chalicelib.model import accounts, migrations, owners, tunnels
+from chalicelib.model import accounts, audit, migrations, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import BackendTunnel
@@ -29,7 +29,8 @@ def main(words: list[str]) -> None:
     """Do what the arguments say; one sentence and exit status 1 when it cannot be done."""
     arguments = _parser().parse_args(words)
     try:
-        arguments.act(arguments)
+        with audit.operated_by(arguments.name_of_operator):
+            arguments.act(arguments)
         sys.stdout.flush()
     except CommandError as error:
         sys.exit(str(error))
@@ -41,6 +42,8 @@ def main(words: list[str]) -> None:
 
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(prog="python -m chalicelib", description=__doc__)
+    about = "who acts, as audit events tell it (default: the system's user)"
+    parser.add_argument("--as", dest="name_of_operator", default="", metavar="NAME", help=about)
     groups = parser.add_subparsers(required=True, metavar="WHAT")
 
     account = _group(groups, "accounts", "accounts, each with users, bots and resources of its own")

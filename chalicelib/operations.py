@@ -38,7 +38,7 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
     """Create an account, its first admin and the admin's first key; return them and the token. Raises CommandError."""
     account = accounts.new_account(_checked(name))
     user = accounts.new_user(account.id, _checked(admin), admin=True)
-    key, new = _key(Caller(account.id, user.id, admin=True), "The account's first key")
+    key, new = _key(Caller(account.id, user.id, admin=True, name=admin), "The account's first key")
     try:
         Change(OPERATOR).put(account).put(user).put(key).commit()
     except Taken:
@@ -122,7 +122,7 @@ def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, s
     owner = accounts.owner(account_id, owner_id)
     if owner is None:
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
-    key, new = _key(Caller(account_id, owner.id, owner.admin), description)
+    key, new = _key(Caller(account_id, owner.id, owner.admin, name=owner.name), description)
     off = CommandError(f"{owner_id} or its account is switched off: enable it first.")
     Change(OPERATOR).put(key).also(*(replace(write, failing=off) for write in new.also)).commit()
     return key, new.once["token"]

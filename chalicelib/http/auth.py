@@ -30,6 +30,7 @@ class Caller:
     key: str = ""
     reach: Reach = EVERYTHING
     used: int = 0  # the Unix second at which the key was last noted to be in use
+    name: str = ""  # of the user or bot
 
     def scope(self, path: str) -> str:
         """Return the storage scope of a list in the caller's account: the only way from a request to the storage."""
@@ -41,7 +42,7 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin)  # who is active, or could not call
+            return Owner(self.id, self.admin, name=self.name)  # who is active, or could not call
         if not self.admin:
             raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
         owner = accounts.owner(self.account, requested)
@@ -62,6 +63,7 @@ class Caller:
             "scopes": " ".join(self.reach.scopes),
             "expires": str(self.reach.expires or ""),
             "used": str(self.used),
+            "name": self.name,
         }
 
     @staticmethod
@@ -70,7 +72,8 @@ class Caller:
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
         reach = Reach(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
         used = int(context.get("used", "0"))
-        return Caller(context["account"], context["caller"], admin, context["version"], key, reach, used)
+        name = context.get("name", "")
+        return Caller(context["account"], context["caller"], admin, context["version"], key, reach, used, name)
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # who calls what is open to everyone: of no account
@@ -84,7 +87,7 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     lowered = {name.lower(): value for name, value in headers.items()}
     holder = _holder(_token(lowered.get("authorization", "")))
     owner, version = holder.owner, _version(lowered)
-    return Caller(holder.account, owner.id, owner.admin, version, holder.key, holder.reach, holder.used)
+    return Caller(holder.account, owner.id, owner.admin, version, holder.key, holder.reach, holder.used, owner.name)
 
 
 def check_scope(caller: Caller, method: str, path: str) -> None:

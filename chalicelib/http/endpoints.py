@@ -210,7 +210,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         links.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""
-    by = Trail(Actor("api_key", who.key, who.id), request.context["operationId"], source_ip)
+    by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip)
     change = Change(by, request=_repeatable(request, endpoint, who))
     call = Call(who, change, path, links.base_url(request.to_original_event()), content, parameters, log)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))

@@ -31,7 +31,7 @@ class New:
 
     `stored` is what is stored and may be shown, `sealed` is encrypted and never shown, `once` is shown in the
     creation's response and never stored. `unique_keys` are those that `stored` does not say itself; `details` is what
-    the audit event and the log tell of it, `also` are writes that go with it.
+    the log tells of it, and the audit event beside what `stored` tells; `also` are writes that go with it.
     """
 
     stored: Stored
@@ -156,7 +156,7 @@ class EditableResource(Resource):
 
     def post(self, call: Call) -> Made:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
-        call.change.put(item, details=new.details, once=bool(new.once)).also(*new.also).commit()
+        call.change.put(item, more=new.details, once=bool(new.once)).also(*new.also).commit()
         call.log.update(new.details)
         return Made(item, new.once)
 

@@ -1,6 +1,7 @@
 """Accounts and the users and bots in them: who can own a credential. The operator makes them, and admins make bots."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from chalicelib import clock, ids
 from chalicelib.model import kinds
@@ -20,6 +21,8 @@ class Switched(Created):
     name: str = ""
     active: bool = True
 
+    TOLD = ("name", "active")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Account(Switched):
@@ -34,6 +37,9 @@ class User(Switched):
     """What is stored of a user. An admin may act for the others of the account."""
 
     admin: bool = False
+
+    def told(self) -> dict[str, Any]:
+        return {**super().told(), "role": "admin" if self.admin else "member"}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return those of its name, by which no two users and bots of an account have the same.
@@ -52,11 +58,12 @@ class Bot(User, Described):
 
 @dataclass(frozen=True)
 class Owner:
-    """A user or bot, whether it may act for the others of its account, and whether it may act at all."""
+    """A user or bot, whether it may act for the others of its account, whether it may act at all, and its name."""
 
     id: str
     admin: bool
     active: bool = True
+    name: str = ""
 
 
 def new_account(name: str) -> Item:
@@ -76,7 +83,7 @@ def owner(account: str, id: str) -> Owner | None:
     """Return the user or bot of that id, or None when the account has none. Raises aws.Unavailable."""
     item = read(account, id)
     found = User.of(item.body) if item else None
-    return Owner(id, found.admin, found.active) if found else None
+    return Owner(id, found.admin, found.active, found.name) if found else None
 
 
 def read(account: str, id: str) -> Item | None:

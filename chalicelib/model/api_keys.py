@@ -37,6 +37,8 @@ class ApiKey(Owned):
     expires_at: str | None = None
     scopes: list[str] = field(default_factory=list)
 
+    TOLD = ("scopes", "expires_at", "owner_id")
+
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes")
         return {name: value for name, value in vars(self).items() if value or name not in optional}
@@ -94,6 +96,7 @@ def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -
         "owner_id": owner.id,
         "admin": owner.admin,
         "active": owner.active,
+        "name": owner.name,
         "scopes": list(reach.scopes),
         "expires_at": reach.expires,
     }
@@ -108,7 +111,7 @@ def find(token: str) -> Holder | None:
     ends = found.get("expires_at")
     if ends is not None and ends <= clock.seconds():
         return None
-    owner = Owner(found["owner_id"], found["admin"], _is_active(found))
+    owner = Owner(found["owner_id"], found["admin"], _is_active(found), found.get("name", ""))
     reach = Reach(tuple(found.get("scopes", ())), ends)
     return Holder(found["account"], owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", reach, found.get("used_at", 0))
 

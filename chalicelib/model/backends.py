@@ -24,12 +24,16 @@ class TunnelGroup(Described):
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    TOLD = ("labels",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted(Described):
     """What is stored of a backend that shares traffic between others: their ids, each with its weight."""
 
     backends: Mapping[str, int] = field(default_factory=dict)
+
+    TOLD = ("backends",)
 
     def references(self) -> References:
         return {"backends": self.backends}

@@ -4,14 +4,13 @@ What a change is of comes with its audit event, its revision, the condition of i
 idempotency key, whoever makes it. What is written with every change has its one place in `commit`.
 """
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib import clock, ids
-from chalicelib.model import kinds
-from chalicelib.model.audit import OF_THE_EDGE, Event, Trail, Verb
+from chalicelib.model import accounts, audit, details, forms, kinds
+from chalicelib.model.audit import Trail, Verb
+from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
 from chalicelib.storage import change_log, items, table, writes
 from chalicelib.storage.dynamodb import Write
@@ -19,7 +18,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.writes import Place
 
 _NONE: Mapping[str, Any] = {}
-_DAY = 24 * 60 * 60  # seconds
+_UNTOLD = (["description"], ["metadata"], ["description", "metadata"])  # free text, of which events tell nothing
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,15 @@ class Change:
     events: tuple[Item, ...] = ()
     heirs: tuple[Item, ...] = ()
 
-    def put(self, item: Item, *, details: Mapping[str, Any] = _NONE, once: bool = False) -> "Change":
-        """Make an item; `once` says that the response shows of it what no other will."""
+    def put(self, item: Item, *, more: Details = _NONE, once: bool = False) -> "Change":
+        """Make an item; `once` says that the response shows of it what no other will.
+
+        `more` are details of its event that what is stored does not tell.
+        """
         own, heirs = (*self.own, *writes.put(item, _holder(item))), (*self.heirs, item)
-        return replace(self._told(item, "create", details=details), own=own, once=self.once or once, heirs=heirs)
+        return replace(
+            self._told(item, "create", told=_whole(item, more)), own=own, once=self.once or once, heirs=heirs
+        )
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
@@ -54,15 +58,17 @@ class Change:
         if after == before:
             return replace(self, item=self.item or before)
         after = replace(after, revision=items.following(before))
-        changed = _differing(before, after) if verb == "update" else []
+        changed = details.differing(*_parts(before, after, module))
+        told = {} if changed in _UNTOLD else _between(before, after, module)
         own = (*self.own, *writes.rewrite(before, after, _holder(before)))
-        return replace(self._told(after, verb, module, changed), own=own)
+        return replace(self._told(after, verb, module, changed, told), own=own)
 
-    def remove(self, item: Item, *, details: Mapping[str, Any] = _NONE) -> "Change":
-        """Remove an item. Raises InUse when something refers to it."""
+    def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
+        """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
         own = (*self.own, *writes.remove(item, _holder(item)))
-        return replace(self._told(item, "delete", details=details), own=own)
+        gone = replace(item, revision=item.revision + 1)
+        return replace(self._told(gone, "delete", told=_whole(item, more)), own=own, item=self.item or item)
 
     def end(self, item: Item) -> "Change":
         """Remove an item whose lease has ended."""
@@ -93,30 +99,13 @@ class Change:
             self.check(item)
 
     def _told(
-        self, item: Item, verb: Verb, module: str = "", changed: Sequence[str] = (), details: Mapping[str, Any] = _NONE
+        self, item: Item, verb: Verb, module: str = "", changed: Sequence[str] = (), told: Details = _NONE
     ) -> "Change":
         """Return the change with its event of an item, or of a module of it; what is the edge's own is told nobody."""
         if _is_of_the_edge(item):
             return replace(self, item=self.item or item)
-        id, by = ids.new(kinds.AUDIT_EVENTS.prefix), self.by
-        created_at, kept_for = ids.created_at(id), int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
-        account, _, path = item.scope.partition("#")
-        account = account if path else item.id  # an account is a resource of its own
-        event = Event(
-            created_at=clock.rfc3339(created_at),
-            action=".".join(filter(None, (kinds.of(item.id).noun, module, verb))),
-            resource_id=item.id,
-            resource_path="/".join(filter(None, (path, item.id, module))) if path else "",
-            actor=asdict(by.actor),
-            operation_id=by.operation_id,
-            source_ip=by.source_ip,
-            changed=list(changed),
-            details=dict(details),
-        ).to_record()
-        expires, indexed = int(created_at.timestamp()) + kept_for, f"{account}#{item.id}"
-        own = OF_THE_EDGE if by.actor.type == "edge" else kinds.AUDIT_EVENTS.path
-        told = Item(f"{account}#{own}", id, event, expires=expires, indexed=indexed)
-        return replace(self, item=self.item or item, events=(*self.events, told))
+        event = audit.event(_named(self.by, item), item, verb, module, changed, told)
+        return replace(self, item=self.item or item, events=(*self.events, event))
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
@@ -144,6 +133,14 @@ def delete(change: Change, scope: str, id: str) -> bool:
     return writes.retried(attempt)
 
 
+def _named(by: Trail, item: Item) -> Trail:
+    """Return who acts with the name of the owner, which a key of earlier editions lacks. Raises aws.Unavailable."""
+    if by.actor.type != "api_key" or by.actor.name:
+        return by
+    owner = accounts.owner(item.account, by.actor.owner_id)
+    return replace(by, actor=replace(by.actor, name=owner.name if owner else ""))
+
+
 def _is_of_the_edge(item: Item) -> bool:
     return item.scope.startswith(f"{kinds.EDGE}#")
 
@@ -154,7 +151,30 @@ def _holder(item: Item) -> Place | None:
     return items.above(item.scope) if is_shown else None  # one that was never made is shown nowhere
 
 
-def _differing(before: Item, after: Item) -> list[str]:
-    """Return the names of the fields and modules that differ."""
-    old, new = ({**item.body, **item.modules} for item in (before, after))
-    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+def _whole(item: Item, more: Details) -> Details:
+    """Return the details of an item that is made or removed."""
+    return {} if _is_of_the_edge(item) else {**details.of(_telling(item)), **more}
+
+
+def _between(before: Item, after: Item, module: str) -> Details:
+    """Return the details of a change of an item, or of a module of it."""
+    if _is_of_the_edge(before):
+        return {}
+    if module:
+        return details.between(*(_telling_of(module, item.modules) for item in (before, after)))
+    return details.between(_telling(before), _telling(after))
+
+
+def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of what changes, before and after: of a module, else of the fields and all modules."""
+    return (item.modules.get(module, {}) if module else {**item.body, **item.modules} for item in (before, after))
+
+
+def _telling(item: Item) -> dict[str, Any]:
+    """Return what an item and its modules tell events."""
+    told = forms.of(kinds.of(item.id)).of(item.body).told() if item.body else {}
+    return {**told, **{name: _telling_of(name, item.modules) for name in item.modules}}
+
+
+def _telling_of(module: str, modules: Mapping[str, Any]) -> dict[str, Any]:
+    return forms.of_module(module).of(modules[module]).told() if module in modules else {}

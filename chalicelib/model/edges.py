@@ -1,6 +1,7 @@
 """Edges and routes: where they listen, and what their modules make of traffic."""
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from chalicelib.model import changes, kinds
 from chalicelib.model.changes import Change
@@ -20,6 +21,8 @@ class Edge(Described):
 
     hostports: list[str] = field(default_factory=list)
 
+    TOLD: ClassVar[tuple[str, ...]] = ("hostports",)
+
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return its hostports, each of which leads to the edge."""
         named, edge = enumerate(self.hostports), {"account": account, "id": id}
@@ -32,6 +35,8 @@ class HttpsEdge(Edge):
 
     terminate_at: str = EDGE
 
+    TOLD = ("hostports", "terminate_at")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Described):
@@ -40,6 +45,8 @@ class Route(Described):
     match_type: str
     match: str
     edge_id: str = ""
+
+    TOLD = ("match_type", "match")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return what it matches on its edge."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
+from chalicelib.model import details
 from chalicelib.model.records import References, Stored
 from chalicelib.storage import vault
 
@@ -17,6 +18,9 @@ class Module(Stored):
     """The base of all modules."""
 
     enabled: bool = True
+
+    def told(self) -> dict[str, Any]:
+        return self.to_record()
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
@@ -110,6 +114,10 @@ class TrafficPolicy(Module):
     """A JSON document of rules, kept as it was sent."""
 
     value: str
+
+    def told(self) -> dict[str, Any]:
+        """Return the document by its digest: its rules may hold what a secret is compared with."""
+        return {**self.to_record(), "value": details.digest(self.value)}
 
 
 @dataclass(frozen=True, kw_only=True)

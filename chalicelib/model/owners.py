@@ -8,6 +8,7 @@ seen, and each function can be repeated.
 from dataclasses import replace
 
 from chalicelib.model import accounts, changes, kinds
+from chalicelib.model.accounts import User
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Owned
@@ -41,7 +42,7 @@ def switch_account(account: str, *, active: bool, by: Trail) -> bool:
 
 
 def tell(account: str, id: str) -> Item:
-    """Copy to the keys and SSH credentials of a user or bot whether it may act now, and return its record.
+    """Copy to the keys and SSH credentials of a user or bot its name, and whether it may act now; return its record.
 
     It begins anew where that record or the account's changes meanwhile, so that it never undoes a later switch. The
     record has an empty body where there is none. Raises aws.Unavailable.
@@ -51,9 +52,10 @@ def tell(account: str, id: str) -> Item:
         holders = [table.read(*place) or Item(*place, {}, revision=0) for place in places]
         active = all(item.body and accounts.is_on(item) for item in holders)
         same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
-        told = table.set_all([(key, {"active": active}) for key in _letting_in(account, id)], checks=same)
-        if told and (known := _unmarked(holders[0])):
-            return known
+        known = {"active": active, "name": User.of(holders[0].body).name}
+        told = table.set_all([(key, known) for key in _letting_in(account, id)], checks=same)
+        if told and (owner := _unmarked(holders[0])):
+            return owner
     raise aws.Unavailable("TransactionConflict")
 
 

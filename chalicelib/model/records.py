@@ -5,7 +5,7 @@ A field is added with a default. A record written before shows it at once, and `
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -15,7 +15,12 @@ References = Mapping[str, Iterable[str]]  # the ids that each field holds
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them."""
+    """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
+
+    `TOLD` are the fields that audit events tell: bounds, references and rights; never a secret, never free text.
+    """
+
+    TOLD: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
@@ -30,6 +35,10 @@ class Stored:
     def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record with the fields that it lacks, as `of` reads them."""
         return {**record, **cls.of(record).to_record()}
+
+    def told(self) -> dict[str, Any]:
+        """Return what audit events tell of it; of bytes, which are sealed, they tell only that there are some."""
+        return {name: getattr(self, name) for name in self.TOLD}
 
     def references(self) -> References:
         """Return the ids that its fields hold of what must exist where references are strict."""

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from chalicelib import clock
+from chalicelib.model import details
 from chalicelib.model.records import Described
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
@@ -31,6 +33,12 @@ class TlsCertificate(Described):
     subject_province: str = ""
     subject_country: str = ""
 
+    TOLD = ("not_after",)
+
+    def told(self) -> dict[str, Any]:
+        names = [name for kept in self.subject_alternative_names.values() for name in kept]
+        return {**super().told(), "fingerprint": details.pem_fingerprint(self.certificate_pem), "names": names}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClientAuthority(Described):
@@ -42,6 +50,11 @@ class ClientAuthority(Described):
     not_after: str = ""
     key_usages: list[str] = field(default_factory=list)
     extended_key_usages: list[str] = field(default_factory=list)
+
+    TOLD = ("not_after",)
+
+    def told(self) -> dict[str, Any]:
+        return {**super().told(), "fingerprint": details.pem_fingerprint(self.ca_pem)}
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,16 @@ class BackendTunnel(Tunnel):
     labels: Mapping[str, str]
 
 
+@dataclass(frozen=True, kw_only=True)
+class EitherTunnel(Tunnel):
+    """A tunnel of either kind, as audit events tell of it."""
+
+    public_url: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    TOLD = ("credential", "public_url", "labels")
+
+
 def of(item: Item) -> AgentTunnel | BackendTunnel:
     """Return the tunnel that an item holds."""
     return BackendTunnel.of(item.body) if "labels" in item.body else AgentTunnel.of(item.body)

@@ -6,6 +6,7 @@ to the next.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 
 from chalicelib import clock
@@ -34,9 +35,14 @@ class Actor(Shape):
     owner_id: str
     """The user or bot that owns the key, empty for the operator and the edge."""
 
+    name: str
+    """The name that the owner of the key had then, or the operator; empty for the edge."""
+
 
 class AuditEvent(Shown):
-    """One change: what was done to what, by whom and from where. Holds names, never values."""
+    """One change: what was done to what, by whom and from where. Holds neither secrets nor free text."""
+
+    model_config = {"json_schema_serialization_defaults_required": False}
 
     action: str
     """The kind of the resource, the module if it was one, and the verb: `https_edge_route.oauth.replace`."""
@@ -51,19 +57,24 @@ class AuditEvent(Shown):
     """Who acted."""
 
     operation_id: str
-    """The id of the operation, as its response and its log line have it; empty for the operator and the edge."""
+    """The id of the operation, as its response and its log line have it; empty for the edge."""
 
     source_ip: str
-    """The address that the request came from; empty for the operator and the edge."""
+    """The address that the request came from, the host where the operator acted; empty for the edge."""
 
     created_at: Timestamp
     """When it happened, RFC 3339."""
 
     changed: list[str]
-    """The names of the fields and modules that an update changed."""
+    """The names of the fields and modules that a change changed."""
 
     details: dict[str, Any]
-    """Of certificates: the authority, the serial, the principals, the validity and the key's fingerprint."""
+    """Strings and lists of strings. Of what was made or deleted: its bounds, references and rights. Of a change:
+    `before` and `after`, with those of them that differ, by their dotted paths; what is long by its digest.
+    """
+
+    revision: int = 0
+    """The revision of the resource after the change, which orders the events of one resource; absent where unknown."""
 
 
 def _responses(events: Sequence[Item], call: Call) -> list[dict[str, Any]]:
@@ -73,6 +84,7 @@ def _responses(events: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 def _response(event: Item, call: Call) -> dict[str, Any]:
     shown = plain(audit.Event, event, call)
     path = shown.pop("resource_path")
+    shown["actor"] = asdict(audit.Actor(**shown["actor"]))
     has_address = path and kinds.of(shown["resource_id"]).served
     own = f"{call.base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
     return {**shown, "uri": own, "resource_uri": f"{call.base_url}{path}" if has_address else ""}
@@ -94,7 +106,9 @@ _PARAMETERS = {
     **paging.parameters(kinds.AUDIT_EVENTS),
     "resource_id": After(_text, {**_ANY, "description": "Only events of the resource of that id."}),
     "actor_id": After(_text, {**_ANY, "description": "Only events of that API key, user or bot."}),
-    "action": After(_text, {**_ANY, "description": "Only events of that action, for example api_key.create."}),
+    "action": After(
+        _text, {**_ANY, "description": "Only events of that action, as api_key.create, or of all that begin so: ssh_*."}
+    ),
     "after": After(_moment, {**_TIME, "description": "Only events at or after that time, RFC 3339."}),
     "before": After(_moment, {**_TIME, "description": "Only events before that time, RFC 3339."}),
 }
@@ -140,11 +154,18 @@ class AuditEvents(Resource):
         return matching, read[-1].id if read else "", has_more and not ended
 
 
+def _is_of(action: str, wanted: str | None) -> bool:
+    """Tell whether an action is the one that is wanted, or begins with what stands before its star."""
+    if wanted is None or not wanted.endswith("*"):
+        return wanted in (None, action)
+    return action.startswith(wanted[:-1])
+
+
 def _matches(event: audit.Event, wanted: Mapping[str, str]) -> bool:
     actor = wanted.get("actor_id")
     return (
         (actor is None or actor in (event.actor["key_id"], event.actor["owner_id"]))
-        and wanted.get("action", event.action) == event.action
+        and _is_of(event.action, wanted.get("action"))
         and wanted.get("resource_id", event.resource_id) == event.resource_id
         and wanted.get("after", "") <= event.created_at
         and ("before" not in wanted or event.created_at < wanted["before"])

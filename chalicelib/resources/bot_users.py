@@ -48,7 +48,7 @@ class Bots(EditableResource):
 
     def patch(self, call: Call) -> Item:
         bot = super().patch(call)
-        return owners.tell(bot.account, bot.id) if "active" in call.body.fields_set() else bot
+        return owners.tell(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
 
     def changed(self, item: Item, request: Shape) -> Item:
         return owners.marked(item, super().changed(item, request))

@@ -85,4 +85,4 @@ def signed(
         certificate=crypto.ssh_certificates.sign(certificate, authorities.signing_key(authority)),
         **options,
     )
-    return New(issued, details=authorities.details(issued, certificate.serial, signer.fingerprint))
+    return New(issued, details=authorities.told_of(issued, certificate.serial, signer.fingerprint))

@@ -24,10 +24,10 @@ def headers(client: Client, version: str = "2") -> Headers:
     return {"Authorization": f"Bearer {client.token}", "Service-Version": version}
 
 
-def context(client: Client, admin: str, version: str = "2", used: str = "0") -> dict[str, str]:
+def context(client: Client, admin: str, version: str = "2", used: str = "0", name: str = "admin") -> dict[str, str]:
     """Return who is calling, as the app is told."""
     key = f"ak_{client.token[:27]}"
-    reach = {"scopes": "", "expires": "", "used": used}
+    reach = {"scopes": "", "expires": "", "used": used, "name": name}
     return {"account": client.account, "caller": client.user, "admin": admin, "version": version, "key": key, **reach}
 
 
@@ -50,7 +50,7 @@ def test_a_caller_may_use_every_route_and_is_described_in_strings(admin: Client,
 
 def test_a_member_is_described_as_no_admin(member: Client) -> None:
     described = authorize(gateway.event("GET", "/api_keys", headers(member)), None)["context"]
-    assert described == context(member, "false")
+    assert described == context(member, "false", name="member")
 
 
 def test_the_names_of_headers_may_have_any_case(admin: Client) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import clock, crypto
-from chalicelib.model import kinds
+from chalicelib.model import details, kinds
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Described
 from chalicelib.storage import dynamodb, items, revocation_lists, table, vault, writes
@@ -23,6 +23,11 @@ class SshAuthority(Described):
 
     public_key: str
     key_type: str = ""
+
+    TOLD = ("key_type",)
+
+    def told(self) -> dict[str, Any]:
+        return {**super().told(), "fingerprint": details.ssh_fingerprint(self.public_key)}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the one of its public key, which leads to its account and id."""
@@ -43,7 +48,7 @@ class SshAuthority(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedCertificate(Described):
-    """What is stored of a certificate of either kind."""
+    """What is stored of a certificate of either kind. Its events tell what `told_of` returns of it."""
 
     public_key: str
     key_type: str = ""
@@ -140,7 +145,7 @@ def signing_key(authority: Item) -> "crypto.keys.PrivateKey":
     return vault.unseal(authority.sealed["private_key"], context, crypto.keys.from_der)
 
 
-def details(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
+def told_of(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
     """Return the `details` of the audit events of a certificate with a serial, for a key with a fingerprint."""
     return {
         "ssh_certificate_authority_id": certificate.ssh_certificate_authority_id,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import crypto
-from chalicelib.model import accounts, kinds
+from chalicelib.model import accounts, details, kinds
 from chalicelib.model.records import Owned
 from chalicelib.storage import items, table
 from chalicelib.storage.unique_keys import UniqueKey
@@ -19,6 +19,12 @@ class SshCredential(Owned):
 
     public_key: str
     acl: list[str] = field(default_factory=list)
+
+    TOLD = ("owner_id", "acl")
+
+    def told(self) -> dict[str, Any]:
+        found = details.ssh_fingerprint(self.public_key) or crypto.public_keys.fingerprint(self.public_key)
+        return {**super().told(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the one of its public key, which repeats the rules."""

@@ -55,6 +55,8 @@ class Revocation(Created):
     key_fingerprint: str = ""
     valid_until: str = ""
 
+    TOLD = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "key_fingerprint", "valid_until")
+
     def to_record(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value}
 
@@ -115,16 +117,16 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     certificate = IssuedCertificate.of(item.body)
     signed, revocation = certificate.signed(), of_certificate(item)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
-    record, details = (
+    record, more = (
         _record(issuer, revocation),
-        authorities.details(certificate, signed.serial, crypto.public_keys.fingerprint(certificate.public_key)),
+        authorities.told_of(certificate, signed.serial, crypto.public_keys.fingerprint(certificate.public_key)),
     )
 
     def add(is_new: bool, listed: list[Write]) -> bool:
         found = table.read(scope, id)
         if found:
             recorded = writes.put(record) if is_new else []
-            change.remove(found, details=details).also(*listed, *recorded).commit()
+            change.remove(found, more=more).also(*listed, *recorded).commit()
         return found is not None
 
     if certificate.end <= clock.seconds():

@@ -1,0 +1,60 @@
+"""The table of stored forms: of each kind and each module the class that says what is stored, and what events tell.
+
+A form is imported when it is first asked for: it may stand above `changes`, which asks. Events tell nothing of what is not here.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from chalicelib.model import kinds
+from chalicelib.model.kinds import Kind
+from chalicelib.model.records import Stored
+
+_UNTOLD = "records.Stored"
+_KINDS: Mapping[Kind, str] = {
+    kinds.ACCOUNTS: "accounts.Account",
+    kinds.API_KEYS: "api_keys.ApiKey",
+    kinds.AUDIT_EVENTS: "audit.Event",
+    kinds.BOT_USERS: "accounts.Bot",
+    kinds.CERTIFICATE_AUTHORITIES: "tls_certificates.ClientAuthority",
+    kinds.HTTPS_EDGES: "edges.HttpsEdge",
+    kinds.HTTPS_EDGE_ROUTES: "edges.Route",
+    kinds.HTTP_RESPONSE_BACKENDS: "backends.HttpResponse",
+    kinds.SSH_CERTIFICATE_AUTHORITIES: "ssh.authorities.SshAuthority",
+    kinds.SSH_CREDENTIALS: "ssh.credentials.SshCredential",
+    kinds.SSH_HOST_CERTIFICATES: "ssh.authorities.IssuedCertificate",
+    kinds.SSH_REVOCATIONS: "ssh.revocations.Revocation",
+    kinds.SSH_USER_CERTIFICATES: "ssh.authorities.IssuedUserCertificate",
+    kinds.TCP_EDGES: "edges.Edge",
+    kinds.TLS_CERTIFICATES: "tls_certificates.TlsCertificate",
+    kinds.TLS_EDGES: "edges.Edge",
+    kinds.TUNNELS: "tunnels.EitherTunnel",
+    kinds.TUNNEL_GROUPS: "backends.TunnelGroup",
+    kinds.USERS: "accounts.User",
+    kinds.WEIGHTED_BACKENDS: "backends.Weighted",
+}
+_MODULES: Mapping[str, str] = {
+    "backend": "modules.Backend",
+    "mutual_tls": "modules.MutualTls",
+    "oauth": "modules.OAuth",
+    "policy": "ssh.policies.Policy",
+    "tls_termination": "modules.TlsTermination",
+    "traffic_policy": "modules.TrafficPolicy",
+    "user_agent_filter": "modules.UserAgentFilter",
+}
+
+
+def of(kind: Kind) -> type[Stored]:
+    """Return what is stored of a kind."""
+    return _form(_KINDS.get(kind, _UNTOLD))
+
+
+def of_module(name: str) -> type[Stored]:
+    """Return what is stored of the modules of a name."""
+    return _form(_MODULES.get(name, _UNTOLD))
+
+
+def _form(path: str) -> type[Stored]:
+    file, _, name = path.rpartition(".")
+    form: type[Stored] = getattr(import_module(f"chalicelib.model.{file}"), name)
+    return form

@@ -11,7 +11,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, changes, kinds, owners, tunnels
 from chalicelib.model.accounts import User
-from chalicelib.model.audit import OPERATOR
+from chalicelib.model.audit import OPERATOR, keep_key
 from chalicelib.model.changes import Change
 from chalicelib.model.migrations import Forms
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
@@ -40,7 +40,7 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
     user = accounts.new_user(account.id, _checked(admin), admin=True)
     key, new = _key(Caller(account.id, user.id, admin=True, name=admin), "The account's first key")
     try:
-        Change(OPERATOR).put(account).put(user).put(key).commit()
+        Change(OPERATOR).put(account).put(user).put(key).also(keep_key(account.id, user.id, key.id)).commit()
     except Taken:
         raise CommandError(f"There is an account of the name {name} already.") from None
     return account, user, new.once["token"]

@@ -1,7 +1,8 @@
 """Audit events: who changed what, when and from where. Each is written in the transaction of the change it tells of.
 
 An event tells what `details` says, never a secret or free text, and nobody can change one. `changes` makes them. An
-account has two partitions of them: the edge puts its own into one, and may do nothing to the other.
+account has a partition of them, more where it is busy, and one that the edge puts its own into: it may do nothing to
+the others.
 """
 
 import getpass
@@ -14,15 +15,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from chalicelib import clock, ids
-from chalicelib.model import kinds
+from chalicelib.model import kinds, shards
 from chalicelib.model.details import Details
 from chalicelib.model.records import Created
-from chalicelib.storage import table
+from chalicelib.storage import items
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
 Verb = Literal["create", "update", "replace", "delete"]
 
-_INDEX = "by-resource"  # of the table: events alone stand in it, by their resource
+BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, in which events alone stand
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 _MAX_NAME = 255  # bytes
 _DAY = 24 * 60 * 60  # seconds
@@ -126,57 +128,40 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
         changed=list(changed),
         details=dict(details),
     )
-    own = OF_THE_EDGE if by.actor.type == "edge" else kinds.AUDIT_EVENTS.path
-    expires = int(created_at.timestamp()) + kept_for
-    return Item(f"{account}#{own}", id, told.to_record(), expires=expires, indexed=f"{account}#{item.id}")
+    expires, indexed = int(created_at.timestamp()) + kept_for, f"{account}#{item.id}"
+    acted = f"{account}#{acting(by.actor.key_id or by.actor.type, 0)}"
+    own = Item(items.scope(account, OF_THE_EDGE), id, told.to_record(), expires=expires, indexed=indexed, acted=acted)
+    return own if by.actor.type == "edge" else _placed(own, shards.next_for(account, id))
 
 
-def read(account: str, id: str) -> Item | None:
-    """Return an event of an account, or None. Raises aws.Unavailable."""
-    found = (table.read(scope, id) for scope in _scopes(account))
-    return next((_trusted(event) for event in found if event), None)
+def is_of_the_edge(event: Item) -> bool:
+    """Tell whether an event lies where the edge may put it."""
+    return event.path == OF_THE_EDGE
 
 
-def page(account: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` events of an account, newest first, and whether there are more.
-
-    Raises aws.Unavailable.
-    """
-    pages = [table.page(scope, before=before, count=count) for scope in _scopes(account)]
-    # Beyond the end of a page that goes on, what the other page has may not be the next.
-    reached = max((found[-1].id for found, has_more in pages if has_more), default="")
-    merged = sorted((it for found, _ in pages for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
-    return [_trusted(event) for event in merged[:count]], bool(reached) or len(merged) > count
+def spread(event: Item) -> Item:
+    """Return an event, which the store turned away, in a shard of its account. Raises aws.Unavailable."""
+    shards.spread(event.account)
+    return _placed(event, shards.next_for(event.account, event.id))
 
 
-def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` events of a resource, as `page` does; what is a second old may not be among them."""
-    while True:
-        found, has_more = table.indexed(_INDEX, f"{account}#{id}", before=before, count=count)
-        own = [_trusted(event) for event in found if event.scope in _scopes(account)]  # not of a forged index key
-        if own or not has_more:
-            return own, has_more
-        before = found[-1].id
+def _placed(event: Item, shard: int) -> Item:
+    actor = event.body["actor"]
+    acted = acting(actor["key_id"] or actor["type"], shard)
+    return replace(event, scope=shards.scope(event.account, shard), acted=f"{event.account}#{acted}")
 
 
-def _scopes(account: str) -> tuple[str, str]:
-    """Return where the events of an account are kept: of everybody else, of the edge."""
-    return f"{account}#{kinds.AUDIT_EVENTS.path}", f"{account}#{OF_THE_EDGE}"
+def acting(key: str, shard: int) -> str:
+    """Return the name of an actor in the index, of one of the shards of its account."""
+    return f"{key}#{shard}" if shard else key
 
 
-def _trusted(event: Item) -> Item:
-    """Return an event; one that the edge could have written names nobody else as its actor.
+def keys_scope(account: str, owner: str) -> str:
+    """Return the storage scope of the ids of all API keys that a user or bot ever had, without their prefix."""
+    return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
-    Its time is that of its id, or it would end a list that asks for what came after a time. It leads nowhere but into
-    the API, whose address its path is put behind.
-    """
-    if event.path != OF_THE_EDGE:
-        return event
-    known = {
-        "created_at": clock.rfc3339(ids.created_at(event.id)),
-        "resource_path": path if (path := event.body["resource_path"]).startswith("/") else "",
-        "actor": asdict(EDGE.actor),
-        "operation_id": "",
-        "source_ip": "",
-    }
-    return replace(event, body={**event.body, **known})
+
+def keep_key(account: str, owner: str, key: str) -> Write:
+    """Return the write by which the events of an owner are found that a key makes."""
+    place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
+    return Write.put({**place, "body": {"owner_id": owner}, "revision": 1})

@@ -13,7 +13,7 @@ from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
 from chalicelib.storage import change_log, items, table, writes
-from chalicelib.storage.dynamodb import Write
+from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.writes import Place
 
@@ -72,7 +72,8 @@ class Change:
 
     def end(self, item: Item) -> "Change":
         """Remove an item whose lease has ended."""
-        return replace(self._told(item, "delete"), own=(*self.own, *writes.end(item)))
+        gone = replace(item, revision=item.revision + 1)
+        return replace(self._told(gone, "delete", told=_whole(item, _NONE)), own=(*self.own, *writes.end(item)))
 
     def also(self, *more: Write) -> "Change":
         """Do other writes too, of which no event tells by itself, and hold what they require."""
@@ -87,11 +88,20 @@ class Change:
         if not (self.own or self.first):
             return self.item
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
-        told = [Write.put(event.to_record()) for event in self.events]
-        proof = (self.events[0].scope, self.events[0].id) if self.events else None
+        own = [*kept, *self.first, *self.own]
         log = change_log.telling([*self.first, *self.own])
-        writes.commit([*kept, *self.first, *self.own, *told, *log], proof=proof, heirs=self.heirs)
+        try:
+            self._commit(own, self.events, log)
+        except Throttled as hot:
+            if not any(event.scope in hot.scopes and not audit.is_of_the_edge(event) for event in self.events):
+                raise
+            self._commit(own, [audit.spread(event) for event in self.events], log)
         return self.item
+
+    def _commit(self, own: Sequence[Write], events: Sequence[Item], log: Sequence[Write]) -> None:
+        told = [Write.put(event.to_record()) for event in events]
+        proof = (events[0].scope, events[0].id) if events else None
+        writes.commit([*own, *told, *log], proof=proof, heirs=self.heirs)
 
     def hold(self, item: Item) -> None:
         """Raise where the item is not in the state that was asked for."""

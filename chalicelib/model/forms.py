@@ -1,6 +1,7 @@
 """The table of stored forms: of each kind and each module the class that says what is stored, and what events tell.
 
-A form is imported when it is first asked for: it may stand above `changes`, which asks. Events tell nothing of what is not here.
+A form is imported when it is first asked for: it may stand above `changes`, which asks. Of what is not here events tell
+nothing.
 """
 
 from collections.abc import Mapping

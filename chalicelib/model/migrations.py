@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import edges, kinds
+from chalicelib import ids
+from chalicelib.model import audit, edges, kinds
 from chalicelib.model.kinds import Kind
-from chalicelib.model.records import Stored
+from chalicelib.model.records import Owned, Stored
 from chalicelib.model.ssh import authorities
 from chalicelib.storage import dynamodb, items, revocation_lists, unique_keys
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
@@ -114,6 +115,25 @@ def _leading_back(item: Item, kind: Kind | None) -> Iterator[Write]:
         yield Write.update(key.scope, unique_keys.ID, held, sets=leads)
 
 
+def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
+    """Have an event found by its actor, and an owner's by each key that it has or had."""
+    item, kind = Item.from_record(record), _kind(record)
+    if kind is kinds.API_KEYS:
+        return _kept(item.account, Owned.of(item.body).owner_id, item.id)
+    if kind is not kinds.AUDIT_EVENTS or item.acted:
+        return ()
+    actor = audit.Event.of(item.body).actor
+    acted = f"{item.account}#{audit.acting(actor['key_id'] or actor['type'], 0)}"
+    there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
+    found = Write.update(item.scope, item.id, there, sets={"acted": acted})
+    return (found, *(_kept(item.account, actor["owner_id"], actor["key_id"]) if actor["key_id"] else ()))
+
+
+def _kept(account: str, owner: str, key: str) -> Sequence[Write]:
+    place = audit.keys_scope(account, owner), ids.unprefixed(key)
+    return () if dynamodb.get(*place) else (audit.keep_key(account, owner, key),)
+
+
 def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
     """Write the fields that the record of a resource, and of its modules, has by default alone."""
     kind = _kind(record)
@@ -130,5 +150,6 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
 _WITH_HOSTPORTS = (kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES)
 STEPS = (
     Step(1, "schema, revision, and what leads to authorities and edges", _to_second_edition),
-    Step(2, "fields that have a default", _with_defaults),  # the last one, which new fields need no step for
+    Step(2, "events by their actors", _with_actor),
+    Step(3, "fields that have a default", _with_defaults),  # the last one, which new fields need no step for
 )

@@ -9,7 +9,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import api_keys, kinds, owners
+from chalicelib.model import api_keys, audit, kinds, owners
 from chalicelib.model.api_keys import ApiKey, Reach
 from chalicelib.schema.fields import Described, OwnerId, Shown, Time, Timestamp
 from chalicelib.schema.rules import After, entries
@@ -84,7 +84,10 @@ def make(caller: Caller, id: str, request: KeyCreate) -> New:
         ),
         once={"token": token},
         unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, reach),),
-        also=owners.unless_switched(caller.account, owner.id, active=owner.active),
+        also=(
+            *owners.unless_switched(caller.account, owner.id, active=owner.active),
+            audit.keep_key(caller.account, owner.id, id),
+        ),
     )
 
 

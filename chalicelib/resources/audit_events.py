@@ -1,8 +1,8 @@
 """Audit events: who changed what, when and from where. Read-only; each was written with the change it tells of.
 
-By resource they come from an index, which may lag by a second, and a page reads what it shows. By the other parameters
-they are picked out of the newest, some hundreds at a time, so that a page may have fewer than `limit`, and still lead
-to the next.
+By resource and by actor they come from an index, which may lag by a second, and a page reads what it shows. By the
+other parameters they are picked out of the newest, some hundreds at a time, so that a page may have fewer than `limit`,
+and still lead to the next.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from chalicelib.http import paging
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import Resource, plain
-from chalicelib.model import audit, kinds
+from chalicelib.model import audit, events, kinds
 from chalicelib.schema.fields import Shown, Timestamp
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
@@ -77,8 +77,8 @@ class AuditEvent(Shown):
     """The revision of the resource after the change, which orders the events of one resource; absent where unknown."""
 
 
-def _responses(events: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [_response(event, call) for event in events]
+def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [_response(event, call) for event in found]
 
 
 def _response(event: Item, call: Call) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class AuditEvents(Resource):
         return (listing._replace(query=_PARAMETERS), *others)
 
     def get(self, call: Call) -> Item:
-        event = audit.read(call.caller.account, call.id)
+        event = events.read(call.caller.account, call.id)
         if event is None:
             raise self.missing()
         return event
@@ -140,13 +140,14 @@ class AuditEvents(Resource):
         """Return the events of a page, the id of the last that was looked at, and whether there are more."""
         account, before = call.caller.account, page.before_id
         if not wanted:
-            found, has_more = audit.page(account, before=before, count=page.limit)
+            found, has_more = events.page(account, before=before, count=page.limit)
             return found, found[-1].id if found else "", has_more
+        count, indexed = page.limit if len(wanted) == 1 else _READ, None
         if resource := wanted.get("resource_id"):
-            count = page.limit if len(wanted) == 1 else _READ
-            read, has_more = audit.page_of_resource(account, resource, before=before, count=count)
-        else:
-            read, has_more = audit.page(account, before=before, count=_READ)
+            indexed = events.page_of_resource(account, resource, before=before, count=count)
+        elif actor := wanted.get("actor_id"):
+            indexed = events.page_of_actor(account, actor, before=before, count=count)
+        read, has_more = indexed or events.page(account, before=before, count=_READ)
         matching = [event for event in read if _matches(audit.Event.of(event.body), wanted)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True

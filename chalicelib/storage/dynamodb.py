@@ -20,6 +20,7 @@ SCHEMA = 2  # of every record that is written here; a record of the first editio
 
 _NONE: Mapping[str, Any] = {}
 _PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at keys that a busy store leaves out; botocore repeats none
+_HOT = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons for which a transaction is cancelled
 _CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
 
@@ -116,6 +117,14 @@ class TransactionFailed(Exception):
         self.was_retried = was_retried
 
 
+class Throttled(aws.Unavailable):
+    """The store turned a transaction away since the partitions of `scopes`, or their indexes, are hot."""
+
+    def __init__(self, scopes: list[str]) -> None:
+        super().__init__("ThrottlingException")
+        self.scopes = scopes
+
+
 def get(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
     found = aws.call("dynamodb", "get_item", **_at(scope, id), ConsistentRead=True).get("Item")
@@ -160,6 +169,8 @@ def transact(writes: Sequence[Write]) -> None:
         reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
         if failed := [place for place, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
             raise TransactionFailed(failed, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
+        if hot := [_scope(writes[place]) for place, reason in enumerate(reasons) if reason in _HOT]:
+            raise Throttled(hot) from None
         if reasons and "ValidationError" not in reasons:
             raise aws.Unavailable("TransactionCanceledException") from None
         raise
@@ -212,6 +223,10 @@ def in_table(name: str) -> Iterator[None]:
 
 def table_name() -> str:
     return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
+
+
+def _scope(write: Write) -> str:
+    return str((write.request.get("Key") or write.request["Item"])["scope"]["S"])
 
 
 def _named(path: str) -> str:

@@ -27,8 +27,8 @@ class Item:
     `body` is what the API shows, `modules` the records of its modules by name, `sealed` its secrets, encrypted by the
     vault, `unseen` what is stored and never shown, `unique_keys` the values that no other item may have, `references`
     the items that it names, `referrers` the paths of the items that name it, `expires` the Unix second at which it is
-    gone, `revision` how often it was written (0: by the first edition, which did not count), `indexed` its key in the
-    table's index, if it is in there.
+    gone, `revision` how often it was written (0: by the first edition, which did not count), `indexed` and `acted`
+    its keys in the table's indexes by resource and by actor, if it is in there.
 
     `lease` is, in the place of `expires`, the Unix second at which it counts as gone: its record stays for another day,
     so that somebody can write the event of its end.
@@ -47,6 +47,7 @@ class Item:
     revision: int = 1
     indexed: str | None = None
     lease: int | None = None
+    acted: str | None = None
 
     @property
     def account(self) -> str:
@@ -79,6 +80,7 @@ class Item:
             revision=record.get("revision", 0),
             indexed=record.get("indexed"),
             lease=record.get("lease"),
+            acted=record.get("acted"),
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -89,6 +91,7 @@ class Item:
             "sealed": self.sealed,
             "unseen": self.unseen,
             "indexed": self.indexed,
+            "acted": self.acted,
             **({"expires": self.expires} if self.lease is None else leased(self.lease)),
         }
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}

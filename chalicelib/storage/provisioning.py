@@ -54,14 +54,17 @@ def _has_key(client: Any, alias: str) -> bool:
 _ABOUT = "Seals the private keys that the tunnel and edge management API holds."
 _TABLE = {
     "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("scope", "id", "indexed")],
+    "AttributeDefinitions": [
+        {"AttributeName": name, "AttributeType": "S"} for name in ("scope", "id", "indexed", "acted")
+    ],
     "KeySchema": [{"AttributeName": "scope", "KeyType": "HASH"}, {"AttributeName": "id", "KeyType": "RANGE"}],
     "GlobalSecondaryIndexes": [
         {
-            "IndexName": "by-resource",
-            "KeySchema": [{"AttributeName": "indexed", "KeyType": "HASH"}, {"AttributeName": "id", "KeyType": "RANGE"}],
+            "IndexName": index,
+            "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}, {"AttributeName": "id", "KeyType": "RANGE"}],
             "Projection": {"ProjectionType": "ALL"},
         }
+        for index, name in (("by-resource", "indexed"), ("by-actor", "acted"))
     ],
     "SSESpecification": {"Enabled": True, "SSEType": "KMS"},
     "DeletionProtectionEnabled": True,

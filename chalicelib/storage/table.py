@@ -14,6 +14,7 @@ from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionF
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
+_INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of each index
 _AT_ONCE = 100  # writes in one transaction
 _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
 
@@ -70,7 +71,7 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
         limit=count + 1,
         index=index,
-        KeyConditionExpression="#indexed = :value" + (" AND #id < :before" if before else ""),
+        KeyConditionExpression=f"#{_INDEXES[index]} = :value" + (" AND #id < :before" if before else ""),
         FilterExpression=items.live().text,
     ):
         found += map(Item.from_record, records)

@@ -52,7 +52,8 @@ def _use_the_api(admin: Client) -> None:
         admin.get(anywhere(module))
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     admin.create("/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": public_key()})
-    assert admin.get(f"/audit_events?resource_id={authority}").status == 200
+    for query in (f"resource_id={authority}", f"actor_id={admin.user}"):
+        assert admin.get(f"/audit_events?{query}").status == 200
 
 
 def _authorize(admin: Client) -> None:

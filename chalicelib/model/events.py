@@ -1,0 +1,106 @@
+"""Reading audit events: of an account, of a resource and of an actor, from all partitions that they lie in.
+
+A page merges one page of each partition: of what everybody else did, and of what the edge did. A quiet account has one
+of either.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+
+from chalicelib import clock, ids
+from chalicelib.model import audit, kinds, shards
+from chalicelib.storage import dynamodb, table
+from chalicelib.storage.items import Item
+
+Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
+
+_MAX_KEYS = 20  # of an owner, whose events are looked up key by key; of more they are picked from the newest
+
+
+def read(account: str, id: str) -> Item | None:
+    """Return an event of an account, or None. One read. Raises aws.Unavailable."""
+    scopes = (shards.scope(account, 0), shards.scope(account, shards.of(id)), _edge(account))
+    found = (table.of_record(record) for record in dynamodb.get_each(*((scope, id) for scope in scopes)))
+    return next((_trusted(event) for event in found if event), None)
+
+
+def page(account: str, *, before: str | None, count: int) -> Page:
+    """Return at most `count` events of an account, newest first, and whether there are more.
+
+    Raises aws.Unavailable.
+    """
+    first, has_more = table.page(shards.scope(account, 0), before=before, count=count + 1)
+    is_busy = shards.is_busy(account) if before else bool(first) and first[0].id == shards.MARK
+    events = [event for event in first if event.id != shards.MARK]
+    pages = [(events[:count], has_more or len(events) > count)]
+    others = [shards.scope(account, shard) for shard in range(1, shards.COUNT)] if is_busy else []
+    pages += [table.page(scope, before=before, count=count) for scope in (*others, _edge(account))]
+    return _merged(pages, count)
+
+
+def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> Page:
+    """Return at most `count` events of a resource, as `page` does; what is a second old may not be among them."""
+    return _indexed(audit.BY_RESOURCE, account, id, before, count)
+
+
+def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
+    """Return at most `count` events of an API key, or of all keys of a user or bot, as `page_of_resource` does.
+
+    None where they must be picked from those of all actors. Raises aws.Unavailable.
+    """
+    keys = [id] if kinds.API_KEYS.has(id) else _keys(account, id)
+    if len(keys) > _MAX_KEYS:
+        return None
+    spread = range(shards.COUNT) if keys and shards.is_busy(account) else range(1)
+    named = (audit.acting(key, shard) for key in keys for shard in spread)
+    return _merged([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
+
+
+def _keys(account: str, owner: str) -> list[str]:
+    """Return the ids of the API keys that a user or bot has, or had; a few of very many."""
+    found, _ = table.page(audit.keys_scope(account, owner), before=None, count=_MAX_KEYS + 1)
+    return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in found]
+
+
+def _indexed(index: str, account: str, name: str, before: str | None, count: int) -> Page:
+    own = {_edge(account), *(shards.scope(account, shard) for shard in range(shards.COUNT))}
+    while True:
+        found, has_more = table.indexed(index, f"{account}#{name}", before=before, count=count)
+        events = [_trusted(event) for event in found if event.scope in own]  # not of a forged index key
+        if events or not has_more:
+            return events, has_more
+        before = found[-1].id
+
+
+def _merged(pages: Iterable[Page], count: int) -> Page:
+    known = list(pages)
+    # Beyond the end of a page that goes on, what the other pages have may not be the next.
+    reached = max((found[-1].id for found, has_more in known if has_more), default="")
+    merged = sorted((it for found, _ in known for it in found if it.id >= reached), key=_id, reverse=True)
+    return [_trusted(event) for event in merged[:count]], bool(reached) or len(merged) > count
+
+
+def _id(event: Item) -> str:
+    return event.id
+
+
+def _edge(account: str) -> str:
+    return f"{account}#{audit.OF_THE_EDGE}"
+
+
+def _trusted(event: Item) -> Item:
+    """Return an event; one that the edge could have written names nobody else as its actor.
+
+    Its time is that of its id, or it would end a list that asks for what came after a time. It leads nowhere but into
+    the API, whose address its path is put behind.
+    """
+    if event.path != audit.OF_THE_EDGE:
+        return event
+    known = {
+        "created_at": clock.rfc3339(ids.created_at(event.id)),
+        "resource_path": path if (path := event.body["resource_path"]).startswith("/") else "",
+        "actor": asdict(audit.EDGE.actor),
+        "operation_id": "",
+        "source_ip": "",
+    }
+    return replace(event, body={**event.body, **known})

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib import openapi, operations, restored, routes
+from chalicelib import exported, openapi, operations, restored, routes
 from chalicelib.model import accounts, audit, migrations, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
@@ -61,7 +61,12 @@ def _parser() -> ArgumentParser:
 
     online = _group(groups, "tunnels", "the tunnels that are online")
     _command(online, "list", "list them, with their accounts and what opened them", _list_tunnels)
-    end = _command(online, "end", "take one offline; its client may come back", _end_tunnel)
+    end = _command(
+        online,
+        "end",
+        "take one offline; its client may come back",
+        lambda arguments: operations.end_tunnel(arguments.id),
+    )
     end.add_argument("id", help="the tunnel's id (tn_…)")
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
@@ -86,6 +91,9 @@ def _parser() -> ArgumentParser:
     revoked.add_argument("later", metavar="TABLE", help="the name of the later table")
     repeat = _command(revocations, "repeat", "revoke what such a list names, of this table", _repeat)
     repeat.add_argument("list", type=FileType(encoding="utf-8", errors="replace"), metavar="FILE", help="the list")
+
+    events = _group(groups, "audit", "audit events")
+    exported.arguments(_command(events, "export", "print the events of an account, oldest first", exported.export))
 
     migrate = _command(groups, "migrate", "say which records of earlier editions would be rewritten", _migrate)
     migrate.add_argument("--apply", action="store_true", help="rewrite them, while the API serves; can be repeated")
@@ -231,10 +239,6 @@ def _list_tunnels(_: Namespace) -> None:
         labels = found.labels.items() if isinstance(found, BackendTunnel) else ()
         what = ",".join(f"{key}={value}" for key, value in labels) or tunnel.body.get("public_url")
         print(account, tunnel.id, found.started_at, found.credential or "-", what)
-
-
-def _end_tunnel(arguments: Namespace) -> None:
-    operations.end_tunnel(arguments.id)
 
 
 def _ban(arguments: Namespace) -> None:

@@ -24,11 +24,13 @@ def new(prefix: str) -> str:
         fresh = (int(time.time()) - _EPOCH) << 128 | secrets.randbits(128)
         # Within one second chance would decide the order: step past the last id, by an unguessable distance.
         _last = fresh if fresh > _last else _last + 1 + secrets.randbits(96)
-        number, digits = _last, ""
-    while len(digits) < 27:
-        number, digit = divmod(number, 62)
-        digits = _DIGITS[digit] + digits
-    return f"{prefix}_{digits}"
+        number = _last
+    return _encoded(prefix, number)
+
+
+def first_at(prefix: str, second: int) -> str:
+    """Return the id before which every id sorts that was made before a Unix second, and none that was made in it."""
+    return _encoded(prefix, max(0, second - _EPOCH) << 128)
 
 
 def is_id(text: str, *prefixes: str) -> bool:
@@ -53,3 +55,11 @@ def created_at(id: str) -> datetime:
     for digit in unprefixed(id):
         number = number * 62 + _DIGITS.index(digit)
     return datetime.fromtimestamp((number >> 128) + _EPOCH, UTC)
+
+
+def _encoded(prefix: str, number: int) -> str:
+    digits = ""
+    while len(digits) < 27:
+        number, digit = divmod(number, 62)
+        digits = _DIGITS[digit] + digits
+    return f"{prefix}_{digits}"

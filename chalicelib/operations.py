@@ -48,7 +48,7 @@ def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
 
 def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     """Create a user ("usr") or bot ("bot") in an account. Raises Unknown, and CommandError for the name."""
-    _check_account(account_id)
+    check_account(account_id)
     make = _bot if prefix == "bot" else accounts.new_user
     owner = make(account_id, _checked(name), admin=admin)
     try:
@@ -66,7 +66,7 @@ def switch_owner(account_id: str, owner_id: str, *, active: bool) -> None:
 
 def switch_account(account_id: str, *, active: bool) -> None:
     """Switch an account on or off, with all keys and SSH credentials of its owners. Raises Unknown."""
-    _check_account(account_id)
+    check_account(account_id)
     owners.switch_account(account_id, active=active, by=OPERATOR)
 
 
@@ -83,7 +83,7 @@ def delete_user(account_id: str, user_id: str) -> None:
 
 def list_owners(account_id: str, prefix: str) -> list[Item]:
     """Return the users ("usr") or bots ("bot") of an account, the oldest first. Raises Unknown."""
-    _check_account(account_id)
+    check_account(account_id)
     return [owner for owner in accounts.owners(account_id) if owner.id.startswith(f"{prefix}_")]
 
 
@@ -103,7 +103,7 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
 
 def list_keys(account_id: str) -> list[Item]:
     """Return the API keys of an account, the oldest first. Raises Unknown."""
-    _check_account(account_id)
+    check_account(account_id)
     return table.newest(items.scope(account_id, kinds.API_KEYS.path))[::-1]
 
 
@@ -162,7 +162,7 @@ def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:
 
     Raises Unknown.
     """
-    _check_account(account_id)
+    check_account(account_id)
     return tunnels.open_tunnel(account_id, _demo_tunnel(labels), lease=DEMO_LEASE, by=OPERATOR)
 
 
@@ -220,7 +220,8 @@ def _host(name: str) -> str:
     return name.lower()
 
 
-def _check_account(id: str) -> None:
+def check_account(id: str) -> None:
+    """Raise Unknown where there is no such account."""
     if not ids.is_id(id, "acct") or table.read(accounts.SCOPE, id) is None:
         raise Unknown(f"There is no account {id}.")
 

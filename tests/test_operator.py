@@ -191,8 +191,8 @@ def test_a_store_is_created_as_the_stack_creates_it(capsys: Output, monkeypatch:
     same = ("AttributeDefinitions", "KeySchema", "DeletionProtectionEnabled")
     assert [table[field] for field in same] == [wanted[field] for field in same]
     assert table["BillingModeSummary"]["BillingMode"] == wanted["BillingMode"]
-    (index,), (made,) = wanted["GlobalSecondaryIndexes"], table["GlobalSecondaryIndexes"]
-    assert index.items() <= made.items()
+    indexes, made = wanted["GlobalSecondaryIndexes"], table["GlobalSecondaryIndexes"]
+    assert all(index.items() <= it.items() for index, it in zip(indexes, made, strict=True))
     store = aws.client("dynamodb")
     assert store.describe_table(TableName="another")["Table"]["SSEDescription"]["SSEType"] == "KMS"
     ttl = store.describe_time_to_live(TableName="another")["TimeToLiveDescription"]

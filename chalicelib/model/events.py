@@ -4,7 +4,8 @@ A page merges one page of each partition: of what everybody else did, and of wha
 of either.
 """
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 
 from chalicelib import clock, ids
@@ -54,6 +55,13 @@ def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> P
     spread = range(shards.COUNT) if keys and shards.is_busy(account) else range(1)
     named = (audit.acting(key, shard) for key in keys for shard in spread)
     return _merged([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
+
+
+def between(account: str, after: str, before: str) -> Iterator[Item]:
+    """Yield all events of an account between two ids, which are left out, the oldest first. Raises aws.Unavailable."""
+    scopes = [_edge(account), *(shards.scope(account, shard) for shard in range(shards.COUNT))]
+    found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
+    yield from (_trusted(event) for event in found if event.id not in (after, before))
 
 
 def _keys(account: str, owner: str) -> list[str]:

@@ -177,16 +177,21 @@ def transact(writes: Sequence[Write]) -> None:
 
 
 def pages(
-    values: Mapping[str, Any], *, limit: int | None, index: str = "", **expressions: str
+    values: Mapping[str, Any],
+    *,
+    limit: int | None,
+    index: str = "",
+    first: Literal["highest", "lowest"] = "highest",
+    **expressions: str,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records that a query selects, the highest id first, page by page. Raises aws.Unavailable.
+    """Yield the records that a query selects, the highest or lowest id first, page by page. Raises aws.Unavailable.
 
     `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
     """
     query: dict[str, Any] = {
         "TableName": table_name(),
         **({"IndexName": index} if index else {"ConsistentRead": True}),
-        "ScanIndexForward": False,
+        "ScanIndexForward": first == "lowest",
         **_expressed(values, **expressions),
         **({"Limit": limit} if limit else {}),
     }

@@ -86,6 +86,18 @@ def every(scope: str) -> Iterator[Item]:
         yield from map(Item.from_record, page)
 
 
+def between(scope: str, first: str, last: str) -> Iterator[Item]:
+    """Yield the items of a scope with ids from the first to the last, in that order. Raises aws.Unavailable."""
+    for records in dynamodb.pages(
+        {"scope": scope, "first": first, "last": last, "now": clock.seconds()},
+        limit=None,
+        first="lowest",
+        KeyConditionExpression="#scope = :scope AND #id BETWEEN :first AND :last",
+        FilterExpression=items.live().text,
+    ):
+        yield from map(Item.from_record, records)
+
+
 def drop(scope: str, id: str) -> None:
     """Remove an item of which only modules were ever set. Raises ConditionFailed, aws.Unavailable."""
     dynamodb.do(Write.delete(scope, id, Condition("attribute_not_exists(#body)")))

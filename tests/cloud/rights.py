@@ -47,6 +47,7 @@ _ENTRANCES = {  # the module by which a role's code is entered
     "chalicelib.__main__": "operator",
     "chalicelib.operations": "operator",
     "chalicelib.restored": "operator",
+    "chalicelib.exported": "operator",
 }
 _OF_AN_ADMINISTRATOR = "chalicelib.storage.provisioning"  # where no stack made the table and the key
 

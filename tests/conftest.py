@@ -1,6 +1,7 @@
 """What the tests share: the store in process (moto), the served API on the embedded cloud, accounts to act in."""
 
 import gc
+import json
 import logging
 import os
 import signal
@@ -105,6 +106,8 @@ def emptied(accounts: Mapping[str, Account]) -> Iterator[None]:
     for record in [item.to_json()["Attributes"] for scope in stored().values() for item in scope.values()]:
         context = vault.context(record["scope"]["S"].partition("#")[0], record["id"]["S"])
         RECORD.sealed += [(secret["B"], context) for secret in record.get("sealed", {"M": {}})["M"].values()]
+        if record["id"]["S"].startswith("evt_"):
+            RECORD.events.append(json.dumps(record["body"], default=str))
     stored().clear()
     reset_model_data()  # moto keeps every item that it ever made, and every copy
 

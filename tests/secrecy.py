@@ -1,4 +1,4 @@
-"""Looks for secrets in everything that was said: in logs and in refusals."""
+"""Looks for secrets in everything that was said: in logs, refusals and audit events."""
 
 import base64
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ def leaks(record: Record) -> list[str]:
     by_start: dict[str, list[str]] = {}
     for secret in searched(record):
         by_start.setdefault(secret[:START], []).append(secret)
-    return [text for text in (*logged(record), *record.errors) if any(secrets_in(text, by_start))]
+    return [text for text in (*logged(record), *record.errors, *record.events) if any(secrets_in(text, by_start))]
 
 
 def secrets_in(text: str, by_start: dict[str, list[str]]) -> Iterator[str]:

@@ -37,6 +37,7 @@ def test_a_secret_that_was_said_would_be_found() -> None:
     ):
         assert leaks(Record({SECRET}, sealed, logs=["all is well", said])) == [said]
         assert leaks(Record({SECRET}, sealed, errors=[said])) == [said]
+        assert leaks(Record({SECRET}, sealed, events=[said])) == [said]
 
 
 def test_what_is_no_secret_is_not_taken_for_one() -> None:

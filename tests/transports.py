@@ -83,7 +83,8 @@ class Http:
 class Record:
     """A record of a test run's traffic: the secrets that went in or out, and the texts that came out.
 
-    `sealed` holds what the vault sealed in this process, each with its context; `log_files` what servers wrote.
+    `sealed` holds what the vault sealed in this process, each with its context; `log_files` what servers wrote;
+    `events` the audit events that were stored, of which exports are made.
     """
 
     secrets: set[str] = field(default_factory=set)
@@ -91,6 +92,7 @@ class Record:
     errors: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     log_files: list[Path] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
 
 
 RECORD = Record()

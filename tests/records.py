@@ -7,7 +7,7 @@ from chalicelib.storage.items import Item
 
 
 def create(*new: Item) -> None:
-    writes.commit([write for item in new for write in writes.put(item)], heirs=new)
+    writes.commit([write for item in new for write in writes.put(item)], created=new)
 
 
 def rewrite(scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:

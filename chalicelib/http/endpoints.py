@@ -156,7 +156,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
 
 
 def _answer(endpoint: Endpoint, call: Call) -> Answer:
-    """Return what the view returns; where the request was done before, under its idempotency key, what it made."""
+    """Return the view's answer, or the item that the same request made before under its idempotency key."""
     request = call.change.request
     if request is None:
         return endpoint.view(call)
@@ -221,7 +221,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
 
 
 def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callable[[Item], None]:
-    """Return what raises PreconditionFailed unless the conditions hold of what a GET would answer of an item now."""
+    """Return a check of an item, which raises PreconditionFailed unless a GET of it now would meet the conditions."""
 
     def check(item: Item) -> None:
         try:
@@ -235,7 +235,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
 
 
 def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> idempotency.Request | None:
-    """Return what the request stands for under its idempotency key, if it has one. Raises InvalidRequest.
+    """Return the request's idempotency key and digest, None without a key. Raises InvalidRequest.
 
     The API key is part of the digest: another one may neither see what this one made, nor mean the same by it.
     """
@@ -250,7 +250,7 @@ def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> idempotenc
 
 
 def _caller(request: Request) -> Caller:
-    """Return who the gateway's authorizer says is calling; where none stands before the app, the app asks itself."""
+    """Return the caller that the gateway's authorizer names; where there is none, the app authenticates by itself."""
     if "authorizer" not in request.context:
         request.context["authorizer"] = auth.authenticate(request.headers).as_context()
     return Caller.from_context(request.context["authorizer"])

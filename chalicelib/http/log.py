@@ -36,7 +36,7 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
 
 
 def _cause(error: BaseException) -> dict[str, Any]:
-    """Return what to say of the error behind a 5xx; of the store, which one was asked and what it lacks."""
+    """Return the log fields of the error behind a 5xx; for one of the store also its settings and what is missing."""
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
     return {"error": type(error).__name__, "code": getattr(error, "code", None), **store, "at": _frames(error)}
 

@@ -84,7 +84,7 @@ def _check_route(app: Chalice, request: Request | None) -> None:
 
 
 def _api_error(error: BaseException) -> ApiError:
-    """Return what an error means to the caller."""
+    """Return the API error that stands for an exception; an unknown one is an InternalError."""
     match error:
         case ApiError():
             return error

@@ -16,7 +16,7 @@ OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 @dataclass(frozen=True, kw_only=True)
 class Switched(Created):
-    """What is stored of an account, a user or a bot, which may be switched off."""
+    """The stored form of an account, a user or a bot, which may be switched off."""
 
     name: str = ""
     active: bool = True
@@ -26,7 +26,7 @@ class Switched(Created):
 
 @dataclass(frozen=True, kw_only=True)
 class Account(Switched):
-    """What is stored of an account."""
+    """The stored form of an account."""
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (UniqueKey("account_name", self.name),)
@@ -34,7 +34,7 @@ class Account(Switched):
 
 @dataclass(frozen=True, kw_only=True)
 class User(Switched):
-    """What is stored of a user. An admin may act for the others of the account."""
+    """The stored form of a user. An admin may act for the others of the account."""
 
     admin: bool = False
 
@@ -42,9 +42,9 @@ class User(Switched):
         return {**super().told(), "role": "admin" if self.admin else "member"}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return those of its name, by which no two users and bots of an account have the same.
+        """Return two keys of its name, so that no two users and bots of an account share one.
 
-        They are that of users and that of bots: an owner of earlier editions holds the one of its kind alone.
+        A name has a key among users and one among bots; an owner of earlier editions holds that of its kind alone.
         """
         kept = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
         scopes = [(key, items.scope(account, kind.path)) for key, kind in kept]
@@ -53,7 +53,7 @@ class User(Switched):
 
 @dataclass(frozen=True, kw_only=True)
 class Bot(User, Described):
-    """What is stored of a bot."""
+    """The stored form of a bot."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _noted: dict[str, int] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey(Owned):
-    """What is stored of a key: without its token, and with an end and scopes only where it has them."""
+    """The stored form of an API key: without its token, and with an end and scopes only where it has them."""
 
     token: None = None
     expires_at: str | None = None

@@ -11,7 +11,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class HttpResponse(Described):
-    """What is stored of a backend that answers every request alike."""
+    """The stored form of a backend that answers every request alike."""
 
     status_code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class HttpResponse(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelGroup(Described):
-    """What is stored of a backend made of the online tunnels that carry all its labels; without labels, of none."""
+    """The stored form of a backend made of the online tunnels that carry all its labels; without labels, of none."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class TunnelGroup(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted(Described):
-    """What is stored of a backend that shares traffic between others: their ids, each with its weight."""
+    """The stored form of a backend that shares traffic between others: their ids, each with its weight."""
 
     backends: Mapping[str, int] = field(default_factory=dict)
 

@@ -1,7 +1,7 @@
-"""Changes: each holds one transaction, and every write that anybody is to know of is one.
+"""Changes: each is one transaction, and every write of an item is one, but for those that have no audit event.
 
-What a change is of comes with its audit event, its revision, the condition of its request (`If-Match`) and its
-idempotency key, whoever makes it. What is written with every change has its one place in `commit`.
+Whoever makes a change, it comes with its audit event, the new revision, the condition of the request (`If-Match`) and
+the idempotency key. `commit` is the one place for records that are written with every change.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +25,10 @@ _UNTOLD = (["description"], ["metadata"], ["description", "metadata"])  # free t
 class Change:
     """One change of an actor: all that is put, changed and removed with it, or nothing. Each method adds to it.
 
-    `check` raises where the present state of what is changed is not the one that was asked for; `request` is what it
-    stands for under an idempotency key, `item` the state after it of what it is of.
+    `by` is who acts. `check` raises where the first item is not in the state that the request requires, `request` holds
+    the idempotency key, and `item` is the first item as it is after the change. `once` says that the response shows a
+    secret that no other will. The writes are those of the items (`own`), `others`, whose failing counts before theirs,
+    and the records of `events`. `created` are the items that `put` makes.
     """
 
     by: Trail
@@ -34,25 +36,25 @@ class Change:
     request: Request | None = None
     item: Item | None = None
     once: bool = False
-    first: tuple[Write, ...] = ()
+    others: tuple[Write, ...] = ()
     own: tuple[Write, ...] = ()
     events: tuple[Item, ...] = ()
-    heirs: tuple[Item, ...] = ()
+    created: tuple[Item, ...] = ()
 
     def put(self, item: Item, *, more: Details = _NONE, once: bool = False) -> "Change":
         """Make an item; `once` says that the response shows of it what no other will.
 
         `more` are details of its event that what is stored does not tell.
         """
-        own, heirs = (*self.own, *writes.put(item, _holder(item))), (*self.heirs, item)
+        own, created = (*self.own, *writes.put(item, _holder(item))), (*self.created, item)
         return replace(
-            self._told(item, "create", told=_whole(item, more)), own=own, once=self.once or once, heirs=heirs
+            self._with_event(item, "create", told=_whole(item, more)), own=own, once=self.once or once, created=created
         )
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
     ) -> "Change":
-        """Turn an item, or a module of it, into what `edit` makes of it. Where nothing differs, nothing is written."""
+        """Replace an item, or a module of it, by the result of `edit`. Where nothing differs, nothing is written."""
         self.hold(before)
         after = edit(before)
         if after == before:
@@ -61,35 +63,35 @@ class Change:
         changed = details.differing(*_parts(before, after, module))
         told = {} if changed in _UNTOLD else _between(before, after, module)
         own = (*self.own, *writes.rewrite(before, after, _holder(before)))
-        return replace(self._told(after, verb, module, changed, told), own=own)
+        return replace(self._with_event(after, verb, module, changed, told), own=own)
 
     def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
         own = (*self.own, *writes.remove(item, _holder(item)))
         gone = replace(item, revision=item.revision + 1)
-        return replace(self._told(gone, "delete", told=_whole(item, more)), own=own, item=self.item or item)
+        return replace(self._with_event(gone, "delete", told=_whole(item, more)), own=own, item=self.item or item)
 
     def end(self, item: Item) -> "Change":
         """Remove an item whose lease has ended."""
         gone = replace(item, revision=item.revision + 1)
-        return replace(self._told(gone, "delete", told=_whole(item, _NONE)), own=(*self.own, *writes.end(item)))
+        return replace(self._with_event(gone, "delete", told=_whole(item, _NONE)), own=(*self.own, *writes.end(item)))
 
     def also(self, *more: Write) -> "Change":
-        """Do other writes too, of which no event tells by itself, and hold what they require."""
-        return replace(self, first=(*self.first, *more))
+        """Add other writes and their conditions, which have no event of their own."""
+        return replace(self, others=(*self.others, *more))
 
     def commit(self) -> Item | None:
-        """Do all or nothing; return what it is of, as it is then.
+        """Do all or nothing; return the first item, as it is then.
 
-        Raises Overtaken where that has changed since it was read, Repeated, or what the failing of a write means;
-        aws.Unavailable.
+        Raises Overtaken where an item has changed since it was read, Repeated where the idempotency key was used
+        meanwhile, and the `failing` of a write; aws.Unavailable.
         """
-        if not (self.own or self.first):
+        if not (self.own or self.others):
             return self.item
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
-        own = [*kept, *self.first, *self.own]
-        log = change_log.telling([*self.first, *self.own])
+        own = [*kept, *self.others, *self.own]
+        log = change_log.telling([*self.others, *self.own])
         try:
             self._commit(own, self.events, log)
         except Throttled as hot:
@@ -101,17 +103,17 @@ class Change:
     def _commit(self, own: Sequence[Write], events: Sequence[Item], log: Sequence[Write]) -> None:
         told = [Write.put(event.to_record()) for event in events]
         proof = (events[0].scope, events[0].id) if events else None
-        writes.commit([*own, *told, *log], proof=proof, heirs=self.heirs)
+        writes.commit([*own, *told, *log], proof=proof, created=self.created)
 
     def hold(self, item: Item) -> None:
-        """Raise where the item is not in the state that was asked for."""
-        if self.check and self.item is None:  # else it goes with what was checked
+        """Raise where the first item of the change is not in the state that the request requires."""
+        if self.check and self.item is None:  # a further item goes with the one that was checked
             self.check(item)
 
-    def _told(
+    def _with_event(
         self, item: Item, verb: Verb, module: str = "", changed: Sequence[str] = (), told: Details = _NONE
     ) -> "Change":
-        """Return the change with its event of an item, or of a module of it; what is the edge's own is told nobody."""
+        """Return the change with an event of an item, or of a module of it; records of the edge itself have none."""
         if _is_of_the_edge(item):
             return replace(self, item=self.item or item)
         event = audit.event(_named(self.by, item), item, verb, module, changed, told)
@@ -119,7 +121,7 @@ class Change:
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Replace an item by what `edit` makes of it, which is called again when another writer came first, and may raise.
+    """Replace an item by the result of `edit`, which may raise, and is called again where another writer came first.
 
     Returns the item as it is then, or None when there is none. Raises what `commit` does.
     """

@@ -17,21 +17,21 @@ _TRIES = 3  # at an edge that gains routes while it is deleted
 
 @dataclass(frozen=True, kw_only=True)
 class Edge(Described):
-    """What is stored of an edge: where it listens, as host:port."""
+    """The stored form of an edge, which listens on hostports, as host:port."""
 
     hostports: list[str] = field(default_factory=list)
 
     TOLD: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return its hostports, each of which leads to the edge."""
+        """Return a key for each hostport, with the edge's account and id as attributes."""
         named, edge = enumerate(self.hostports), {"account": account, "id": id}
         return tuple(UniqueKey("hostports", hostport, edge, field=f"hostports.{place}") for place, hostport in named)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpsEdge(Edge):
-    """What is stored of an HTTPS edge, which may let TLS end upstream."""
+    """The stored form of an HTTPS edge, which may let TLS end upstream."""
 
     terminate_at: str = EDGE
 
@@ -40,7 +40,7 @@ class HttpsEdge(Edge):
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Described):
-    """What is stored of a route: the requests to its edge that a path selects."""
+    """The stored form of a route: the requests to its edge that a path selects."""
 
     match_type: str
     match: str
@@ -49,7 +49,7 @@ class Route(Described):
     TOLD = ("match_type", "match")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return what it matches on its edge."""
+        """Return the key of its edge, match type and path."""
         edge = f"{items.scope(account, kinds.HTTPS_EDGES.path)}/{self.edge_id}"
         return (UniqueKey("match", f"{edge}#{self.match_type}#{self.match}"),)
 

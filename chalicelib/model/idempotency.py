@@ -41,7 +41,7 @@ class Request:
     digest: str
 
     def find(self) -> Done | None:
-        """Return what used the key in the last 24 hours, or None. One read. Raises aws.Unavailable."""
+        """Return the request that used the key in the last 24 hours, or None. One read. Raises aws.Unavailable."""
         record = dynamodb.get(self._scope, _ID)
         if record is None or record["expires"] <= clock.seconds():
             return None

@@ -22,7 +22,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Forms:
-    """What is stored of each kind, and of its modules by their names."""
+    """The stored types of each kind, and of its modules by their names."""
 
     kinds: Mapping[Kind, type[Stored]]
     modules: Mapping[Kind, Mapping[str, type[Stored]]]
@@ -61,7 +61,7 @@ def apply(record: Record, forms: Forms) -> bool:
 
 
 def what(record: Record) -> str:
-    """Return what a record is: the name of its kind, unique key, or other record."""
+    """Return the name of a record's kind, "unique key" or "other record"."""
     if record["id"] == unique_keys.ID:
         return "unique key"
     kind = _kind(record)

@@ -24,7 +24,7 @@ class Stored:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """Return the value that a record of any age keeps; what the record has besides is not looked at."""
+        """Return the value of a record of any age: what it lacks has its default, unknown fields are ignored."""
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
     def to_record(self) -> dict[str, Any]:
@@ -41,24 +41,24 @@ class Stored:
         return {name: getattr(self, name) for name in self.TOLD}
 
     def references(self) -> References:
-        """Return the ids that its fields hold of what must exist where references are strict."""
+        """Return by field the ids of other resources, which must exist where references are strict."""
         return {}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the values that no other resource may have, given the account and id of its own."""
+        """Return the values that no other resource may have; `account` and `id` are those of the resource itself."""
         return ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Created(Stored):
-    """What is stored of a resource that says when it was made."""
+    """The stored form of a resource with a time of creation."""
 
     created_at: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described(Created):
-    """What is stored of a resource that people describe."""
+    """The stored form of a resource with a description and metadata."""
 
     description: str = ""
     metadata: str = ""
@@ -66,7 +66,7 @@ class Described(Created):
 
 @dataclass(frozen=True, kw_only=True)
 class Owned(Described):
-    """What is stored of a credential, which a user or bot owns."""
+    """The stored form of a credential, which a user or bot owns."""
 
     owner_id: str = ""
 

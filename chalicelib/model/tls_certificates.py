@@ -14,7 +14,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class TlsCertificate(Described):
-    """What is stored of a certificate that an account uploaded: its PEM chain, leaf first, and what the leaf says."""
+    """The stored form of an uploaded certificate: its PEM chain, leaf first, and fields read from the leaf."""
 
     certificate_pem: str
     issued_at: str | None = None
@@ -42,7 +42,7 @@ class TlsCertificate(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class ClientAuthority(Described):
-    """What is stored of an authority whose client certificates edges with mutual TLS accept."""
+    """The stored form of an authority whose client certificates edges with mutual TLS accept."""
 
     ca_pem: str
     subject_common_name: str = ""

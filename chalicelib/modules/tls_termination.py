@@ -37,7 +37,7 @@ class ShownTermination(Enabled):
 
 
 def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
-    """Return what does not go with where the edge terminates TLS, for a request or for what is stored."""
+    """Return the validation errors of a module, requested or stored, that contradicts where its edge terminates TLS."""
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     stored = modules.TlsTermination.of(edge.modules.get("tls_termination", {}))
     min_version = request.min_version if request else stored.min_version

@@ -1,4 +1,4 @@
-"""How the certificates of users and hosts come into being: what both kinds share of their `make`."""
+"""The part of `make` that SSH certificates of users and hosts share: the authority, its policy, the signature."""
 
 import secrets
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def signer(caller: Caller, request: Any) -> Signer:
 
 
 def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
-    """Return what a certificate of either kind says: its serial is random, its key id that of the resource."""
+    """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource."""
     return {
         "key_id": id,
         "serial": secrets.randbelow(2**64 - 1) + 1,

@@ -196,7 +196,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def _translated(error: BotoCoreError | ClientError) -> Exception:
-    """Return what an error of botocore means; an answer to the question itself is left as it is."""
+    """Return Unavailable or Misconfigured for such an error of botocore; another ClientError is returned as it is."""
     if not isinstance(error, ClientError):  # whose sentence may hold what was sent
         return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
     code = error.response["Error"]["Code"]

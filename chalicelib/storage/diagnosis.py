@@ -21,7 +21,7 @@ _SENTENCES = {
 
 
 def of(error: AwsError) -> dict[str, str]:
-    """Return what is missing, and which store was asked."""
+    """Return as log fields what is missing, and the table, key, region and endpoint that were asked."""
     return {
         "missing": _SENTENCES.get(error.code, _otherwise(error)),
         "table": dynamodb.table_name(),
@@ -32,7 +32,7 @@ def of(error: AwsError) -> dict[str, str]:
 
 
 def sentence(error: AwsError) -> str:
-    """Return what is missing in which store, as a sentence for operators."""
+    """Return the same as a sentence for operators."""
     said = of(error)
     store = ", ".join(f"{name} {said[name]}" for name in ("table", "key_id", "region", "endpoint"))
     return f"The store cannot be used ({error.code}): {said['missing']}. It is {store}."

@@ -171,7 +171,7 @@ def _same(head: Head) -> Condition:
 
 
 def _marks() -> dict[str, Any]:
-    """Return what is new with each write. The stamp also differs from those that a restored table had later."""
+    """Return a new stamp and the time, for each write. No restored table has had the same stamp: it is random."""
     return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
 

@@ -52,7 +52,7 @@ class Holder:
 
 
 def holder(key: UniqueKey) -> Holder | None:
-    """Return what holds the key, live or not, or None. Raises aws.Unavailable."""
+    """Return the item that holds the key, live or expired, or None. Raises aws.Unavailable."""
     record = dynamodb.get(key.scope, ID)
     return Holder(record.get("home", ""), record["holder"], record.get("successor", "")) if record else None
 

@@ -21,7 +21,7 @@ _PAUSE = 0.02  # seconds before the second try, at most; each further one may wa
 
 
 class Overtaken(Exception):
-    """What was read has changed since: read it again. Nothing was written."""
+    """A record has changed since it was read: read it again. Nothing was written."""
 
 
 class TransactionTooLarge(Exception):
@@ -67,9 +67,9 @@ def end(item: Item) -> list[Write]:
     return [Write.delete(item.scope, item.id, items.lapsed()), *_relations(item, gone, None)]
 
 
-def commit(writes: Sequence[Write], *, proof: Place | None = None, heirs: Sequence[Item] = ()) -> None:
-    """Do all or nothing. A record at `proof`, which is among the writes, tells that they were done when the answer was
-    lost. A unique key of `heirs` whose holder has expired, or has the same `successor`, is taken over from it.
+def commit(writes: Sequence[Write], *, proof: Place | None = None, created: Sequence[Item] = ()) -> None:
+    """Do all or nothing. `proof` is the place of a record among the writes: where an answer was lost, it is there if
+    they were done. The items `created` take over a unique key whose holder has expired, or has the same `successor`.
 
     Raises Overtaken, or what the failing of a write means; aws.Unavailable.
     """
@@ -87,8 +87,8 @@ def commit(writes: Sequence[Write], *, proof: Place | None = None, heirs: Sequen
             match writes[failed.places[0]].failing:
                 case None:
                     raise Overtaken from None
-                case Taken() as taken if heir := next((item for item in heirs if taken.key in item.unique_keys), None):
-                    writes = _taken_over(writes, taken, heir)
+                case Taken() as taken if new := next((item for item in created if taken.key in item.unique_keys), None):
+                    writes = _taken_over(writes, taken, new)
                 case MissingTarget(reference=found) if table.read(*found.target):
                     raise TooManyReferrers(found) from None
                 case meant:
@@ -97,7 +97,7 @@ def commit(writes: Sequence[Write], *, proof: Place | None = None, heirs: Sequen
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Return what `attempt` does, which is called again where another writer came first. Raises aws.Unavailable."""
+    """Call `attempt`, again where it raises Overtaken; return its result. Raises aws.Unavailable."""
     for _ in tries():
         try:
             return attempt()
@@ -132,8 +132,8 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
     ]
 
 
-def _taken_over(writes: Sequence[Write], taken: Taken, heir: Item) -> Sequence[Write]:
-    """Return the writes of a creation where one key is taken over. Raises Taken where its holder may keep it."""
+def _taken_over(writes: Sequence[Write], taken: Taken, new: Item) -> Sequence[Write]:
+    """Return the writes with the key taken over for a new item. Raises Taken where its holder may keep it."""
     key, before = taken.key, unique_keys.holder(taken.key)
     if before is None:
         return writes  # it was released meanwhile
@@ -146,7 +146,7 @@ def _taken_over(writes: Sequence[Write], taken: Taken, heir: Item) -> Sequence[W
     elif table.read(before.scope, before.id):
         raise taken
     others = [write for write in writes if write.failing is not taken]
-    take = unique_keys.take(key, heir.scope, heir.id, after=before)
+    take = unique_keys.take(key, new.scope, new.id, after=before)
     return [*others, take, Write.delete(before.scope, before.id, gone)]
 
 

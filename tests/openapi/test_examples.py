@@ -113,10 +113,11 @@ def test_the_api_answers_as_in_the_example(admin: Client, known: dict[str, str],
         if parameter.get("in") == "path"
     }
     body = operation.get("requestBody")
-    written = here(example(body), known) if body else None
+    written = here(example(body), known) if body else {}
     answer = admin.send(method.upper(), path.format(**variables), written)
     assert_as_in_the_example(answer, operation, known)
-    assert not body or unexplained(name_of(body), written, answer.json) == set()
+    if body:
+        assert unexplained(name_of(body), written, answer.json) == set()
 
 
 @pytest.mark.parametrize("path", [path for path, methods in PATHS.items() if "patch" in methods])

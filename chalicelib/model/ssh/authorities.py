@@ -19,7 +19,7 @@ _KIND = "ssh_authority"
 
 @dataclass(frozen=True, kw_only=True)
 class SshAuthority(Described):
-    """What is stored of an authority. `public_key` is one authorized_keys line without a comment."""
+    """The stored form of an authority. `public_key` is one authorized_keys line without a comment."""
 
     public_key: str
     key_type: str = ""
@@ -30,7 +30,7 @@ class SshAuthority(Described):
         return {**super().told(), "fingerprint": details.ssh_fingerprint(self.public_key)}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the one of its public key, which leads to its account and id."""
+        """Return the key of its fingerprint, with the account and id as attributes."""
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
 
     def parameters(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class SshAuthority(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedCertificate(Described):
-    """What is stored of a certificate of either kind. Its events tell what `told_of` returns of it."""
+    """The stored form of an SSH certificate, of a user or a host. Its events tell what `told_of` returns of it."""
 
     public_key: str
     key_type: str = ""
@@ -64,13 +64,13 @@ class IssuedCertificate(Described):
         return int(clock.parse(self.valid_until).timestamp())
 
     def signed(self) -> "crypto.ssh_certificates.Signed":
-        """Return what the certificate itself says."""
+        """Return the fields of the signed certificate itself."""
         return crypto.ssh_certificates.read(self.certificate)
 
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedUserCertificate(IssuedCertificate):
-    """What is stored of a user's certificate."""
+    """The stored form of a user's certificate."""
 
     critical_options: dict[str, str] = field(default_factory=dict)
     extensions: dict[str, str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ _KIND = "public_key"
 
 @dataclass(frozen=True, kw_only=True)
 class SshCredential(Owned):
-    """What is stored of a credential; its public key as it was sent."""
+    """The stored form of a credential; its public key is as it was sent."""
 
     public_key: str
     acl: list[str] = field(default_factory=list)

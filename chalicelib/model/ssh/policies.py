@@ -103,7 +103,7 @@ def critical_options(bounds: Bounds, asked: Mapping[str, str]) -> dict[str, str]
 
 
 def violations(bounds: Bounds, certificate: "Certificate", caller: str | None) -> dict[str, str]:
-    """Return what would be right at each dotted path of a request whose certificate is beyond the bounds.
+    """Return the validation errors of a certificate beyond the bounds, by the dotted paths of the request's fields.
 
     `caller` is the caller's name, None where it is not known and nobody has it.
     """
@@ -159,12 +159,12 @@ def _of_options(bounds: Bounds, certificate: Any) -> Iterator[tuple[str, str]]:
 
 
 def _pieces(pattern: str, caller: str) -> list[str]:
-    """Return what stands between the stars of a pattern; a star in the caller's name is itself."""
+    """Return the texts between the stars of a pattern; a star in the caller's name stands for itself."""
     return [piece.replace(CALLER, caller) for piece in pattern.split("*")]
 
 
 def _matches(pieces: list[str], text: str) -> bool:
-    """Return whether a text is the pieces with any text between them: each is looked for once, from the left."""
+    """Tell whether a text is the pieces with any text between them. Each is looked for once, from the left."""
     first, *others = pieces
     if not others:
         return text == first
@@ -176,7 +176,7 @@ def _matches(pieces: list[str], text: str) -> bool:
 
 
 def _listed(names: list[str], between: str) -> str:
-    """Return names as an error lists them, the first ones of many: it may have to say so of a hundred fields."""
+    """Return the first names as one text, since an error may repeat it for a hundred fields."""
     return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 
 

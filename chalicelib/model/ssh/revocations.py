@@ -45,7 +45,7 @@ class Issuer:
 
 @dataclass(frozen=True, kw_only=True)
 class Revocation(Created):
-    """What is stored of a revocation: of a certificate, a serial or a key, and only what is known of it."""
+    """The stored form of a revocation of a certificate, a serial or a key; unknown fields are left out."""
 
     reason: str = ""
     ssh_user_certificate_id: str = ""

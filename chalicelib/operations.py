@@ -148,11 +148,10 @@ def create_store() -> list[str]:
 
 
 def forms() -> Forms:
-    """Return the stored types of each kind and of its modules, the two kinds that no endpoint makes included."""
-    own = {kinds.ACCOUNTS: accounts.Account, kinds.USERS: accounts.User}
+    """Return the stored types of each kind and of its modules, accounts included, which no endpoint shows."""
     served = {resource.kind: resource for resource in (*resources.ALL, *edges.ALL)}
     return Forms(
-        {**own, **{kind: resource.stored for kind, resource in served.items()}},
+        {kinds.ACCOUNTS: accounts.Account, **{kind: resource.stored for kind, resource in served.items()}},
         {kind: {module.name: module.stored for module in modules.of(kind)} for kind in served},
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib import edges, ids, resources
+from chalicelib import edges, ids, operations, resources
 from chalicelib.crypto import keys
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.resource import EditableResource, Resource
@@ -68,6 +68,10 @@ def _tunnel(client: Client, _path: str) -> str:
     return tunnels.open_tunnel(client.account, tunnel, lease=600)
 
 
+def _user(client: Client, _path: str) -> str:
+    return operations.add_owner(client.account, "usr", ids.new("name"), admin=False).id
+
+
 # Fields whose value no two of a kind may share: a fresh one for each.
 FRESH: dict[str, Callable[[], str]] = {
     "match": lambda: f"/{ids.new('path')}",
@@ -111,6 +115,7 @@ BEGUN: dict[str, Callable[[Client, str], str]] = {
     "/audit_events": _event,
     "/ssh_certificate_authorities/{id}/revocations": _revocation,
     "/tunnels": _tunnel,
+    "/users": _user,
 }
 
 # Where a kind is listed that belongs to one of another kind: the path with a fresh one of those in it.

@@ -12,6 +12,7 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import body, errors, log
 from chalicelib.http.errors import ApiError
+from chalicelib.model.owners import LastAdmin
 from chalicelib.storage import aws, references, revocation_lists, writes
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.revocation_lists import ListFull
@@ -90,7 +91,7 @@ def _api_error(error: BaseException) -> ApiError:
             return error
         case aws.Unavailable():
             return errors.Unavailable()
-        case Taken() | InUse() | TooManyReferrers() | ListFull():
+        case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin():
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
@@ -103,8 +104,10 @@ def _api_error(error: BaseException) -> ApiError:
             return errors.InternalError()
 
 
-def _conflict(error: Taken | InUse | TooManyReferrers | ListFull) -> ApiError:
+def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin) -> ApiError:
     match error:
+        case LastAdmin():
+            return errors.Conflict("This is the account's last active admin, whom only the operator switches off.")
         case ListFull():
             return errors.Conflict(
                 f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."

@@ -1,7 +1,7 @@
 """Accounts and the users and bots in them: who can own a credential. The operator makes them, and admins make bots."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from chalicelib import clock, ids
 from chalicelib.model import kinds
@@ -38,8 +38,12 @@ class User(Switched):
 
     admin: bool = False
 
+    @property
+    def role(self) -> Literal["admin", "member"]:
+        return "admin" if self.admin else "member"
+
     def told(self) -> dict[str, Any]:
-        return {**super().told(), "role": "admin" if self.admin else "member"}
+        return {**super().told(), "role": self.role}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return two keys of its name, so that no two users and bots of an account share one.

@@ -1,7 +1,7 @@
 """API keys: whose token it is, and what it may do. A token is found by the id in it; only its digest is stored.
 
 A scope is `*` for everything, or `<collection>:read` or `<collection>:write`. A collection is the first segment of a
-path, with all that lies beneath; write does not include read.
+path, with all that lies beneath; write does not include read. What a key may know of itself needs none.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from chalicelib.storage.unique_keys import UniqueKey
 
 ALL, READ_ALL = "*", "*:read"
 
+_NEED_NO_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
 _KIND = "token"
 _ID = 27  # characters of a token are those of its key's id
 _NOTED_EVERY = 60 * 60  # seconds
@@ -77,8 +78,10 @@ def known_scopes() -> tuple[str, ...]:
     return (ALL, READ_ALL, *(f"{name}:{verb}" for name in collections for verb in ("read", "write")))
 
 
-def wanted_scope(method: str, path: str) -> str:
-    """Return the scope that a method on a path needs."""
+def wanted_scope(method: str, path: str) -> str | None:
+    """Return the scope that a method on a path needs, None where every key may do it."""
+    if path in _NEED_NO_SCOPE:
+        return None
     return f"{path.split('/')[1]}:{'read' if method == 'GET' else 'write'}"
 
 

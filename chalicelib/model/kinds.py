@@ -63,7 +63,7 @@ EDGE = "edge"  # in the place of an account: what the edge keeps for itself, whi
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
 
-USERS = Kind("usr", "/users", "user", named_by=_OWNER, served=False)  # whom the operator makes, and no endpoint shows
+USERS = Kind("usr", "/users", "user", "users", _OWNER)  # whom the operator makes
 API_KEYS = Kind("ak", "/api_keys", "API key", "keys")
 BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", _OWNER)
 CERTIFICATE_AUTHORITIES = Kind(

@@ -5,6 +5,7 @@ the last key and SSH credential is updated, the record is marked and shown as ac
 seen, and each function can be repeated.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.model import accounts, changes, kinds
@@ -19,6 +20,10 @@ from chalicelib.storage.unique_keys import UniqueKey
 
 _LETTING_IN = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
 _MARK = "may_let_in"  # of the record of who was switched off, while some of their keys may let in
+
+
+class LastAdmin(Exception):
+    """The account would be left without a user or bot that is an admin and active."""
 
 
 def switch(account: str, id: str, *, active: bool, by: Trail) -> bool:
@@ -64,6 +69,44 @@ def may_let_in(item: Item) -> bool:
     return accounts.is_on(item) or _MARK in item.unseen
 
 
+def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
+    """Change a user or bot as `changes.rewrite` does; `tell` makes the keys follow.
+
+    Raises LastAdmin where no active admin would be left, and what `changes.rewrite` does.
+    """
+
+    def attempt() -> Item | None:
+        before = table.read(scope, id)
+        if before is None:
+            return None
+        made = change.rewrite(before, edit)
+        leaves = made.item is not None and not accounts.is_on(made.item)
+        return made.also(*_another_admin(before) if leaves else ()).commit()
+
+    return writes.retried(attempt)
+
+
+def remove(change: Change, scope: str, id: str) -> bool:
+    """Remove a bot whose keys let in no more, whatever breaks off: they are switched off before it goes.
+
+    False when there is none. Raises LastAdmin, InUse, and what `Change.commit` does.
+    """
+
+    def attempt() -> bool:
+        bot = table.read(scope, id)
+        if bot is None:
+            return False
+        gone = change.remove(bot).also(*_another_admin(bot))
+        shut(bot.account, id)
+        try:
+            gone.commit()
+        finally:
+            tell(bot.account, id)  # also keys that were made meanwhile, and those of a bot that stays
+        return True
+
+    return writes.retried(attempt)
+
+
 def marked(before: Item, after: Item) -> Item:
     """Return the changed record of a user, bot or account, marked where it was switched off."""
     others = {name: value for name, value in after.unseen.items() if name != _MARK}
@@ -93,6 +136,21 @@ def unless_switched(account: str, owner: str, *, active: bool) -> list[Write]:
     on = "(attribute_not_exists(#body.#active) OR #body.#active = :on)"
     same = Condition(f"attribute_exists(#id) AND {on}", {"on": True})
     return [Write.check(*it, same, switched) for it in (place, (accounts.SCOPE, account))]
+
+
+def _another_admin(item: Item) -> list[Write]:
+    """Return the check that lets an active admin go: that another one stays. Raises LastAdmin, aws.Unavailable."""
+    if not _is_admin(item):
+        return []
+    others = [owner for owner in accounts.owners(item.account) if owner.id != item.id and _is_admin(owner)]
+    if not others:
+        raise LastAdmin
+    return [Write.check(others[0].scope, others[0].id, items.unchanged(others[0]))]
+
+
+def _is_admin(item: Item) -> bool:
+    found = User.of(item.body)
+    return found.admin and found.active
 
 
 def _letting_in(account: str, owner: str) -> list[UniqueKey]:

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 from chalicelib import clock
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
-from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
+from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import api_keys, audit, kinds, owners
+from chalicelib.model import api_keys, audit, changes, kinds, owners
 from chalicelib.model.api_keys import ApiKey, Reach
 from chalicelib.schema.fields import Described, OwnerId, Shown, Time, Timestamp
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import Shape
+from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 
@@ -106,12 +107,32 @@ def _reach(caller: Caller, request: KeyCreate) -> Reach:
 
 
 class ApiKeys(EditableResource):
-    """Keys, and when each was last used."""
+    """Keys, when each was last used, and the one of the request, which every key may see and end."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path = f"{self.kind.one}/usage"
         usage = Endpoint("GET", path, 200, self.get, _usage, "usage", response=Usage, headers=NO_STORE)
-        return (*super().endpoints(), usage)
+        own = f"{self.kind.path}/self"
+        return (
+            *super().endpoints(),
+            usage,
+            self.endpoint("GET", own, 200, self.get_own, response=self.response),
+            self.endpoint("DELETE", own, 204, self.delete_own),
+        )
+
+    def get_own(self, call: Call) -> Item:
+        key = table.read(self.scope(call), call.caller.key)
+        if key is None:  # deleted since its token was looked at
+            raise _gone()
+        return key
+
+    def delete_own(self, call: Call) -> None:
+        if not changes.delete(call.change, self.scope(call), call.caller.key):
+            raise _gone()
+
+
+def _gone() -> Unauthenticated:
+    return Unauthenticated("The API key is unknown or was deleted.")
 
 
 def _usage(key: Item, _call: Call) -> dict[str, Any]:

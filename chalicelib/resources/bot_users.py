@@ -8,12 +8,11 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import EditableResource, New, plain
-from chalicelib.model import changes, kinds, owners
+from chalicelib.model import kinds, owners
 from chalicelib.model.accounts import Bot
 from chalicelib.schema.fields import Described, Name, Shown
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 
@@ -47,24 +46,13 @@ class Bots(EditableResource):
     """Bots, whose keys and SSH credentials follow when they are switched on or off."""
 
     def patch(self, call: Call) -> Item:
-        bot = super().patch(call)
+        bot = owners.rewrite(call.change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
+        if bot is None:
+            raise self.missing()
         return owners.tell(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
 
     def changed(self, item: Item, request: Shape) -> Item:
         return owners.marked(item, super().changed(item, request))
-
-
-def _remove(change: changes.Change, scope: str, id: str) -> bool:
-    """Remove a bot whose keys let in no more, whatever breaks off: they are switched off before it goes."""
-    bot = table.read(scope, id)
-    if bot is None:
-        return False
-    change.hold(bot)
-    owners.shut(bot.account, id)
-    try:
-        return changes.delete(change, scope, id)
-    finally:
-        owners.tell(bot.account, id)  # also keys that were made meanwhile, and those of a bot that stays
 
 
 RESOURCE = Bots(
@@ -81,5 +69,5 @@ RESOURCE = Bots(
     },
     to_responses=_responses,
     permits=auth.admins,
-    remove=_remove,
+    remove=owners.remove,
 )

@@ -18,10 +18,14 @@ METHODS = ("POST", "PUT", "GET", "PATCH", "DELETE")
 
 
 def in_order() -> Iterator[str]:
-    """Yield the operations by their ids: first what makes something, last what removes it, the innermost first."""
+    """Yield the operations by their ids: first what makes something, last what removes it, the innermost first.
 
-    def place(method: str, path: str) -> tuple[int, int]:
-        return METHODS.index(method), -path.count("/") if method == "DELETE" else path.count("/")
+    Behind all of them the reader's own key ends.
+    """
+
+    def place(method: str, path: str) -> tuple[bool, int, int]:
+        depth = -path.count("/") if method == "DELETE" else path.count("/")
+        return (method, path) == ("DELETE", "/api_keys/self"), METHODS.index(method), depth
 
     yield from (operation["operationId"] for *_, operation in sorted(OPERATIONS, key=lambda it: place(*it[:2])))
 

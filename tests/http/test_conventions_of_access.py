@@ -2,6 +2,7 @@
 
 from chalicelib import modules, operations
 from chalicelib.http.endpoints import Routes
+from infra.build.openapi import examples
 from tests import gateway
 from tests.refusals import NO_TOKEN, NO_VERSION, UNKNOWN_TOKEN, assert_not_found, assert_refused
 from tests.samples import KINDS, Collection, each_kind, each_kind_for_everyone
@@ -37,7 +38,7 @@ def test_a_deleted_key_opens_no_endpoint(admin: Client) -> None:
 def test_another_account_finds_and_changes_nothing_of_this_one(mine: Collection) -> None:
     one, stranger = mine.one(), gateway.admin()
     for endpoint in mine.endpoints_of_one():
-        change = {"description": "mine now"} if endpoint.method == "PATCH" else None
+        change = examples.read()[mine.kind.noun]["update"] if endpoint.method == "PATCH" else None
         assert_not_found(stranger.send(endpoint.method, mine.address(endpoint, one["id"]), change), mine.kind.path)
     assert mine.read(one["id"]) == one
 

@@ -19,7 +19,10 @@ from tests.transports import Client
 PATH = "/api_keys"
 BEYOND = "A key never makes one with more reach or a later end than its own."
 FAR, FARTHER = "2098-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
-ENDPOINTS = [endpoint for served in routes.ALL for endpoint in served.endpoints() if endpoint.authorizer]
+ENDPOINTS = sorted(  # the end of the key itself last
+    (endpoint for served in routes.ALL for endpoint in served.endpoints() if endpoint.authorizer),
+    key=lambda endpoint: (endpoint.method, endpoint.path) == ("DELETE", f"{PATH}/self"),
+)
 
 
 def key(client: Client, **fields: Any) -> Client:
@@ -31,12 +34,14 @@ def allows(scope: str, endpoint: Endpoint) -> bool:
     """Return whether a scope should reach an endpoint: the contract's rule once more, by its words."""
     collection, _, verb = scope.partition(":")
     is_read = endpoint.method == "GET"
-    return scope == "*" or (
-        collection in ("*", endpoint.path.split("/")[1]) and verb == ("read" if is_read else "write")
+    return (
+        endpoint.path in ("/me", "/api_keys/self")
+        or scope == "*"
+        or (collection in ("*", endpoint.path.split("/")[1]) and verb == ("read" if is_read else "write"))
     )
 
 
-@pytest.mark.parametrize("scope", ["*", "*:read", "api_keys:read", "edges:write"])
+@pytest.mark.parametrize("scope", api_keys.known_scopes())
 def test_a_key_does_what_its_scope_says_and_nothing_else(admin: Client, scope: str) -> None:
     bearer = key(admin, scopes=[scope])
     for endpoint in ENDPOINTS:
@@ -45,6 +50,22 @@ def test_a_key_does_what_its_scope_says_and_nothing_else(admin: Client, scope: s
         wanted = f"{endpoint.path.split('/')[1]}:{'read' if endpoint.method == 'GET' else 'write'}"
         lacks = answer.status == 403 and answer.json["msg"] == f"This API key lacks the scope {wanted}."
         assert lacks is not allows(scope, endpoint), (scope, endpoint.method, path, answer.text)
+
+
+@pytest.mark.parametrize("scopes", [None, ["edges:read"]])
+def test_every_key_sees_and_ends_itself(admin: Client, scopes: list[str] | None) -> None:
+    created = admin.create(PATH, {"scopes": scopes})
+    bearer = admin.with_token(created["token"])
+    answer = bearer.get(f"{PATH}/self")
+    assert (answer.status, answer.json) == (200, {**created, "token": None})
+    assert answer.headers["etag"] == admin.get(f"{PATH}/{created['id']}").headers["etag"]
+    assert bearer.send("DELETE", f"{PATH}/self", If_Match='"1-x"').status == 412
+    ended = bearer.delete(f"{PATH}/self")
+    assert (ended.status, ended.text) == (204, "")
+    assert_refused(bearer.get(f"{PATH}/self"), 401, "unauthenticated", UNKNOWN_TOKEN)
+    (event,) = admin.get(f"/audit_events?resource_id={created['id']}&action=api_key.delete").json["audit_events"]
+    assert event["actor"]["key_id"] == created["id"]
+    assert bearer.patch(f"{PATH}/self", {}).status == 405
 
 
 @pytest.mark.parametrize("own", [["*:read", "api_keys:write"], ["api_keys:write", "edges:write"]])

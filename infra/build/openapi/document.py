@@ -28,6 +28,7 @@ _INFO = {
     "description": _ABOUT,
     "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
 }
+_CALLER = {"name": "Caller", "description": "Who calls, as the API sees them."}
 _REFERENCE = {"name": "Reference", "description": "What the API says of itself."}
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an API key."}
 
@@ -46,7 +47,7 @@ def make(routes: list[Routes]) -> Words:
         "info": _INFO,
         "servers": [{"url": "/"}],  # served, it names the address that it was asked for at
         "security": [{"token": []}],
-        "tags": [*(_tag(kind) for kind in kinds), _REFERENCE],
+        "tags": [*(_tag(kind) for kind in kinds), _CALLER, _REFERENCE],
         "paths": _paths(every),
         "components": _components(every),
     }

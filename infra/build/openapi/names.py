@@ -22,6 +22,7 @@ _SPELT = {
     "tls": "TLS",
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
+_SELF = "/self"  # ends the path of the one that the request itself comes from
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
 
@@ -30,8 +31,8 @@ class Operation:
     """An endpoint by the names in its path: `tls_edge_backend` of the kind of TLS edges.
 
     `ids` are the kinds of the ids in its path by the names of the variables, `kind` the nearest one, `own` what of that
-    kind it is about, "" for all of it. In its `path` what it is about is `{id}` where the gateway, which knows one name
-    for each place in a path, has another name there.
+    kind it is about, "" for all of it, "self" for the one that the request comes from. In its `path` what it is about
+    is `{id}` where the gateway, which knows one name for each place in a path, has another name there.
     """
 
     endpoint: Endpoint
@@ -45,6 +46,11 @@ class Operation:
     @staticmethod
     def of(endpoint: Endpoint) -> "Operation":
         """Return the operation of an endpoint."""
+        if endpoint.path.endswith(_SELF):
+            kind = kinds.at(endpoint.path.removesuffix(_SELF))
+            return Operation(
+                endpoint, endpoint.path, kind.noun if kind else "", "self", {}, kind, _VERBS[endpoint.method]
+            )
         lists = [endpoint.path[: variable.start()] for variable in _VARIABLE.finditer(endpoint.path)]
         found = [kind for path in lists if (kind := kinds.at(path))]
         listed = kinds.at(endpoint.path)
@@ -64,7 +70,8 @@ class Operation:
     @property
     def name(self) -> str:
         """Return the operation's id, for example create_api_key, list_api_keys."""
-        return f"{self.verb}_{plural(self.noun) if self.verb == 'list' else self.noun}"
+        own = "own_" if self.own == "self" else ""
+        return f"{self.verb}_{own}{plural(self.noun) if self.verb == 'list' else self.noun}"
 
     @property
     def summary(self) -> str:
@@ -85,7 +92,7 @@ class Operation:
     @property
     def tag(self) -> str:
         """Return the name of its group, for example API keys."""
-        words = plural(self.kind.name) if self.kind else "reference"
+        words = plural(self.kind.name) if self.kind else "caller" if self.endpoint.authorizer else "reference"
         return words[0].upper() + words[1:]
 
 

@@ -64,9 +64,11 @@ def _told(kind: type[ApiError], operation: Operation) -> str:
 
 
 def _subject(operation: Operation) -> str:
-    """Return the object of an operation's sentence, for example "the policy of an SSH certificate authority"."""
+    """Return the object of an operation's sentence: an SSH credential, the policy of an SSH authority, who calls."""
     if operation.kind is None:
-        return f"the {spelt(operation.noun)}"
+        return "who calls" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
+    if operation.own == "self":
+        return f"the {operation.kind.name} of the request itself"
     one = _one(operation.kind.name)
     return f"the {spelt(operation.own)} of {one}" if operation.own else one
 

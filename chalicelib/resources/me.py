@@ -1,0 +1,77 @@
+"""GET /me: who calls, with which key. For every key, whatever its scopes."""
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from chalicelib import clock
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import Unauthenticated
+from chalicelib.model import accounts, api_keys
+from chalicelib.model.accounts import User
+from chalicelib.schema.fields import Timestamp
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.items import Item
+
+
+class MeOwner(Shape):
+    """The user or bot that owns the API key of the request."""
+
+    id: str
+    """Its id."""
+
+    name: str
+    """Its name."""
+
+    role: Literal["admin", "member"]
+    """An admin may act for the others of the account."""
+
+
+class MeKey(Shape):
+    """The API key of the request."""
+
+    id: str
+    """Its id."""
+
+    scopes: list[str]
+    """What it may do; `*` is everything."""
+
+    expires_at: Timestamp | None
+    """When it ends, RFC 3339; null where it does not."""
+
+
+class Me(Shape):
+    """The account, the user or bot, and the API key that a request comes from."""
+
+    account: str
+    """The id of the account."""
+
+    owner: MeOwner
+    """The user or bot that owns the API key of the request."""
+
+    key: MeKey
+    """The API key of the request."""
+
+
+def _get(call: Call) -> Item:
+    owner = accounts.read(call.caller.account, call.caller.id)
+    if owner is None:  # gone since the token was looked at
+        raise Unauthenticated("The owner of the API key was deleted.")
+    return owner
+
+
+def _show(owner: Item, call: Call) -> dict[str, Any]:
+    user, reach = User.of(owner.body), call.caller.reach
+    ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
+    return {
+        "account": call.caller.account,
+        "owner": {"id": owner.id, "name": user.name, "role": user.role},
+        "key": {"id": call.caller.key, "scopes": [*reach.scopes] or [api_keys.ALL], "expires_at": ends},
+    }
+
+
+class _Me:
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint("GET", "/me", 200, _get, _show, "me", response=Me),)
+
+
+ME = _Me()

@@ -1,0 +1,78 @@
+"""Users: the people of an account. The operator makes them; admins switch them on and off, but not their last one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import Conflict, Forbidden
+from chalicelib.http.resource import Resource
+from chalicelib.model import kinds, owners
+from chalicelib.model.accounts import User
+from chalicelib.schema.fields import Shown
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.items import Item
+
+
+class Change(Shape):
+    active: bool = True
+    """API keys and SSH credentials of an inactive user are refused from the next request on."""
+
+
+class ShownUser(Shown):
+    """A person of the account, whom the operator added. `owner_id` and events name users by their ids."""
+
+    name: str
+    """Unique in the account, bots included."""
+
+    role: Literal["admin", "member"]
+    """An admin may act for the others of the account."""
+
+    active: bool
+    """API keys and SSH credentials of an inactive user are refused."""
+
+
+def _responses(users: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [_response(user, User.of(user.body), call) for user in users]
+
+
+def _response(item: Item, user: User, call: Call) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "uri": f"{call.base_url}{item.path}/{item.id}",
+        "created_at": user.created_at,
+        "name": user.name,
+        "role": user.role,
+        "active": owners.may_let_in(item),
+    }
+
+
+def _permit(caller: Caller) -> None:
+    if not caller.admin:
+        raise Forbidden("Only an admin may switch users on and off.")
+
+
+class Users(Resource):
+    """Users, whose keys and SSH credentials follow when they are switched on or off."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        own = {"body": Change, "response": self.response, "permits": _permit, "errors": (Forbidden, Conflict)}
+        return (*super().endpoints(), self.endpoint("PATCH", self.kind.one, 200, self.patch, **own))
+
+    def patch(self, call: Call) -> Item:
+        sets = call.body.fields_set()
+
+        def switched(item: Item) -> Item:
+            before = User.of(item.body)
+            after = replace(before, **sets)
+            body = {**item.body, **after.to_record()} if after != before else item.body
+            return owners.marked(item, replace(item, body=body))
+
+        user = owners.rewrite(call.change, self.scope(call), call.id, switched)
+        if user is None:
+            raise self.missing()
+        return owners.tell(user.account, user.id) if sets else user
+
+
+RESOURCE = Users(kind=kinds.USERS, stored=User, response=ShownUser, to_responses=_responses)

@@ -5,15 +5,18 @@ Nothing but this and the view beneath it, which hands all errors over, catches e
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 
 from chalicelib import ids
 from chalicelib.http import body, errors, log
-from chalicelib.http.errors import ApiError
+from chalicelib.http.errors import ApiError, Forbidden
+from chalicelib.model import api_keys
 from chalicelib.model.owners import LastAdmin
 from chalicelib.storage import aws, references, revocation_lists, writes
+from chalicelib.storage.aws import AwsError
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.revocation_lists import ListFull
 from chalicelib.storage.unique_keys import Taken
@@ -37,6 +40,8 @@ def wrap(app: Chalice) -> None:
         operation_id = context["operationId"] = context.get("requestId") or ids.new("op")
         with aws.deadline():
             response, error = _attempt(app, request, get_response, operation_id)
+            if response.status_code == Forbidden.status:
+                _note_denied(context.get("authorizer", {}).get("key", ""))
         response.headers["Operation-Id"] = operation_id
         who = context.get("authorizer", {})
         line = {
@@ -70,6 +75,13 @@ def _attempt(
         error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
         api_error = _api_error(error)
         return error_response(api_error, operation_id), error if api_error.status >= 500 else None
+
+
+def _note_denied(key: str) -> None:
+    """Count a denied request with the use of the API key, if it came with one."""
+    if key:
+        with suppress(AwsError):  # which changes nothing of the answer
+            api_keys.note_denied(key)
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:

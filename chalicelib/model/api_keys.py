@@ -7,6 +7,8 @@ path, with all that lies beneath; write does not include read. What a key may kn
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +16,8 @@ from chalicelib import clock, ids
 from chalicelib.model import accounts, kinds
 from chalicelib.model.accounts import Owner
 from chalicelib.model.records import Owned
-from chalicelib.storage import table
+from chalicelib.storage import dynamodb, table, unique_keys
+from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.unique_keys import UniqueKey
 
 ALL, READ_ALL = "*", "*:read"
@@ -22,12 +25,16 @@ ALL, READ_ALL = "*", "*:read"
 _NEED_NO_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
 _KIND = "token"
 _ID = 27  # characters of a token are those of its key's id
-_NOTED_EVERY = 60 * 60  # seconds
+_HOUR = 60 * 60  # seconds
 _MAX_NOTED = 10_000
+MAX_DENIED = 100  # requests of a key in an hour that are counted, and for which is written
 
 # The Unix second at which this process noted the use of a key, by its id: what the caller knows may come from the cache
 # of the gateway's authorizer, and be older.
 _noted: dict[str, int] = {}
+
+# The Unix second before which no further denied request of a key is counted, by its id.
+_denied_enough: dict[str, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +77,14 @@ class Holder:
     key: str
     reach: Reach = EVERYTHING
     used: int = 0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The Unix second at which a key was last used, None for never, and how many requests it was denied in an hour."""
+
+    last_used: int | None
+    denied_last_hour: int
 
 
 def known_scopes() -> tuple[str, ...]:
@@ -125,21 +140,68 @@ def note_use(key: str, used: int) -> None:
     Raises aws.Unavailable.
     """
     now = clock.seconds()
-    if now - max(used, _noted.get(key, 0)) < _NOTED_EVERY:
+    if now - max(used, _noted.get(key, 0)) < _HOUR:
         return
     table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
-    if len(_noted) >= _MAX_NOTED:
-        _noted.clear()  # some are noted twice in an hour, then
-    _noted[key] = now
+    _remember(_noted, key, now)
 
 
-def last_used(key: str) -> int | None:
-    """Return the Unix second at which a key was last used, right within an hour; None for never.
+def note_denied(key: str) -> None:
+    """Count a request of a key that was denied, up to MAX_DENIED in an hour. Raises aws.Unavailable.
 
-    Raises aws.Unavailable.
+    Each is a member of a set beside the last use, so that those of the same time do not overtake one another.
     """
-    found = table.look_up(_KIND, ids.unprefixed(key)) or {}
-    return found.get("used_at")
+    now = clock.seconds()
+    if now < _denied_enough.get(key, 0):
+        return
+    member = f"{now}.{secrets.token_hex(2)}"
+    room = Condition(
+        "attribute_exists(#id) AND (attribute_not_exists(#denied) OR size(#denied) < :most)", {"most": MAX_DENIED}
+    )
+    write = Write.update(_scope(key), unique_keys.ID, room, adds={"denied": {member}})
+    try:
+        dynamodb.do(write)
+    except ConditionFailed:
+        with suppress(ConditionFailed):  # the key is gone, or others have come first
+            if _forget_denied(key, now):
+                dynamodb.do(write)
+
+
+def usage(key: str) -> Usage:
+    """Return when a key was last used, right within an hour, and how often it was denied. Raises aws.Unavailable."""
+    found = dynamodb.get(_scope(key), unique_keys.ID) or {"body": {}}
+    return Usage(found["body"].get("used_at"), len(_denied_after(found, clock.seconds() - _HOUR)))
+
+
+def _forget_denied(key: str, now: int) -> bool:
+    """Remove what was denied to a key more than an hour ago, and tell whether there was any.
+
+    Else remember how long enough is counted. Raises ConditionFailed for a key that is gone, aws.Unavailable.
+    """
+    found = dynamodb.get(_scope(key), unique_keys.ID) or {}
+    recent = _denied_after(found, now - _HOUR)
+    if old := {*found.get("denied", ())} - recent:
+        there = Condition("attribute_exists(#id)")
+        dynamodb.do(Write.update(_scope(key), unique_keys.ID, there, removes={"denied": old}))
+        return True
+    if recent:
+        _remember(_denied_enough, key, int(min(recent).partition(".")[0]) + _HOUR)
+    return False
+
+
+def _denied_after(record: Mapping[str, Any], second: int) -> set[str]:
+    """Return the members of the set of denied requests after a Unix second, which they begin with."""
+    return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
+
+
+def _remember(noted: dict[str, int], key: str, second: int) -> None:
+    if len(noted) >= _MAX_NOTED:
+        noted.clear()  # some are noted twice in an hour, then
+    noted[key] = second
+
+
+def _scope(key: str) -> str:
+    return f"{_KIND}#{ids.unprefixed(key)}"
 
 
 def _is_active(found: dict[str, Any]) -> bool:

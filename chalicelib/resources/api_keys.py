@@ -65,10 +65,13 @@ class APIKey(Described, Shown):
 
 
 class Usage(Shape):
-    """When an API key was last used."""
+    """When an API key was last used, and whether it asks for more than it may."""
 
     last_used_at: Timestamp | None
     """When it was last used, RFC 3339, accurate to an hour; null for never."""
+
+    denied_last_hour: int
+    """How many of its requests were a 403 in the last hour; 100 stands for a hundred and more."""
 
 
 def make(caller: Caller, id: str, request: KeyCreate) -> New:
@@ -136,8 +139,9 @@ def _gone() -> Unauthenticated:
 
 
 def _usage(key: Item, _call: Call) -> dict[str, Any]:
-    used = api_keys.last_used(key.id)
-    return {"last_used_at": clock.rfc3339(datetime.fromtimestamp(used, UTC)) if used else None}
+    found = api_keys.usage(key.id)
+    used = clock.rfc3339(datetime.fromtimestamp(found.last_used, UTC)) if found.last_used else None
+    return {"last_used_at": used, "denied_last_hour": found.denied_last_hour}
 
 
 RESOURCE = ApiKeys(

@@ -15,7 +15,7 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
 
-class Change(Shape):
+class UserChange(Shape):
     active: bool = True
     """API keys and SSH credentials of an inactive user are refused from the next request on."""
 
@@ -57,7 +57,7 @@ class Users(Resource):
     """Users, whose keys and SSH credentials follow when they are switched on or off."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        own = {"body": Change, "response": self.response, "permits": _permit, "errors": (Forbidden, Conflict)}
+        own = {"body": UserChange, "response": self.response, "permits": _permit, "errors": (Forbidden, Conflict)}
         return (*super().endpoints(), self.endpoint("PATCH", self.kind.one, 200, self.patch, **own))
 
     def patch(self, call: Call) -> Item:

@@ -129,7 +129,7 @@ def test_the_use_of_a_key_is_noted_once_an_hour_and_makes_no_event(admin: Client
     created = admin.create(PATH, {})
     usage = f"{PATH}/{created['id']}/usage"
     never = admin.get(usage)
-    assert (never.json, never.headers["cache-control"]) == ({"last_used_at": None}, "no-store")
+    assert (never.json, never.headers["cache-control"]) == ({"last_used_at": None, "denied_last_hour": 0}, "no-store")
     events = len(admin.get("/audit_events").json["audit_events"])
     bearer = admin.with_token(created["token"])
     assert bearer.get(PATH).status == 200
@@ -156,6 +156,59 @@ def test_a_request_that_is_refused_is_a_use_too(admin: Client) -> None:
     created = admin.create(PATH, {"scopes": ["tunnels:read"]})
     assert admin.with_token(created["token"]).get(PATH).status == 403
     assert admin.get(f"{PATH}/{created['id']}/usage").json["last_used_at"] is not None
+
+
+def denied(admin: Client, key: str) -> Any:
+    return admin.get(f"{PATH}/{key}/usage").json["denied_last_hour"]
+
+
+def test_what_a_key_was_denied_in_the_last_hour_is_counted_whatever_denied_it(admin: Client, member: Client) -> None:
+    limited = admin.create(PATH, {"scopes": ["api_keys:write"]})
+    theirs = f"ak_{member.token[:27]}"
+    bearer = admin.with_token(limited["token"])
+    assert [bearer.get(PATH).status, bearer.post(PATH, {"scopes": ["*"]}).status] == [403, 403]
+    assert member.get("/bot_users").status == member.post(PATH, {"owner_id": admin.user}).status == 403
+    assert member.patch(f"/users/{admin.user}", {"active": False}).status == 403
+    assert [bearer.post(PATH, {"scopes": []}).status, member.get(PATH).status] == [400, 200]
+    assert admin.with_token(f"{limited['token']}x").get(PATH).status == 401
+    assert (denied(admin, limited["id"]), denied(admin, theirs)) == (2, 3)
+    age(limited["id"], 3500)
+    assert denied(admin, limited["id"]) == 2
+    age(limited["id"], 3600)
+    assert denied(admin, limited["id"]) == 0
+    assert bearer.get(PATH).status == 403
+    assert denied(admin, limited["id"]) == 1
+
+
+def test_a_flood_of_denied_requests_writes_a_hundred_times_an_hour_at_most(admin: Client) -> None:
+    key = admin.create(PATH, {"scopes": ["tunnels:read"]})
+    bearer = admin.with_token(key["token"])
+    with calls() as made:
+        assert {bearer.get(PATH).status for _ in range(api_keys.MAX_DENIED + 20)} == {403}
+    assert made.count("UpdateItem") == 1 + api_keys.MAX_DENIED + 1  # the use, and that there is no room
+    assert denied(admin, key["id"]) == api_keys.MAX_DENIED
+    with calls() as made:
+        assert bearer.get(PATH).status == 403
+    assert made == ["GetItem"]
+
+
+def test_there_is_room_again_for_denied_requests_when_those_of_before_are_an_hour_old(admin: Client) -> None:
+    key = admin.create(PATH, {"scopes": ["tunnels:read"]})
+    bearer = admin.with_token(key["token"])
+    for _ in range(api_keys.MAX_DENIED):
+        bearer.get(PATH)
+    age(key["id"], 3600)
+    assert bearer.get(PATH).status == 403
+    assert denied(admin, key["id"]) == 1
+
+
+def age(id: str, seconds: int) -> None:
+    """Have what a key was denied be so many seconds old, as time would."""
+    place = {"scope": {"S": f"token#{ids.unprefixed(id)}"}, "id": {"S": "claim"}}
+    record = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=place)["Item"]
+    past = clock.seconds() - seconds
+    record["denied"]["SS"] = [f"{past}.{number}" for number, _ in enumerate(record["denied"]["SS"])]
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=record)
 
 
 def test_a_bots_key_is_authenticated_by_one_read_too(admin: Client) -> None:

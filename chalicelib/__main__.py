@@ -50,6 +50,7 @@ def _parser() -> ArgumentParser:
     create = _command(account, "create", "create an account with its first admin and the admin's first key", _create)
     create.add_argument("name", help="the account's name")
     create.add_argument("--admin", default="admin", metavar="NAME", help="the first admin's name (default: admin)")
+    _limits(create)
     _listing(account, "list all accounts with their users and bots", _list)
     _listing(account, "list the names that a user and a bot of one account share", _list_clashes, name="clashes")
     for action, about, active in _SWITCHES:
@@ -61,12 +62,7 @@ def _parser() -> ArgumentParser:
 
     online = _group(groups, "tunnels", "the tunnels that are online")
     _command(online, "list", "list them, with their accounts and what opened them", _list_tunnels)
-    end = _command(
-        online,
-        "end",
-        "take one offline; its client may come back",
-        lambda arguments: operations.end_tunnel(arguments.id),
-    )
+    end = _command(online, "end", "take one offline; its client may come back", lambda it: operations.end_tunnel(it.id))
     end.add_argument("id", help="the tunnel's id (tn_…)")
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
@@ -80,8 +76,10 @@ def _parser() -> ArgumentParser:
     )
 
     names = _group(groups, "names", "the host names that no tunnel may have")
-    for action, about, act in (("ban", "let no tunnel have it", _ban), ("allow", "let tunnels have it again", _allow)):
-        _command(names, action, about, act).add_argument("name", help="the whole name, as in demo.tunnels.localhost")
+    ban = _command(names, "ban", "let no tunnel have it", lambda it: operations.ban_name(it.name))
+    allow = _command(names, "allow", "let tunnels have it again", lambda it: operations.allow_name(it.name))
+    for command in (ban, allow):
+        _about(command, name="the whole name, as in demo.tunnels.localhost")
     _command(names, "list", "list them", _list_names)
     store = _group(groups, "store", "the table and the key that the environment names")
     _command(store, "create", "create the table and the key alias, where they are not", _create_store)
@@ -126,9 +124,18 @@ def _keys(groups: Subparsers) -> None:
     issue = _command(group, "issue", "issue an API key for a user or bot", _issue)
     _about(issue, account="the account's id (acct_…)", owner="the id of the user (usr_…) or bot (bot_…) to own the key")
     issue.add_argument("--description", default="", help="what uses the key")
+    _limits(issue)
     _about(_listing(group, "list the API keys of an account", _list_keys), account="the account's id (acct_…)")
-    revoke = _command(group, "revoke", "delete an API key: it is refused from the next request on", _revoke)
+    about = "delete an API key: it is refused from the next request on"
+    revoke = _command(group, "revoke", about, lambda it: operations.revoke_key(it.account, it.key))
     _about(revoke, account="the account's id (acct_…)", key="the key's id (ak_…)")
+
+
+def _limits(command: ArgumentParser) -> None:
+    """Add the limits of the key that a command makes."""
+    ends, scope = "when the key ends: 90d, 12h, 30m from now", "what the key may do, as edges:read; may be repeated"
+    command.add_argument("--expires-in", type=operations.duration, metavar="TIME", help=f"{ends} (default: never)")
+    command.add_argument("--scope", action="append", default=[], metavar="SCOPE", help=f"{scope} (default: everything)")
 
 
 def _about(command: ArgumentParser, **arguments: str) -> None:
@@ -153,7 +160,8 @@ def _command(group: Subparsers, name: str, about: str, act: Callable[[Namespace]
 
 
 def _create(arguments: Namespace) -> None:
-    account, user, token = operations.create_account(arguments.name, arguments.admin)
+    limits = {"expires_in": arguments.expires_in, "scopes": arguments.scope}
+    account, user, token = operations.create_account(arguments.name, arguments.admin, **limits)
     print(f"account {account.id}\nadmin {user.id}\ntoken {token}")
 
 
@@ -209,16 +217,13 @@ def _delete_user(arguments: Namespace) -> None:
     operations.delete_user(arguments.account, arguments.user)
 
 
-def _revoke(arguments: Namespace) -> None:
-    operations.revoke_key(arguments.account, arguments.key)
-
-
 def _add(arguments: Namespace) -> None:
     print(operations.add_owner(arguments.account, arguments.prefix, arguments.name, admin=arguments.admin).id)
 
 
 def _issue(arguments: Namespace) -> None:
-    key, token = operations.issue_key(arguments.account, arguments.owner, arguments.description)
+    limits = {"expires_in": arguments.expires_in, "scopes": arguments.scope}
+    key, token = operations.issue_key(arguments.account, arguments.owner, arguments.description, **limits)
     print(f"key {key.id}\ntoken {token}")
 
 
@@ -239,14 +244,6 @@ def _list_tunnels(_: Namespace) -> None:
         labels = found.labels.items() if isinstance(found, BackendTunnel) else ()
         what = ",".join(f"{key}={value}" for key, value in labels) or tunnel.body.get("public_url")
         print(account, tunnel.id, found.started_at, found.credential or "-", what)
-
-
-def _ban(arguments: Namespace) -> None:
-    operations.ban_name(arguments.name)
-
-
-def _allow(arguments: Namespace) -> None:
-    operations.allow_name(arguments.name)
 
 
 def _list_names(_: Namespace) -> None:

@@ -1,16 +1,17 @@
 """The operator's work, which no endpoint offers: accounts, users, first keys, tunnels, the store."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from datetime import timedelta
+from typing import Any, TypeVar
 
-from chalicelib import edges, ids, modules, resources
+from chalicelib import clock, edges, ids, modules, resources
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, changes, kinds, owners, tunnels
-from chalicelib.model.accounts import User
+from chalicelib.model.accounts import Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key
 from chalicelib.model.changes import Change
 from chalicelib.model.migrations import Forms
@@ -24,6 +25,8 @@ from chalicelib.storage.unique_keys import Taken
 
 S = TypeVar("S", bound=Shape)
 DEMO_LEASE = 15  # seconds
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60, "w": 7 * 24 * 60 * 60}
+_MAX_SECONDS = 100 * 365 * 24 * 60 * 60
 
 
 class CommandError(Exception):
@@ -34,11 +37,16 @@ class Unknown(CommandError):
     """There is no such account, user or bot."""
 
 
-def create_account(name: str, admin: str) -> tuple[Item, Item, str]:
-    """Create an account, its first admin and the admin's first key; return them and the token. Raises CommandError."""
+def create_account(
+    name: str, admin: str, *, expires_in: int | None = None, scopes: Sequence[str] = ()
+) -> tuple[Item, Item, str]:
+    """Create an account, its first admin and the admin's first key; return them and the token. Raises CommandError.
+
+    The key ends in so many seconds, None for never, and has the scopes, none for all.
+    """
     account = accounts.new_account(_checked(name))
     user = accounts.new_user(account.id, _checked(admin), admin=True)
-    key, new = _key(Caller(account.id, user.id, admin=True, name=admin), "The account's first key")
+    key, new = _key(account.id, Owner(user.id, admin=True, name=admin), "The account's first key", expires_in, scopes)
     try:
         Change(OPERATOR).put(account).put(user).put(key).also(keep_key(account.id, user.id, key.id)).commit()
     except Taken:
@@ -114,15 +122,18 @@ def revoke_key(account_id: str, key_id: str) -> None:
         raise Unknown(f"The account {account_id} has no API key {key_id}.")
 
 
-def issue_key(account_id: str, owner_id: str, description: str) -> tuple[Item, str]:
+def issue_key(
+    account_id: str, owner_id: str, description: str, *, expires_in: int | None = None, scopes: Sequence[str] = ()
+) -> tuple[Item, str]:
     """Create an API key for a user or bot; return it and its token.
 
-    Raises Unknown, and CommandError for the description and where the owner or the account is switched off.
+    It ends in so many seconds, None for never, and has the scopes, none for all. Raises Unknown, and CommandError for
+    what breaks a rule, and where the owner or the account is switched off.
     """
     owner = accounts.owner(account_id, owner_id)
     if owner is None:
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
-    key, new = _key(Caller(account_id, owner.id, owner.admin, name=owner.name), description)
+    key, new = _key(account_id, owner, description, expires_in, scopes)
     off = CommandError(f"{owner_id} or its account is switched off: enable it first.")
     Change(OPERATOR).put(key).also(*(replace(write, failing=off) for write in new.also)).commit()
     return key, new.once["token"]
@@ -171,6 +182,15 @@ def label(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise ValueError(text)
     return name, value
+
+
+def duration(text: str) -> int:
+    """Return the seconds that the operator writes as 90d, 12h, 30m, 45s or 45. Raises ValueError."""
+    form = re.fullmatch(r"([0-9]{1,9})([smhdw]?)", text)
+    seconds = int(form[1]) * _SECONDS[form[2]] if form else 0
+    if not 0 < seconds <= _MAX_SECONDS:
+        raise ValueError(text)
+    return seconds
 
 
 def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
@@ -235,16 +255,21 @@ def _bot(account_id: str, name: str, *, admin: bool) -> Item:
     return _new(replace(bot_users.RESOURCE, make=make), Caller(account_id, "", admin=admin), {"name": name})[0]
 
 
-def _key(caller: Caller, description: str) -> tuple[Item, New]:
-    return _new(api_keys.RESOURCE, caller, {"description": description})
+def _key(
+    account_id: str, owner: Owner, description: str, expires_in: int | None, scopes: Sequence[str]
+) -> tuple[Item, New]:
+    ends = None if expires_in is None else clock.rfc3339(clock.now() + timedelta(seconds=expires_in))
+    caller = Caller(account_id, owner.id, owner.admin, key=OPERATOR.actor.type, name=owner.name)
+    values = {"description": description, "expires_at": ends, "scopes": [*scopes] or None}
+    return _new(api_keys.RESOURCE, caller, values)
 
 
-def _new(resource: EditableResource, caller: Caller, values: dict[str, str]) -> tuple[Item, New]:
+def _new(resource: EditableResource, caller: Caller, values: Mapping[str, Any]) -> tuple[Item, New]:
     """Return a resource as a POST would make it, not yet stored, and how it came into being. Raises CommandError."""
     return resource.new(caller, _read(resource.create, values), scope=caller.scope(resource.kind.path))
 
 
-def _read(shape: type[S], values: dict[str, str]) -> S:
+def _read(shape: type[S], values: Mapping[str, Any]) -> S:
     content, wrong = body.read(shape, values, {})
     if content is None:
         field, rule = next(iter(wrong.items()))

@@ -5,12 +5,13 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from app import app
-from chalicelib import ids, operations
+from chalicelib import clock, ids, operations
 from chalicelib.__main__ import main
 from chalicelib.http.middleware import ANY_METHOD
 from chalicelib.storage import aws
@@ -108,6 +109,29 @@ def test_routes_are_all_that_the_app_serves(capsys: Output) -> None:
     assert {*lines} == served
     assert len(lines) == len(served)
     assert {"GET    /api_keys", "PATCH  /ssh_certificate_authorities/{id}"} <= served
+
+
+def test_a_key_that_the_operator_makes_has_the_end_and_the_scopes_that_are_asked_for(
+    transport: InProcess, capsys: Output
+) -> None:
+    limits = ("--expires-in", "90d", "--scope", "users:read", "--scope", "api_keys:write")
+    account, admin, token = created(capsys, ids.new("acme"), *limits)
+    for made in (token, said(capsys, "keys", "issue", account, admin, *limits)[1].removeprefix("token ")):
+        key = bearer(transport, made).get("/api_keys/self").json
+        assert key["scopes"] == ["users:read", "api_keys:write"]
+        lives = clock.parse(key["expires_at"]) - clock.parse(key["created_at"])
+        assert abs(lives - timedelta(days=90)) <= timedelta(seconds=5)
+        assert bearer(transport, made).get("/users").status == 200
+        assert bearer(transport, made).get("/tunnels").status == 403
+
+
+def test_limits_that_no_key_can_have_are_refused(capsys: Output) -> None:
+    account, admin, _ = created(capsys)
+    rule = "must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read"
+    assert refused("keys", "issue", account, admin, "--scope", "all") == f"The scopes.0 {rule}."
+    for time in ("", "0", "-1d", "soon", "1y", "9999999w"):
+        assert refused("keys", "issue", account, admin, f"--expires-in={time}") == 2
+        assert "argument --expires-in: invalid duration value" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [(), ("keys",), ("keys", "issue")], ids=" ".join)

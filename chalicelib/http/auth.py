@@ -21,7 +21,10 @@ _BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re
 
 @dataclass(frozen=True)
 class Caller:
-    """A user or bot of an account, the API version it speaks, and the id of the API key it came with."""
+    """A user or bot of an account, the API version it speaks, and the id of the API key it came with.
+
+    Of a caller for whom the operator acts, the key is `operator`.
+    """
 
     account: str
     id: str

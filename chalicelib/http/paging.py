@@ -1,4 +1,4 @@
-"""Lists: newest first, in pages that lead to the next one. Only a filter of audit events can leave a page empty."""
+"""Lists: newest first, in pages that lead to the next one. Only a filter can leave a page empty."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

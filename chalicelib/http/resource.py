@@ -15,7 +15,7 @@ from chalicelib.http.paging import Page
 from chalicelib.model import changes, records, references
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import Kind
-from chalicelib.model.records import Stored
+from chalicelib.model.records import Owned, Stored, Traced
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table, vault
@@ -172,14 +172,18 @@ class EditableResource(Resource):
         Raises ApiError, aws.Unavailable.
         """
         id = ids.new(self.kind.prefix)
-        created_at = clock.rfc3339(ids.created_at(id))
+        own = {"created_at": clock.rfc3339(ids.created_at(id))}
         new = self.make(caller, id, request) if self.make else New(self.stored.of(request.values()))
         named = new.stored.references()
         recorded = references.recorded(caller.account, named) if named else ()
+        is_traced = isinstance(new.stored, Traced)
+        if is_traced and caller.key:
+            own["created_by"] = caller.key
         item = Item(
             scope,
             id,
-            {**new.stored.to_record(), "created_at": created_at},
+            {**new.stored.to_record(), **own},
+            unseen={"owner_id": caller.id} if is_traced and not isinstance(new.stored, Owned) else {},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=new.unique_keys or new.stored.unique_keys(caller.account, id),
             references=recorded,

@@ -45,11 +45,11 @@ class ApiKey(Owned):
     expires_at: str | None = None
     scopes: list[str] = field(default_factory=list)
 
-    TOLD = ("scopes", "expires_at", "owner_id")
+    TOLD = ("scopes", "expires_at", "owner_id", "created_by")
 
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes")
-        return {name: value for name, value in vars(self).items() if value or name not in optional}
+        return {name: value for name, value in super().to_record().items() if value or name not in optional}
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,20 @@ class Described(Created):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Owned(Described):
+class Traced(Described):
+    """The stored form of what says who made it: the id of an API key, `operator`, or "" where nobody knows.
+
+    The record has none then, as those of earlier editions.
+    """
+
+    created_by: str = ""
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in super().to_record().items() if value or name != "created_by"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owned(Traced):
     """The stored form of a credential, which a user or bot owns."""
 
     owner_id: str = ""

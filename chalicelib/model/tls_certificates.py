@@ -7,13 +7,13 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.model import details
-from chalicelib.model.records import Described
+from chalicelib.model.records import Described, Traced
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
 
 
 @dataclass(frozen=True, kw_only=True)
-class TlsCertificate(Described):
+class TlsCertificate(Traced):
     """The stored form of an uploaded certificate: its PEM chain, leaf first, and fields read from the leaf."""
 
     certificate_pem: str

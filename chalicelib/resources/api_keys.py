@@ -8,10 +8,11 @@ from chalicelib import clock
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
-from chalicelib.http.resource import EditableResource, New
+from chalicelib.http.owned import OwnedResource
+from chalicelib.http.resource import New
 from chalicelib.model import api_keys, audit, changes, kinds, owners
 from chalicelib.model.api_keys import ApiKey, Reach
-from chalicelib.schema.fields import Described, OwnerId, Shown, Time, Timestamp
+from chalicelib.schema.fields import Described, OwnerId, Time, Timestamp, Traced
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table
@@ -46,7 +47,7 @@ class KeyCreate(Described):
     """
 
 
-class APIKey(Described, Shown):
+class APIKey(Described, Traced):
     """A bearer token for this API."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
@@ -109,7 +110,7 @@ def _reach(caller: Caller, request: KeyCreate) -> Reach:
     return Reach(tuple(named), expires)
 
 
-class ApiKeys(EditableResource):
+class ApiKeys(OwnedResource):
     """Keys, when each was last used, and the one of the request, which every key may see and end."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -6,11 +6,12 @@ from typing import Annotated
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
-from chalicelib.http.resource import EditableResource, New
+from chalicelib.http.owned import OwnedResource
+from chalicelib.http.resource import New
 from chalicelib.model import kinds, owners
 from chalicelib.model.ssh import acl
 from chalicelib.model.ssh.credentials import SshCredential
-from chalicelib.schema.fields import Described, OwnerId, Shown
+from chalicelib.schema.fields import Described, OwnerId, Traced
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 
 _MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below what Lambda can answer
@@ -51,7 +52,7 @@ class CredentialCreate(CredentialChange):
     """User or bot that owns the credential. Defaults to the authenticated user or bot. Only admins may set another."""
 
 
-class SSHCredential(CredentialCreate, Shown):
+class SSHCredential(CredentialCreate, Traced):
     """A public key whose holder may start tunnels through the SSH gateway."""
 
 
@@ -66,7 +67,7 @@ def make(caller: Caller, id: str, request: CredentialCreate) -> New:
     )
 
 
-RESOURCE = EditableResource(
+RESOURCE = OwnedResource(
     kind=kinds.SSH_CREDENTIALS,
     stored=SshCredential,
     create=CredentialCreate,

@@ -11,12 +11,13 @@ from typing import Annotated
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.resource import EditableResource, New
+from chalicelib.http.owned import OwnedResource
+from chalicelib.http.resource import New
 from chalicelib.model import kinds
 from chalicelib.model.ssh import policies, revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.resources import ssh_signing
-from chalicelib.schema.fields import Described, Shown, Time, Timestamp
+from chalicelib.schema.fields import Described, Time, Timestamp, Traced
 from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_the_start
 
 LIFETIME = timedelta(days=365)
@@ -41,7 +42,7 @@ class HostCreate(Described):
     """End of validity, RFC 3339, after its start; default: 365 days after creation. OpenSSH calls it valid_before."""
 
 
-class SSHHostCertificate(Described, Shown):
+class SSHHostCertificate(Described, Traced):
     """Proves a host to SSH clients that trust the authority which signed it."""
 
     public_key: str
@@ -75,7 +76,7 @@ def make(caller: Caller, id: str, request: HostCreate) -> New:
     return ssh_signing.signed(IssuedCertificate, certificate, signer, request)
 
 
-RESOURCE = EditableResource(
+RESOURCE = OwnedResource(
     kind=kinds.SSH_HOST_CERTIFICATES,
     stored=IssuedCertificate,
     create=HostCreate,

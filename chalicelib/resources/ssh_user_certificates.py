@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.resource import EditableResource, New
+from chalicelib.http.owned import OwnedResource
+from chalicelib.http.resource import New
 from chalicelib.model import kinds
 from chalicelib.model.ssh import policies, revocations
 from chalicelib.model.ssh.authorities import IssuedUserCertificate
 from chalicelib.resources import ssh_signing
-from chalicelib.schema.fields import Described, Shown, Time, Timestamp
+from chalicelib.schema.fields import Described, Time, Timestamp, Traced
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.ssh_fields import (
     CERTIFIED_KEY,
@@ -60,7 +61,7 @@ class UserCreate(Described):
     """End of validity, RFC 3339, after its start; default: 24 hours after creation. OpenSSH calls it valid_before."""
 
 
-class SSHUserCertificate(Described, Shown):
+class SSHUserCertificate(Described, Traced):
     """Lets its holder sign in to machines that trust the authority which signed it."""
 
     public_key: str
@@ -105,7 +106,7 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
     return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
 
 
-RESOURCE = EditableResource(
+RESOURCE = OwnedResource(
     kind=kinds.SSH_USER_CERTIFICATES,
     stored=IssuedUserCertificate,
     create=UserCreate,

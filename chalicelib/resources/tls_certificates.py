@@ -10,7 +10,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import kinds
 from chalicelib.model.tls_certificates import TlsCertificate
-from chalicelib.schema.fields import Described, Shown, Timestamp
+from chalicelib.schema.fields import Described, Timestamp, Traced
 from chalicelib.schema.rules import Plain, WithData
 from chalicelib.schema.shapes import Shape
 
@@ -58,7 +58,7 @@ class TLSCertificateSANs(Shape):
     """IP addresses."""
 
 
-class TLSCertificate(Described, Shown):
+class TLSCertificate(Described, Traced):
     """A certificate for edges. All a response says is read from the leaf; the private key is never shown."""
 
     certificate_pem: str

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from chalicelib import clock, domains
 from chalicelib.schema.json_schema import Documented
 from chalicelib.schema.rules import After, Before, form, id_of, if_empty, if_null, max_bytes
-from chalicelib.schema.shapes import Shape
+from chalicelib.schema.shapes import ABSENT, Shape
 
 MAX_DESCRIPTION, MAX_METADATA, MAX_DOMAIN = 255, 4096, domains.MAX_LENGTH
 DOMAIN = domains.PATTERN
@@ -22,7 +22,7 @@ def _time(value: Any) -> Any:
 
 
 def _owner(text: str) -> str:
-    return text and str(_OWNER.check(text))
+    return text and str(OWNER.check(text))
 
 
 def _holds_controls(text: str) -> bool:
@@ -41,7 +41,7 @@ def _one_line(text: str) -> str:
     return text
 
 
-_OWNER = id_of("owner_id", "must be the id of a user (usr_…) or bot (bot_…)")
+OWNER = id_of("owner_id", "must be the id of a user (usr_…) or bot (bot_…)")
 _ONE_LINE = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
 
 Text = Annotated[str, if_null("")]
@@ -50,7 +50,7 @@ Name = Annotated[str, After(_printable, {"minLength": 1, "pattern": _ONE_LINE}),
 Description = Annotated[Text, max_bytes(MAX_DESCRIPTION)]
 Metadata = Annotated[Text, max_bytes(MAX_METADATA)]
 Time = Annotated[datetime | None, Before(_time)]
-OwnerId = Annotated[str, After(_owner, _OWNER.json_schema), if_empty("")]
+OwnerId = Annotated[str, After(_owner, OWNER.json_schema), if_empty("")]
 
 Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", most=MAX_DOMAIN)]
 BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd…_…)")]
@@ -80,6 +80,13 @@ class Shown(Shape):
 
     created_at: Timestamp
     """When it was created, RFC 3339."""
+
+
+class Traced(Shown):
+    """What is shown of resources that say who made them."""
+
+    created_by: str = ABSENT
+    """The id of the API key that made it, or `operator`; absent where it is not known."""
 
 
 class Ref(Shape):

@@ -20,6 +20,13 @@ class Shape:
         raise NotImplementedError
 
 
+class Absent(str):
+    """The default of a field that a response leaves out where it is not set."""
+
+
+ABSENT = Absent()
+
+
 def names(shape: type[Shape]) -> set[str]:
     """Return the names of a shape's fields."""
     return {name for base in shape.__mro__ for name in inspect.get_annotations(base)}

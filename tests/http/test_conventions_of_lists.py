@@ -14,7 +14,7 @@ BASE = "http://localhost"
 LIMIT = "must be a whole number from 1 to 100"
 ID = "must be an id; it need not exist any more"
 ONCE = "must be given once"
-UNKNOWN = "is not a field here; known: before_id, limit"
+UNKNOWN = "is not a field here; known: before_id, limit, owner_id"
 
 
 def some(mine: Collection, count: int) -> list[Any]:

@@ -21,7 +21,18 @@ PATHS: Mapping[str, Any] = DOCUMENT["paths"]
 SCHEMAS = DOCUMENT["components"]["schemas"]
 EXAMPLES_URL = "https://api.example.com"
 # What another moment, another account or chance makes different.
-OF_ITS_OWN = {"id", "uri", "created_at", "token", "owner_id", "public_key", "certificate", "valid_after", "edge_id"}
+OF_ITS_OWN = {
+    "id",
+    "uri",
+    "created_at",
+    "created_by",
+    "token",
+    "owner_id",
+    "public_key",
+    "certificate",
+    "valid_after",
+    "edge_id",
+}
 # What was written and comes back under another name, or not at all: by schema and field.
 DRIFTS = {
     "SSHCertificateAuthorityCreate.private_key_type": "the response says it as key_type",

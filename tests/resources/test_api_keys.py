@@ -32,6 +32,7 @@ def test_a_key_is_shown_whole_and_its_token_only_once(admin: Client) -> None:
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
         "created_at": created["created_at"],
+        "created_by": f"ak_{admin.token[:27]}",
         "description": "a pipeline",
         "metadata": "{}",
         "token": None,

@@ -89,9 +89,9 @@ def test_a_key_never_makes_one_with_a_later_end(admin: Client) -> None:
     assert bearer.create(PATH, {"expires_at": "2097-01-01T00:00:00Z"})["expires_at"] == "2097-01-01T00:00:00Z"
 
 
-def test_a_key_without_end_and_scopes_looks_as_the_specification_has_it(admin: Client) -> None:
+def test_a_key_without_end_and_scopes_looks_as_the_specification_has_it_but_for_its_maker(admin: Client) -> None:
     created = admin.create(PATH, {"expires_at": None, "scopes": None})
-    assert created.keys() == {"id", "uri", "created_at", "description", "metadata", "token", "owner_id"}
+    assert created.keys() == {"id", "uri", "created_at", "created_by", "description", "metadata", "token", "owner_id"}
 
 
 def test_ends_and_scopes_are_checked_and_cannot_be_changed(admin: Client) -> None:

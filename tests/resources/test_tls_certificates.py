@@ -55,12 +55,13 @@ LEAVES: dict[str, dict[str, Any]] = {
 }
 
 
-def response(created: Any, issued: Issued) -> dict[str, Any]:
+def response(created: Any, issued: Issued, client: Client) -> dict[str, Any]:
     """Return the whole resource that an upload must have become."""
     return {
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
         "created_at": created["created_at"],
+        "created_by": f"ak_{client.token[:27]}",
         "description": "",
         "metadata": "",
         "certificate_pem": issued.certificate,
@@ -82,7 +83,7 @@ def sealed_key(client: Client, id: str) -> str:
 def test_every_field_is_what_openssl_reads_in_the_leaf(admin: Client, leaf: dict[str, Any]) -> None:
     issued = openssl.issue(**leaf)
     created = admin.create(PATH, issued.upload)
-    assert created == response(created, issued)
+    assert created == response(created, issued, admin)
     assert admin.get(f"{PATH}/{created['id']}").json == created
     assert admin.get(PATH).json["tls_certificates"] == [created]
 
@@ -91,7 +92,7 @@ def test_every_field_is_what_openssl_reads_in_the_leaf(admin: Client, leaf: dict
 def test_a_key_of_every_kind_is_kept_by_the_vault(admin: Client, kind: str) -> None:
     issued = openssl.issue("/CN=a.example", kind)
     created = admin.create(PATH, issued.upload)
-    assert created == response(created, issued)
+    assert created == response(created, issued, admin)
     assert sealed_key(admin, created["id"]) == issued.key
 
 
@@ -124,7 +125,7 @@ def test_a_key_may_come_behind_the_parameters_of_its_curve(admin: Client) -> Non
 def test_a_certificate_is_taken_whenever_it_is_valid(admin: Client, start: str, end: str) -> None:
     issued = openssl.issue_for(start, end)
     created = admin.create(PATH, issued.upload)
-    assert created == response(created, issued)
+    assert created == response(created, issued, admin)
     written = [re.sub(r"\D", "", created[field]) + "Z" for field in ("not_before", "not_after")]
     assert written == [start, end]
 
@@ -143,7 +144,7 @@ def test_a_chain_of_any_length_is_kept_and_its_leaf_is_read(admin: Client, kinds
     chain = openssl.chain(*kinds)
     assert len(openssl.certificates(chain.certificate)) == len(kinds)
     created = admin.create(PATH, chain.upload)
-    assert created == response(created, chain)
+    assert created == response(created, chain, admin)
     assert created["subject_common_name"] == f"number 0 of {len(kinds)}"
     assert created["issuer_common_name"] == f"number 1 of {len(kinds)}"
 

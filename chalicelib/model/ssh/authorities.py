@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib import clock, crypto
 from chalicelib.model import details, kinds
 from chalicelib.model.changes import Change
-from chalicelib.model.records import Described
+from chalicelib.model.records import Described, Traced
 from chalicelib.storage import dynamodb, items, revocation_lists, table, vault, writes
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
@@ -47,7 +47,7 @@ class SshAuthority(Described):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IssuedCertificate(Described):
+class IssuedCertificate(Traced):
     """The stored form of an SSH certificate, of a user or a host. Its events tell what `told_of` returns of it."""
 
     public_key: str

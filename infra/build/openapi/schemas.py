@@ -17,7 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, NoDefault, models_json_sche
 from pydantic_core import core_schema
 
 from chalicelib.schema import models
-from chalicelib.schema.shapes import Shape
+from chalicelib.schema.shapes import Absent, Shape
 
 REF = "#/components/schemas/"
 Words = dict[str, Any]  # of JSON Schema
@@ -32,6 +32,9 @@ class _Generator(GenerateJsonSchema):
 
     def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
         return super().get_default_value(schema) if self.mode == "validation" else NoDefault
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return super().field_is_required(field, total) and not isinstance(field["schema"].get("default"), Absent)
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> Words:
         words: Words = self.generate_inner(schema["schema"])

@@ -24,6 +24,7 @@ NEEDS = {
     "bash": Need((("bash",),), ("bash",)),
     "chromium": Need((("chromium", "google-chrome"), ("chromedriver",)), ("chromium", "chromium-driver")),
     "curl": Need((("curl",),), ("curl",)),
+    "faketime": Need((("faketime",),), ("faketime",)),
     "go": Need((("go",),), ("golang-go",)),
     "java": Need((("java",),), ("default-jre-headless",)),
     "jq": Need((("jq",),), ("jq",)),

@@ -57,11 +57,14 @@ _DISTINCT = After(_distinct, {"uniqueItems": True})
 class HostBounds(Shape):
     """Bounds of host certificates; null where there is none."""
 
+    backdate: Annotated[Annotated[int, between(0, 3600)], if_null(0)] = 0
+    """Seconds before its creation at which a certificate that names no start begins: for servers with a slow clock."""
+
     default_lifetime: Annotated[int, _SECONDS] | None = None
     """Seconds that a certificate lives that does not say; at most max_lifetime."""
 
     max_lifetime: Annotated[Annotated[int, _SECONDS] | None, WithData(_not_below_the_default)] = None
-    """The most seconds that a certificate lives."""
+    """The most seconds that a certificate lives, from `valid_after` on, or from now on where that is later."""
 
     allowed_principals: Annotated[list[Pattern], entries(1, 256), _DISTINCT] | None = None
     """Patterns of names, of which each principal matches one; certificates without principals are refused then.

@@ -36,7 +36,8 @@ class HostCreate(Described):
     """Names and addresses by which clients reach the host. Empty: any."""
 
     valid_after: ValidAfter = None
-    """Start of validity, RFC 3339, not before 1970; default: the current time."""
+    """Start of validity, RFC 3339, not before 1970; default: the current time, less the `backdate` of
+    the authority's policy."""
 
     valid_until: Annotated[Time, after_the_start(LIFETIME)] = None
     """End of validity, RFC 3339, after its start; default: 365 days after creation. OpenSSH calls it valid_before."""
@@ -70,8 +71,7 @@ class SSHHostCertificate(Described, Traced):
 def make(caller: Caller, id: str, request: HostCreate) -> New:
     signer = ssh_signing.signer(caller, request)
     bounds = policies.of(signer.authority, "host")
-    lifetime = policies.lifetime(bounds, LIFETIME)
-    certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, lifetime))
+    certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, bounds, LIFETIME))
     ssh_signing.check(certificate, bounds, caller)
     return ssh_signing.signed(IssuedCertificate, certificate, signer, request)
 

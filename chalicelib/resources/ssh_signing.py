@@ -36,15 +36,19 @@ def signer(caller: Caller, request: Any) -> Signer:
     return Signer(found, crypto.keys.fingerprint(digest), has_revoked_key)
 
 
-def common(id: str, request: Any, lifetime: timedelta) -> dict[str, Any]:
-    """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource."""
+def common(id: str, request: Any, bounds: Bounds, default: timedelta) -> dict[str, Any]:
+    """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource.
+
+    It lives from its creation on for the policy's lifetime, or the default one, where the request names no end.
+    """
+    created_at = ids.created_at(id)
     return {
         "key_id": id,
         "serial": secrets.randbelow(2**64 - 1) + 1,
         "public_key": request.public_key.key,
         "principals": request.principals,
-        "valid_after": request.valid_after or ids.created_at(id),
-        "valid_until": request.valid_until or ids.created_at(id) + lifetime,
+        "valid_after": request.valid_after or created_at - timedelta(seconds=bounds.backdate),
+        "valid_until": request.valid_until or created_at + policies.lifetime(bounds, default),
     }
 
 
@@ -52,7 +56,7 @@ def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, ca
     """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = User.of(owner.body).name if owner else None
-    if wrong := policies.violations(bounds, certificate, name):
+    if wrong := policies.violations(bounds, certificate, name, ids.created_at(certificate.key_id)):
         raise InvalidRequest.of(wrong)
 
 

@@ -55,7 +55,8 @@ class UserCreate(Described):
     """
 
     valid_after: ValidAfter = None
-    """Start of validity, RFC 3339, not before 1970; default: the current time."""
+    """Start of validity, RFC 3339, not before 1970; default: the current time, less the `backdate` of
+    the authority's policy."""
 
     valid_until: Annotated[Time, after_the_start(LIFETIME)] = None
     """End of validity, RFC 3339, after its start; default: 24 hours after creation. OpenSSH calls it valid_before."""
@@ -100,8 +101,9 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
         "critical_options": policies.critical_options(bounds, asked),
         "extensions": policies.extensions(bounds, request.extensions),
     }
-    lifetime = policies.lifetime(bounds, LIFETIME)
-    certificate = crypto.ssh_certificates.UserCertificate(**ssh_signing.common(id, request, lifetime), **options)
+    certificate = crypto.ssh_certificates.UserCertificate(
+        **ssh_signing.common(id, request, bounds, LIFETIME), **options
+    )
     ssh_signing.check(certificate, bounds, caller)
     return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
 

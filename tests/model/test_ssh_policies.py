@@ -33,6 +33,7 @@ def within(kept: Bounds) -> Bounds:
 
 bounds = st.builds(
     Bounds,
+    backdate=st.integers(0, 3600),
     default_lifetime=seconds,
     max_lifetime=seconds,
     allowed_principals=st.none() | st.lists(texts | st.just("{user}"), min_size=1),
@@ -65,7 +66,7 @@ def test_what_passes_is_within_every_bound(
     kept: Bounds, principals: list[str], length: int | None, asked: dict[str, str], critical: dict[str, str]
 ) -> None:
     made = certificate(kept, principals, length, asked, critical)
-    if policies.violations(kept, made, "a*"):
+    if policies.violations(kept, made, "a*", NOW):
         return
     assert kept.max_lifetime is None or (made.valid_until - made.valid_after).total_seconds() <= kept.max_lifetime
     assert principals or not (kept.require_principals or kept.allowed_principals)
@@ -82,7 +83,7 @@ def test_what_passes_is_within_every_bound(
 
 @given(bounds)
 def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_alone(kept: Bounds) -> None:
-    wrong = policies.violations(kept, certificate(kept, [], None, {}, {}), "ada")
+    wrong = policies.violations(kept, certificate(kept, [], None, {}, {}), "ada", NOW)
     assert {*wrong} <= {"public_key", "principals"}
 
 
@@ -115,13 +116,13 @@ def test_a_pattern_has_stars_and_the_callers_name_and_nothing_else(
     pattern: str, caller: str | None, principal: str, matches: bool
 ) -> None:
     kept = Bounds(allowed_principals=[pattern])
-    wrong = policies.violations(kept, certificate(kept, [principal], None, {}, {}), caller)
+    wrong = policies.violations(kept, certificate(kept, [principal], None, {}, {}), caller, NOW)
     assert ("principals.0" not in wrong) is matches
 
 
 def test_of_many_patterns_an_error_lists_the_first_ten() -> None:
     kept = Bounds(allowed_principals=[f"p{number}" for number in range(256)])
-    (rule,) = policies.violations(kept, certificate(kept, ["x"], None, {}, {}), "ada").values()
+    (rule,) = policies.violations(kept, certificate(kept, ["x"], None, {}, {}), "ada", NOW).values()
     assert (
         rule == f"must match {' or '.join(f'p{number}' for number in range(10))} or …, as the authority's policy says"
     )
@@ -129,8 +130,30 @@ def test_of_many_patterns_an_error_lists_the_first_ten() -> None:
 
 def test_many_stars_are_not_slow() -> None:
     kept = Bounds(allowed_principals=["*a" * 120 + "b"])
-    wrong = policies.violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada")
+    wrong = policies.violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada", NOW)
     assert len(wrong) == 256
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "is_kept"),  # seconds from now on
+    [
+        (0, 60, True),
+        (0, 61, False),
+        (-300, 60, True),
+        (-300, 61, False),
+        (-300, -1, True),
+        (30, 90, True),
+        (30, 91, False),
+    ],
+)
+def test_a_lifetime_is_bounded_from_the_later_of_its_start_and_now(starts: int, ends: int, is_kept: bool) -> None:
+    kept = Bounds(max_lifetime=60)
+    after, until = (NOW + timedelta(seconds=seconds) for seconds in (starts, ends))
+    made = replace(certificate(kept, [], None, {}, {}), valid_after=after, valid_until=until)
+    rule = (
+        "must be at most 60 seconds after valid_after, or after now where that is later, as the authority's policy says"
+    )
+    assert policies.violations(kept, made, None, NOW) == ({} if is_kept else {"valid_until": rule})
 
 
 @given(st.none() | bounds, st.none() | bounds, st.booleans())

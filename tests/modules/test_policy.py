@@ -1,5 +1,6 @@
 """Policies of SSH authorities: each bound alone and all together, for users and hosts. `ssh-keygen` is the judge."""
 
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -23,6 +24,7 @@ AUTHORITIES = "/ssh_certificate_authorities"
 USERS, HOSTS = "/ssh_user_certificates", "/ssh_host_certificates"
 POLICY = "as the authority's policy says"
 NO_BOUNDS = {
+    "backdate": 0,
     "default_lifetime": None,
     "max_lifetime": None,
     "allowed_principals": None,
@@ -32,6 +34,7 @@ NO_BOUNDS = {
 }
 NO_USER_BOUNDS = {**NO_BOUNDS, "allowed_extensions": None, "default_extensions": None, "critical_options": None}
 ALL = {
+    "backdate": 30,
     "default_lifetime": 600,
     "max_lifetime": 3600,
     "allowed_principals": ["deploy-*", "ops"],
@@ -111,6 +114,8 @@ def test_only_admins_with_every_reach_see_and_change_it(admin: Client, member: C
     ("bounds", "faults"),
     [
         ({"default_lifetime": 2, "max_lifetime": 1}, {"user.max_lifetime": "must be at least default_lifetime"}),
+        ({"backdate": 3601}, {"user.backdate": "must be at most 3600"}),
+        ({"backdate": -1}, {"user.backdate": "must be at least 0"}),
         ({"max_lifetime": 0}, {"user.max_lifetime": "must be at least 1"}),
         ({"allowed_principals": []}, {"user.allowed_principals": "must not be empty"}),
         ({"allowed_principals": ["a", "a"]}, {"user.allowed_principals": "must not name one twice"}),
@@ -138,7 +143,7 @@ EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]
     (
         {"max_lifetime": 3600},
         {"valid_after": AFTER, "valid_until": UNTIL},
-        {"valid_until": f"must be at most 3600 seconds after valid_after, {POLICY}"},
+        {"valid_until": f"must be at most 3600 seconds after valid_after, or after now where that is later, {POLICY}"},
         {"valid_after": AFTER, "valid_until": "2030-01-01T01:00:00Z"},
     ),
     (
@@ -255,7 +260,8 @@ def beyond(certificate: SSHCertificate, bounds: dict[str, Any]) -> list[str]:
     given = {name.encode(): value.encode() for name, value in bounds.get("critical_options", {}).items()}
     allowed = bounds.get("allowed_extensions")
     holds = {
-        "max_lifetime": certificate.valid_before - certificate.valid_after <= bounds.get("max_lifetime", 2**40),
+        "max_lifetime": certificate.valid_before - max(certificate.valid_after, clock.seconds())
+        <= bounds.get("max_lifetime", 2**40),
         "allowed_principals": all(any(fnmatchcase(name, glob) for glob in globs) for name in names)
         and ("allowed_principals" not in bounds or (bool(names) and "," not in "".join(names))),
         "require_principals": bool(names) or not bounds.get("require_principals"),
@@ -337,6 +343,43 @@ def test_a_certificate_that_does_not_say_lives_as_the_policy_says(
     certificate = admin.create(kind, asking(authority))
     start, end = (clock_of(certificate[name]) for name in ("valid_after", "valid_until"))
     assert end - start == seconds
+
+
+@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+def test_a_certificate_that_names_no_start_begins_so_long_ago_as_the_policy_says(
+    admin: Client, authority: str, path: str, holders: str, kind: str
+) -> None:
+    for backdate in (None, 0, 60, 3600):
+        set_policy(admin, path, **{holders: {"backdate": backdate, "max_lifetime": 3600}})
+        assert admin.get(path).json[holders]["backdate"] == (backdate or 0)
+        certificate = admin.create(kind, asking(authority))
+        created, start, end = (clock_of(certificate[name]) for name in ("created_at", "valid_after", "valid_until"))
+        assert (created - start, end - created) == (backdate or 0, 3600)
+        assert Certificate.of(certificate["certificate"]).valid == valid(certificate)
+        own = admin.create(kind, asking(authority, valid_after=certificate["created_at"]))
+        assert own["valid_after"] == certificate["created_at"]
+    set_policy(admin, path, enabled=False, **{holders: {"backdate": 60}})
+    certificate = admin.create(kind, asking(authority))
+    assert certificate["valid_after"] == certificate["created_at"]
+
+
+def valid(certificate: Any) -> str:
+    return f"from {certificate['valid_after']} to {certificate['valid_until']}".replace("Z", "")
+
+
+@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+def test_a_certificate_of_five_minutes_ago_lives_as_long_as_one_of_now(
+    admin: Client, authority: str, path: str, holders: str, kind: str
+) -> None:
+    set_policy(admin, path, **{holders: {"max_lifetime": 3600}})
+    ago = clock.rfc3339(clock.now() - timedelta(minutes=5))
+    certificate = admin.create(kind, asking(authority, valid_after=ago))
+    assert certificate["valid_after"] == ago
+    assert clock_of(certificate["valid_until"]) - clock_of(certificate["created_at"]) == 3600
+    late = clock.rfc3339(clock.now() + timedelta(seconds=3660))
+    answer = admin.post(kind, asking(authority, valid_after=ago, valid_until=late))
+    rule = f"must be at most 3600 seconds after valid_after, or after now where that is later, {POLICY}"
+    assert_invalid(answer, {"valid_until": rule})
 
 
 def clock_of(text: str) -> int:

@@ -23,6 +23,7 @@ from tests.ssh.keygen import KeyPair
 HOST = "127.0.0.1"
 USER = pwd.getpwuid(os.getuid()).pw_name
 _SBIN = ("/usr/sbin", "/usr/local/sbin")  # on the path of few users, and sshd wants its whole path
+_FAKETIME = "/usr/$LIB/faketime/libfaketime.so.1"  # as Debian installs it; the loader fills $LIB in
 _REASON = re.compile(r"Certificate (?!extension)|cert: ")  # extensions that sshd does not know are no reason
 _OPTIONS = (
     "IdentitiesOnly=yes",
@@ -106,15 +107,20 @@ class Sshd:
 
 
 @contextmanager
-def running(folder: Path, *lines: str) -> Iterator[Sshd]:
-    """Run a server that trusts nobody yet, with further lines of its configuration; files in them must exist."""
+def running(folder: Path, *lines: str, behind: int = 0) -> Iterator[Sshd]:
+    """Run a server that trusts nobody yet, with further lines of its configuration; files in them must exist.
+
+    Its clock is so many seconds behind.
+    """
     need("ssh", "sshd")
     program = shutil.which("sshd", path=os.pathsep.join((os.environ["PATH"], *_SBIN)))
     assert program, "sshd is not installed"
     server = Sshd(folder, free_port())
     _configure(server, program)
     _append(folder / "config", *lines)
-    process = subprocess.Popen([program, "-D", "-f", str(folder / "config"), "-E", str(folder / "log")])
+    environment = {**os.environ, **({"LD_PRELOAD": _FAKETIME, "FAKETIME": f"-{behind}s"} if behind else {})}
+    words = [program, "-D", "-f", str(folder / "config"), "-E", str(folder / "log")]
+    process = subprocess.Popen(words, env=environment)
     try:
         _await(server, process)
         yield server

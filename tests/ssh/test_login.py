@@ -4,11 +4,12 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.ssh import keygen
+from tests.ssh import keygen, sshd
 from tests.ssh.conftest import Sign
 from tests.ssh.sshd import HOST, USER, Login, Sshd, accepted, refused
 from tests.transports import Client
@@ -130,3 +131,16 @@ def test_ports_are_forwarded_only_with_permit_port_forwarding(server: Sshd, sign
     itself = ("-W", f"{HOST}:{server.port}")
     assert server.login(sign(extensions={"permit-port-forwarding": ""}), *itself).output.startswith("SSH-2.0-")
     assert server.login(sign(), *itself) == Login(255, "", "stdio forwarding failed\n", "")
+
+
+@pytest.mark.needs("faketime")
+@pytest.mark.parametrize(("policy", "ends"), [({}, NOT_YET_VALID), ({"backdate": 60}, accepted("in\n"))])
+def test_a_server_whose_clock_is_behind_lets_a_fresh_certificate_in_that_the_policy_backdates(
+    http: Client, sign: Sign, own_authority: Any, tmp_path: Path, policy: dict[str, int], ends: Login
+) -> None:
+    id = own_authority["id"]
+    assert http.put(f"/ssh_certificate_authorities/{id}/policy", {"user": policy}).status == 200
+    with sshd.running(tmp_path, behind=30) as server:
+        server.trust(own_authority)
+        assert server.login(sign(ssh_certificate_authority_id=id), "echo in") == ends
+        assert server.login(sign(ssh_certificate_authority_id=id, valid_after=in_seconds(-60)), "true") == accepted("")

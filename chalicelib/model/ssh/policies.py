@@ -5,7 +5,7 @@ The checks are pure: a certificate that is about to be signed, and the bounds th
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from chalicelib import crypto
@@ -26,8 +26,12 @@ DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds(Stored):
-    """The bounds of certificates, None where there is none. Lifetimes in seconds; `*` in patterns is any text."""
+    """The bounds of certificates, None where there is none. Times in seconds; `*` in patterns is any text.
 
+    `backdate` is how long before its creation a certificate begins to be valid that names no start.
+    """
+
+    backdate: int = 0
     default_lifetime: int | None = None
     max_lifetime: int | None = None
     allowed_principals: list[str] | None = None
@@ -102,24 +106,26 @@ def critical_options(bounds: Bounds, asked: Mapping[str, str]) -> dict[str, str]
     return {**(bounds.critical_options or {}), **asked}
 
 
-def violations(bounds: Bounds, certificate: "Certificate", caller: str | None) -> dict[str, str]:
+def violations(bounds: Bounds, certificate: "Certificate", caller: str | None, now: datetime) -> dict[str, str]:
     """Return the validation errors of a certificate beyond the bounds, by the dotted paths of the request's fields.
 
-    `caller` is the caller's name, None where it is not known and nobody has it.
+    `caller` is the caller's name, None where it is not known and nobody has it; `now` the time of the creation.
     """
     return {
-        **dict(_of_lifetime(bounds, certificate)),
+        **dict(_of_lifetime(bounds, certificate, now)),
         **dict(_of_key(bounds, certificate)),
         **dict(_of_principals(bounds, certificate, caller)),
         **(dict(_of_options(bounds, certificate)) if hasattr(certificate, "extensions") else {}),
     }
 
 
-def _of_lifetime(bounds: Bounds, certificate: "Certificate") -> Iterator[tuple[str, str]]:
+def _of_lifetime(bounds: Bounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
+    """What of a lifetime is over already lets nobody in: it does not count."""
     if bounds.max_lifetime is None:
         return
-    if certificate.valid_until - certificate.valid_after > timedelta(seconds=bounds.max_lifetime):
-        yield "valid_until", _said(f"must be at most {bounds.max_lifetime} seconds after valid_after")
+    if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
+        most = f"{bounds.max_lifetime} seconds after valid_after, or after now where that is later"
+        yield "valid_until", _said(f"must be at most {most}")
 
 
 def _of_key(bounds: Bounds, certificate: "Certificate") -> Iterator[tuple[str, str]]:

@@ -36,3 +36,12 @@ def test_what_a_stranger_has_cannot_be_referred_to(client: Client, stranger: Cli
     answer = client.post("/ssh_user_certificates", {field: theirs, "public_key": public_key()})
     rule = {field: "must be an id listed at /ssh_certificate_authorities"}
     Refused(400, "unknown_reference", rule).check(answer)
+
+
+def test_a_limited_key_sees_itself(client: Client) -> None:
+    created = client.create("/api_keys", {"scopes": ["edges:read"]})
+    limited = client.with_token(created["token"])
+    assert limited.get("/me").json["key"] == {"id": created["id"], "scopes": ["edges:read"], "expires_at": None}
+    assert limited.get("/api_keys/self").json["id"] == created["id"]
+    assert limited.get("/api_keys").status == 403
+    assert client.get(f"/api_keys/{created['id']}/usage").json["denied_last_hour"] == 1

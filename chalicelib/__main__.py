@@ -115,7 +115,9 @@ def _owners(groups: Subparsers) -> None:
             _about(switch, account="the account's id (acct_…)", owner=f"the id ({prefix}_…)")
             switch.set_defaults(active=active)
         if prefix == "usr":
-            delete = _command(group, "delete", "remove a user who owns nothing", _delete_user)
+            delete = _command(
+                group, "delete", "remove one who owns nothing", lambda it: operations.delete_user(it.account, it.user)
+            )
             _about(delete, account="the account's id (acct_…)", user="the user's id (usr_…)")
 
 
@@ -211,10 +213,6 @@ def _switch_account(arguments: Namespace) -> None:
 
 def _switch_owner(arguments: Namespace) -> None:
     operations.switch_owner(arguments.account, arguments.owner, active=arguments.active)
-
-
-def _delete_user(arguments: Namespace) -> None:
-    operations.delete_user(arguments.account, arguments.user)
 
 
 def _add(arguments: Namespace) -> None:

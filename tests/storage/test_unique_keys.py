@@ -1,12 +1,14 @@
 """Unique keys: a value that one item holds for itself, taken and given up in the same transaction as the item."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib import clock, ids
-from chalicelib.storage import aws, marshal, table
+from chalicelib.storage import aws, dynamodb, marshal, table, unique_keys, writes
+from chalicelib.storage.dynamodb import TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 from tests import records
@@ -124,6 +126,42 @@ def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:
     records.create(heir)
     with pytest.raises(Taken):
         records.create(item(RED))
+
+
+def test_a_holder_that_is_renewed_while_its_key_is_taken_over_keeps_it() -> None:
+    holder, late, asked = leased(RED, seconds=-1), item(RED), []
+    records.create(holder)
+
+    def renew(**_: object) -> None:  # by another machine, whose clock is slow
+        asked.append(aws.client("dynamodb"))
+        if len(asked) == 2:  # the first transaction finds the key taken, the second takes it over
+            asked[0].update_item(
+                TableName="tunnel-edge",
+                Key=marshal.attributes({"scope": SCOPE, "id": holder.id}),
+                UpdateExpression="SET expires = :later",
+                ExpressionAttributeValues={":later": {"N": str(clock.seconds() + 60)}},
+            )
+
+    events = aws.client("dynamodb").meta.events
+    events.register_first("before-send.dynamodb.TransactWriteItems", renew)
+    try:
+        with pytest.raises(writes.Overtaken):
+            records.create(late)
+    finally:
+        events.unregister("before-send.dynamodb.TransactWriteItems", renew)
+    assert table.read(SCOPE, holder.id)
+    assert table.read(SCOPE, late.id) is None
+    with pytest.raises(Taken):
+        records.create(late)
+
+
+@pytest.mark.parametrize("write", [unique_keys.change, unique_keys.release])
+def test_nobody_but_its_holder_changes_or_releases_a_key(write: Callable[[UniqueKey, str], Write]) -> None:
+    records.create(item(RED))
+    before = everything()
+    with pytest.raises(TransactionFailed):
+        dynamodb.transact([write(RED, ids.new("x"))])
+    assert everything() == before
 
 
 def test_a_holder_keeps_its_key_until_the_second_in_which_it_expires() -> None:

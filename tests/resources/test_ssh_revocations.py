@@ -164,6 +164,17 @@ def test_deleting_a_certificate_that_has_not_ended_revokes_it(
     assert_not_found(admin.delete(f"{kind}/{certificate['id']}"), kind)
 
 
+@each_kind
+def test_the_event_of_a_deletion_tells_of_the_certificate_what_that_of_its_creation_did(
+    admin: Client, authority: str, kind: str
+) -> None:
+    certificate = certify(admin, kind, authority)
+    assert admin.delete(f"{kind}/{certificate['id']}").status == 204
+    deleted, created = admin.get(f"/audit_events?resource_id={certificate['id']}").json["audit_events"]
+    assert deleted["details"] == created["details"]
+    assert deleted["details"]["serial"] == serial(certificate)
+
+
 def test_deleting_a_revoked_certificate_leaves_its_one_revocation(admin: Client, authority: str, path: str) -> None:
     certificate = certify(admin, USERS, authority)
     revoked = admin.create(path, {"ssh_user_certificate_id": certificate["id"], "reason": "r"})

@@ -76,11 +76,11 @@ class Module:
         home = kinds.at(self.home.rpartition("/")[0])
         may_be_elsewhere = home is not None and home.may_be_elsewhere
 
-        def change(holder: Item) -> Item:
+        def edit(holder: Item) -> Item:
             self.check(call.body, holder)
             return self.set_in(holder, call.body)
 
-        holder = self._rewrite(call, change, "replace", anywhere=may_be_elsewhere and not references.are_strict())
+        holder = self._rewrite(call, edit, "replace", anywhere=may_be_elsewhere and not references.are_strict())
         if holder is None:
             noun = "edge or route" if home is None or may_be_elsewhere else home.name
             raise NotFound(f"There is no {noun} {call.id} in this account.")
@@ -93,13 +93,13 @@ class Module:
         return holder
 
     def delete(self, call: Call) -> None:
-        def change(holder: Item) -> Item:
+        def edit(holder: Item) -> Item:
             left = {name: module for name, module in holder.modules.items() if name != self.name}
             return replace(holder, modules=left, references=replaced(holder.references, {self.name: ()}))
 
-        self._rewrite(call, change, "delete", anywhere=True)
+        self._rewrite(call, edit, "delete", anywhere=True)
 
-    def _rewrite(self, call: Call, change: Callable[[Item], Item], verb: Verb, *, anywhere: bool) -> Item | None:
+    def _rewrite(self, call: Call, edit: Callable[[Item], Item], verb: Verb, *, anywhere: bool) -> Item | None:
         def attempt() -> Item | None:
             scope = self._scope(call)
             holder = table.read_any(scope, call.id) or Item(scope, call.id, {}, revision=0)
@@ -107,7 +107,7 @@ class Module:
                 raise self._unset()
             if not (holder.body or anywhere):
                 return None
-            return call.change.rewrite(holder, change, verb=verb, module=self.name).commit()
+            return call.change.rewrite(holder, edit, verb=verb, module=self.name).commit()
 
         return writes.retried(attempt)
 

@@ -75,7 +75,7 @@ class Resource:
         )
 
     def endpoint(self, method: str, path: str, status: int, view: Callable[[Call], Any], **more: Any) -> Endpoint:
-        """Return an endpoint of the kind: for whom it is, what it may refuse, how one is shown, with which headers."""
+        """Return an endpoint with the kind's `show`, `permits`, headers, and errors of that method."""
         every = (self.headers, *(module.headers for module in self.modules))
         headers = {name: value for some in every for name, value in some.items()}
         own = {"show": self.show, "permits": self.permits, "errors": self.errors.get(method, ()), "headers": headers}

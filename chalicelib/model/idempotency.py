@@ -24,7 +24,7 @@ class Repeated(Exception):
 class Done:
     """The digest of a key's request, the item that it made, and whether its response held a secret shown only once.
 
-    One that was found has neither modules nor secrets.
+    The item has neither modules nor secrets: those are not kept.
     """
 
     digest: str

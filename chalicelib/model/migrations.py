@@ -106,10 +106,8 @@ def _with_unique_key(item: Item) -> Sequence[Write]:
 
 def _leading_back(item: Item, kind: Kind | None) -> Iterator[Write]:
     """Have the hostports of an edge lead to it, by which the live edge finds it."""
-    held, leads = (
-        Condition("#holder = :holder", {"holder": item.id}),
-        {"body.account": item.account, "body.id": item.id},
-    )
+    held = Condition("#holder = :holder", {"holder": item.id})
+    leads = {"body.account": item.account, "body.id": item.id}
     keys = edges.Edge.of(item.body).unique_keys(item.account, item.id) if kind in _WITH_HOSTPORTS else ()
     for key in keys:
         yield Write.update(key.scope, unique_keys.ID, held, sets=leads)

@@ -127,10 +127,10 @@ def rewrite(before: Item, after: Item) -> Write:
 
 
 def following(item: Item) -> int:
-    """Return the revision after an item's. One that is not there begins with a number that it never had before.
+    """Return the next revision of an item. One that does not exist begins with a number that it never had before.
 
-    That is the second and 20 random bits: below 2^53, and more than a record that is written a million times a second
-    would have come to.
+    That is the Unix second with 20 random bits: below 2^53, and beyond what a record written a million times a second
+    would have reached.
     """
     is_there = item.body or item.modules
     return item.revision + 1 if is_there else clock.seconds() << 20 | secrets.randbits(20)

@@ -123,13 +123,15 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:
         return writes
-    updated = {str(write.request["Key"]) for write in writes if write.action == "Update"} & checks.keys()
-    return [
-        write.and_check(checks[key]) if write.action == "Update" and key in updated else write
-        for write in writes
-        if write.action != "ConditionCheck" or str(write.request["Key"]) not in updated
-        for key in [str(write.request.get("Key"))]
-    ]
+    updated = {str(write.request["Key"]) for write in writes if write.action == "Update"}
+    joined = []
+    for write in writes:
+        key = str(write.request.get("Key"))
+        if write.action == "Update" and key in checks:
+            joined.append(write.and_check(checks[key]))
+        elif write.action != "ConditionCheck" or key not in updated:
+            joined.append(write)
+    return joined
 
 
 def _taken_over(writes: Sequence[Write], taken: Taken, new: Item) -> Sequence[Write]:

@@ -42,9 +42,9 @@ class Change:
     created: tuple[Item, ...] = ()
 
     def put(self, item: Item, *, more: Details = _NONE, once: bool = False) -> "Change":
-        """Make an item; `once` says that the response shows of it what no other will.
+        """Create an item; `once` says that the response shows a secret of it that no other will.
 
-        `more` are details of its event that what is stored does not tell.
+        `more` are details for its event beside those of the stored value.
         """
         own, created = (*self.own, *writes.put(item, _holder(item))), (*self.created, item)
         return replace(

@@ -62,16 +62,16 @@ def https_manager(certificate: str, settings: Settings) -> Json:
         stat_prefix="https",
         rds={"route_config_name": certificate, "config_source": parts.ADS},
         upgrade_configs=[{"upgrade_type": "websocket"}],
-        http_filters=[_without_claims(), _upstream_name(), _router()],
+        http_filters=[_said_of_the_client(settings), _upstream_name(), _router()],
         local_reply_config=_local_replies(),
         access_log=[_access_log(settings)],
     )
 
 
-def operator(settings: Settings) -> Resource:
+def operator() -> Resource:
     """Return the routes of the operator's certificate, as they are before there is any tunnel."""
     unknown = _answer("unknown", "*", status=404, text=pages.NO_TUNNEL)
-    return Resource(Key("routes", OPERATOR), {**_common(OPERATOR, settings), "virtual_hosts": [unknown]})
+    return Resource(Key("routes", OPERATOR), {**_common(OPERATOR), "virtual_hosts": [unknown]})
 
 
 def host(site: Site) -> Resource:
@@ -89,25 +89,15 @@ def misdirected(name: str) -> Resource:
     return Resource(Key("routes", OPERATOR, name), {"virtual_hosts": [answer]})
 
 
-def of_certificate(sites: Sequence[Site], settings: Settings) -> Resource:
+def of_certificate(sites: Sequence[Site]) -> Resource:
     """Return the routes of an uploaded certificate: its names, and that any other is misdirected."""
     certificate = sites[0].certificate
     hosts = [*map(_host, sites), _answer("misdirected", "*", status=421, text=pages.MISDIRECTED)]
-    return Resource(Key("routes", certificate), {**_common(certificate, settings), "virtual_hosts": hosts})
+    return Resource(Key("routes", certificate), {**_common(certificate), "virtual_hosts": hosts})
 
 
-def _common(name: str, settings: Settings) -> dict[str, Json]:
-    forwarded = {
-        "x-forwarded-for": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
-        "x-forwarded-host": "%REQ(:AUTHORITY)%",
-        "x-forwarded-proto": "https",
-        "x-forwarded-port": str(settings.edge_port),
-    }
-    return {
-        "name": name,
-        "ignore_port_in_host_matching": True,
-        "request_headers_to_add": [_overwrite(name, value) for name, value in forwarded.items()],
-    }
+def _common(name: str) -> dict[str, Json]:
+    return {"name": name, "ignore_port_in_host_matching": True}
 
 
 def _host(site: Site) -> Json:
@@ -130,19 +120,23 @@ def _answer(name: str, *domains: str, status: int, text: str) -> Json:
     return {"name": name, "domains": list(domains), "routes": [{"match": {"prefix": "/"}, "direct_response": response}]}
 
 
-def _without_claims() -> Json:
-    """Return the filter that removes what a client says of itself in the place of a proxy.
+def _said_of_the_client(settings: Settings) -> Json:
+    """Return the filter that removes what a client says of itself in the place of a proxy, and says what is true.
 
     Only an upgrade still has `Connection` here; what it names a proxy behind the tunnel would remove (RFC 9110, 7.6.1).
     """
     removed: Json = {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
-    header: Json = {"key": "connection", "value": "upgrade"}
+    forwarded = {
+        "x-forwarded-for": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+        "x-forwarded-host": "%REQ(:AUTHORITY)%",
+        "x-forwarded-proto": "https",
+        "x-forwarded-port": str(settings.edge_port),
+    }
+    said = [_append(name, value, "OVERWRITE_IF_EXISTS_OR_ADD") for name, value in forwarded.items()]
     return parts.typed(
         "envoy.filters.http.header_mutation",
         f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutation",
-        mutations={
-            "request_mutations": [removed, {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS"}}]
-        },
+        mutations={"request_mutations": [removed, _append("connection", "upgrade", "OVERWRITE_IF_EXISTS"), *said]},
     )
 
 
@@ -208,5 +202,5 @@ def _access_log(settings: Settings) -> Json:
     )
 
 
-def _overwrite(name: str, value: str) -> Json:
-    return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+def _append(name: str, value: str, action: str) -> Json:
+    return {"append": {"header": {"key": name, "value": value}, "append_action": action}}

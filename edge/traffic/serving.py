@@ -22,7 +22,7 @@ class Serving:
 
     def begin(self) -> Changes:
         """Return what is served before anything is known."""
-        fixed = (*listeners.fixed(self._settings), routes.operator(self._settings))
+        fixed = (*listeners.fixed(self._settings), routes.operator())
         return {resource.key: resource for resource in fixed}
 
     def update(self, facts: Iterable[Fact], now: datetime, names: Iterable[str] = ()) -> Changes:
@@ -70,7 +70,7 @@ class Serving:
         if not sites:
             del self._groups[certificate]
             return self._put(("certificate", certificate), ())
-        made = [listeners.of_certificate(certificate, self._settings), routes.of_certificate(sites, self._settings)]
+        made = [listeners.of_certificate(certificate, self._settings), routes.of_certificate(sites)]
         return self._put(("certificate", certificate), made)
 
     def _put(self, unit: tuple[str, str], made: Iterable[Resource]) -> Changes:

@@ -33,18 +33,7 @@ HOST: Any = {
     ],
     "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
 }
-ROUTES = {
-    "ignore_port_in_host_matching": True,
-    "request_headers_to_add": [
-        {"header": {"key": key, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
-        for key, value in (
-            ("x-forwarded-for", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"),
-            ("x-forwarded-host", "%REQ(:AUTHORITY)%"),
-            ("x-forwarded-proto", "https"),
-            ("x-forwarded-port", "8443"),
-        )
-    ],
-}
+ROUTES = {"ignore_port_in_host_matching": True}
 
 
 def answer(name: str, domain: str, status: int, text: str) -> dict[str, Any]:
@@ -63,7 +52,7 @@ MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 def test_the_routes_of_the_operators_certificate() -> None:
     unknown = answer("unknown", "*", 404, "404: there is no tunnel of this name.\n")
     whole: Any = {**ROUTES, "name": "operator", "virtual_hosts": [unknown]}
-    assert routes.operator(SETTINGS) == Resource(Key("routes", "operator"), whole)
+    assert routes.operator() == Resource(Key("routes", "operator"), whole)
     part = Key("routes", "operator", "a.example.com")
     assert routes.host(PLAIN) == Resource(part, {"virtual_hosts": [HOST]})
     misdirected = answer("a.example.com", "a.example.com", 421, MISDIRECTED)
@@ -73,7 +62,7 @@ def test_the_routes_of_the_operators_certificate() -> None:
 def test_the_routes_of_an_uploaded_certificate() -> None:
     hosts = [HOST, answer("misdirected", "*", 421, MISDIRECTED)]
     whole: Any = {**ROUTES, "name": "cert_1", "virtual_hosts": hosts}
-    assert routes.of_certificate([OWN], SETTINGS) == Resource(Key("routes", "cert_1"), whole)
+    assert routes.of_certificate([OWN]) == Resource(Key("routes", "cert_1"), whole)
 
 
 def test_the_upstreams_of_a_gateway() -> None:
@@ -234,6 +223,16 @@ def test_how_requests_are_treated() -> None:
             "initial_connection_window_size": 4 << 20,
         },
     }
+    removed, *appended = filters[0]["typed_config"]["mutations"]["request_mutations"]
+    assert removed == {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
+    add = "OVERWRITE_IF_EXISTS_OR_ADD"
+    assert [(*it["append"]["header"].values(), it["append"]["append_action"]) for it in appended] == [
+        ("connection", "upgrade", "OVERWRITE_IF_EXISTS"),
+        ("x-forwarded-for", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", add),
+        ("x-forwarded-host", "%REQ(:AUTHORITY)%", add),
+        ("x-forwarded-proto", "https", add),
+        ("x-forwarded-port", "8443", add),
+    ]
     assert filters[1]["typed_config"]["on_request_headers"] == [
         {
             "object_key": "envoy.network.upstream_server_name",
@@ -279,6 +278,3 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     monitors = json.dumps(overload.manager(Limits(max_connections=7, max_heap_mib=3)))
     assert '"max_active_downstream_connections": 7' in monitors
     assert f'"max_heap_size_bytes": {3 << 20}' in monitors
-    assert claims.REGEX in json.dumps(listeners.of_certificate("cert_1", SETTINGS).body).encode().decode(
-        "unicode_escape"
-    )

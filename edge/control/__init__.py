@@ -1,1 +1,1 @@
-"""What changed in the records, what that touches, and how Envoy hears of it."""
+"""From changes in the records to Envoy: reading them, the resources that they touch, discovery."""

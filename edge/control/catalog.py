@@ -72,7 +72,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Answer:
-    """What Envoy said of a version of a resource: its sentence where it refused that, else ""."""
+    """Envoy's answer to a version of a resource; `error` is its sentence where it refused that, else ""."""
 
     version: str
     error: str

@@ -48,7 +48,7 @@ class Certificates:
         self._wanted.pop(account, None)
 
     async def taken(self, *, within: float | None) -> list[Uploaded]:
-        """Return what has been read, after so many seconds at most; what could not be read is read the next time."""
+        """Return the certificates that were read, after so many seconds at most; the others are read the next time."""
         for account in self._wanted.keys() - self._reading.keys():
             loop, known = asyncio.get_running_loop(), self._keys.get(account, frozenset())
             names = self._wanted.pop(account)

@@ -78,7 +78,7 @@ class Control:
         await self._publish({**changes, **self._renewed()})
 
     def _update(self, facts: Sequence[Fact], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
-        """Return what facts change; a certificate that is gone takes its key with it."""
+        """Return the resources that facts change; a certificate that is gone takes its key with it."""
         gone = [it.id for it in facts if isinstance(it, Gone) and it.id in self._world.certificates]
         changes = self._serving.update(facts, datetime.now(UTC), names)
         return {**changes, **{Key("secret", id): None for id in gone}}

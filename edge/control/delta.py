@@ -19,7 +19,7 @@ _ORDER: tuple[Kind, ...] = ("cluster", "secret", "listener", "routes")  # what i
 
 @dataclass
 class _Subscription:
-    """What a stream wants of a kind: all, or some by name; and the versions that Envoy has."""
+    """The resources of a kind that a stream wants, all or some by name, and the versions that Envoy has."""
 
     versions: dict[str, str]
     wants_all: bool
@@ -31,7 +31,7 @@ class _Subscription:
 
 @dataclass(frozen=True)
 class _Batch:
-    """What is to be sent at once; the first answer of a kind is sent also where it is empty."""
+    """Resources of one kind that are sent together; the first answer of a kind is sent also where it is empty."""
 
     kind: Kind
     names: Sequence[str]
@@ -39,7 +39,7 @@ class _Batch:
 
 
 class Stream:
-    """What Envoy has, wants, was sent and answered on one stream."""
+    """The state of one stream: what Envoy has, wants, was sent and answered."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

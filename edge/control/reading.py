@@ -1,4 +1,4 @@
-"""What control reads of the records: what the log says has changed, what gateways carry, and now and then all there is.
+"""Control's reading of the records: of the log of changes, of what gateways carry, and now and then of everything.
 
 It blocks, and runs in a thread while nothing else changes the world.
 """
@@ -38,7 +38,7 @@ class Look:
     lapsed: frozenset[str] = frozenset()
 
     def differing(self, known: Iterable[Gateway | Carried]) -> list[Fact]:
-        """Return what is new or other than what is known, and what is gone."""
+        """Return the facts that are not known yet, and those of what is gone."""
         before, after = {it.id: it for it in known}, _by_id(self.gateways, self.tunnels)
         new = [it for id, it in after.items() if before.get(id) != it]
         return [*new, *(Gone(id) for id in before.keys() - after.keys())]
@@ -70,7 +70,7 @@ class Reader:
         self._look_at = min(self._look_at, time.monotonic())
 
     def news(self, world: World) -> News:
-        """Return what differs from the world. Raises Unavailable."""
+        """Return the facts that differ from the world. Raises Unavailable."""
         now = time.monotonic()
         is_full, is_first = now >= self._look_at, not self._look_at
         if is_first:
@@ -102,7 +102,7 @@ class Reader:
             log.event("change_missed", id=id)
 
     def _hear(self) -> News:
-        """Return what is new in the log; what cannot be read is read the next time."""
+        """Return the facts that are new in the log; a place that cannot be read is read the next time."""
         changes = self._follower.read(self._clock())
         self._untold |= {place for change in changes for place in change.places}
         found = {place: self._store.present(place) for place in self._untold}
@@ -139,7 +139,7 @@ def _served(lists: Iterable[Sequence[Carried]]) -> tuple[Carried, ...]:
 
 
 def _known(world: World, is_full: bool) -> list[Gateway | Carried]:
-    """Return what a look would find if nothing had changed: also tunnels whose gateway is not known, in a full one."""
+    """Return the facts with which a look is compared; a full one also finds tunnels whose gateway is not known."""
     carried = [it for gateway in world.gateways for it in world.carried_by(gateway)]
     return [*world.gateways.values(), *(world.tunnels.values() if is_full else carried)]
 

@@ -21,7 +21,7 @@ class Target(Protocol):
     """A tunnel that takes connections."""
 
     def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
-        """Return what reads from and writes to a new connection."""
+        """Return the protocol of a new connection."""
 
 
 Find = Callable[[str], Target | None]

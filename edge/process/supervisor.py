@@ -35,7 +35,7 @@ async def run(settings: Settings) -> None:
 
 
 def _programs(settings: Settings) -> Iterator[tuple[Program, Place]]:
-    """Return what to start in this order, and where each listens when it is ready."""
+    """Yield the programs in the order of their start, and where each listens when it is ready."""
     directory = settings.directory
     ours = [sys.executable, "-m", "edge"]
     yield Program("control", [*ours, "control"]), settings.discovery_socket

@@ -105,7 +105,7 @@ class Channels:
         self._is_held = False
 
     def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport) -> asyncio.Protocol:
-        """Return what relays a new connection, over a channel of its own if the tunnel may have one more."""
+        """Return the relay of a new connection, over a channel of its own if the tunnel may have one more."""
         relay = _FromEnvoy(_Joining(self, tunnel, transport), self._shown(), self._limits)
         self.relays.add(relay)
         if self._is_held:

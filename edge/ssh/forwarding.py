@@ -82,7 +82,7 @@ def reason(error: Exception, name: str, limits: Limits) -> str:
 
 
 def shown(id: str, opening: Opening) -> str:
-    """Return what the person at the terminal reads of an open tunnel."""
+    """Return the lines that show an open tunnel in the terminal."""
     if opening.labels:
         labels = ", ".join(f"{key}={value}" for key, value in opening.labels)
         return f"The backend tunnel {id} is online with {labels}; no edge leads to it yet."

@@ -19,7 +19,7 @@ class Identity:
 
     @property
     def grant(self) -> Grant:
-        """Return what this client may do; PermissionError while it has not signed in."""
+        """Return the grant of this client; PermissionError while it has not signed in."""
         if self._grant is None:
             raise PermissionError("must sign in first")
         return self._grant

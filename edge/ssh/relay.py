@@ -29,7 +29,7 @@ class Timer(Protocol):
 
 
 class Exchange(Protocol):
-    """What sees the bytes of both ways go by."""
+    """An observer of the bytes of both ways."""
 
     def asked(self, data: bytes) -> None: ...
     def answered(self, data: bytes) -> None: ...
@@ -37,7 +37,7 @@ class Exchange(Protocol):
 
 
 class Host(Protocol):
-    """What a relay needs besides its ends."""
+    """The surroundings of a relay: its channel, timers, and who hears of its end."""
 
     def open(self, relay: "Relay") -> None:
         """Open the channel: `opened` follows, or else `refused`, and then `opening_is_over`."""

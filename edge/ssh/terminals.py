@@ -41,7 +41,7 @@ class Terminals:
                 terminal.say(line)
 
     def exchange(self) -> Exchange:
-        """Return what shows a connection here."""
+        """Return the observer that shows a connection here."""
         return Exchange(self)
 
     def end(self) -> None:

@@ -35,7 +35,7 @@ class Carrier(Protocol):
     is_gone: bool
 
     def connected(self, tunnel: "OnlineTunnel", transport: asyncio.Transport) -> asyncio.Protocol:
-        """Return what reads from and writes to a new connection for the tunnel."""
+        """Return the protocol of a new connection for the tunnel."""
 
     def ended(self, tunnel: "OnlineTunnel", reason: str) -> None:
         """Hear that a tunnel has ended, and why."""

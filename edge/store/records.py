@@ -58,7 +58,7 @@ class Opening:
 
     @property
     def targets(self) -> list[str]:
-        """Return what the credential's ACL must permit: the host name, or each label as key=value."""
+        """Return the targets that the credential's ACL must permit: the host name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
     def named(self, name: str, url: str) -> "Opening":
@@ -75,13 +75,13 @@ class Store(Protocol):
         """Return the authority of the link, the same for every edge host and gateway; the first one makes it."""
 
     def grant_of_key(self, fingerprint: str) -> Grant | None:
-        """Return what the credential with this key may do, None when there is none that is active."""
+        """Return the grant of the credential with this key, None when there is none that is active."""
 
     def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
-        """Return what a user certificate may do that the authority with this fingerprint signed."""
+        """Return the grant of a user certificate that the authority with this fingerprint signed, None without one."""
 
     def grant_again(self, grant: Grant) -> Grant | None:
-        """Return what the credential may do now, None when it is gone or may not act."""
+        """Return the grant of the credential as it is now, None when it is gone or may not act."""
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
         """Bring a tunnel online for `lease` seconds. Raises NameTaken, NameBanned, TooManyTunnels (of `most`)."""

@@ -1,4 +1,4 @@
-"""What Envoy is started with: where control is, and its limits. Nothing in it depends on a tunnel. Pure."""
+"""The configuration that Envoy starts with: where control is, and its limits; nothing of a tunnel. Pure."""
 
 from edge.process.settings import Settings
 from edge.traffic import overload, parts

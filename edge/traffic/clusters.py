@@ -43,7 +43,7 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
 
 
 def of_name(site: Site) -> Resource:
-    """Return what leads a host name to the listener of its certificate; PROXY protocol tells that who the client is."""
+    """Return the upstream from a host name to the listener of its certificate, told the client by PROXY protocol."""
     raw = parts.typed(
         "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
     )

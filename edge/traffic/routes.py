@@ -37,7 +37,7 @@ def _manager(settings: Settings, **more: Json) -> Json:
 
 
 def redirecting_manager(settings: Settings) -> Json:
-    """Return what sends every address of the domain to its https form."""
+    """Return the HTTP manager that sends every address of the domain to its https form."""
     port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
     permanent = "PERMANENT_REDIRECT"  # 308: a POST stays a POST
     redirect: Json = {
@@ -56,7 +56,7 @@ def redirecting_manager(settings: Settings) -> Json:
 
 
 def https_manager(certificate: str, settings: Settings) -> Json:
-    """Return what treats the requests on the connections of a certificate, by the routes of its name."""
+    """Return the HTTP manager of the connections of a certificate, which takes the routes of its name."""
     return _manager(
         settings,
         stat_prefix="https",
@@ -166,7 +166,7 @@ def _router() -> Json:
 
 
 def _local_replies() -> Json:
-    """Return what is said where the gateway or the upstream behind it did not answer."""
+    """Return the answers where the gateway or the upstream behind it did not answer."""
     silent: Json = {"response_flag_filter": {"flags": ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]}}
     late: Json = {"response_flag_filter": {"flags": ["UT"]}}
     return {

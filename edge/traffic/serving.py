@@ -1,4 +1,4 @@
-"""What an edge host serves, as Envoy's resources: a fact that changes makes anew what it touches alone. Pure."""
+"""The resources of Envoy on an edge host: a fact that changes makes anew what it touches alone. Pure."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -21,7 +21,7 @@ class Serving:
         self._units: dict[tuple[str, str], Mapping[Key, Resource]] = {}  # by what they are made of
 
     def begin(self) -> Changes:
-        """Return what is served before anything is known."""
+        """Return the resources that are served before anything is known."""
         fixed = (*listeners.fixed(self._settings), routes.operator())
         return {resource.key: resource for resource in fixed}
 

@@ -29,7 +29,7 @@ Fact: TypeAlias = Known | Gone
 
 @dataclass(frozen=True)
 class Site:
-    """What answers a host name: a tunnel, under the certificate of an id."""
+    """A host name that is served: by a tunnel, under the certificate of an id."""
 
     name: str
     tunnel: Carried
@@ -50,7 +50,7 @@ class World:
         self._ready: dict[str, frozenset[str]] = {}
 
     def known(self, id: str) -> Known | None:
-        """Return what is known under an id."""
+        """Return the fact that is known under an id."""
         return self.gateways.get(id) or self.tunnels.get(id) or self.certificates.get(id)
 
     def take(self, fact: Fact) -> frozenset[str]:
@@ -90,7 +90,7 @@ class World:
         return list(self._of_account.get(account, {}).values())
 
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return what answers a name: its newest tunnel whose gateway is up."""
+        """Return the site of a name: its newest tunnel whose gateway is up, under the best certificate."""
         up = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
         if not up:
             return None

@@ -7,7 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser, FileType, Namespace
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from chalicelib import exported, openapi, operations, restored, routes
@@ -19,6 +19,7 @@ from chalicelib.operations import CommandError
 from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import Taken
 
 _SWITCHES = (("disable", "switch off", False), ("enable", "switch on again", True))
 
@@ -75,12 +76,14 @@ def _parser() -> ArgumentParser:
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
 
-    names = _group(groups, "names", "the host names that no tunnel may have")
-    ban = _command(names, "ban", "let no tunnel have it", lambda it: operations.ban_name(it.name))
-    allow = _command(names, "allow", "let tunnels have it again", lambda it: operations.allow_name(it.name))
+    names = _group(groups, "names", "the host names that nobody may have")
+    ban = _command(names, "ban", "let nobody have it", lambda it: operations.ban_name(it.name))
+    allow = _command(names, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
     for command in (ban, allow):
         _about(command, name="the whole name, as in demo.tunnels.localhost")
     _command(names, "list", "list them", _list_names)
+    about = "let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS"
+    _command(names, "forget-settings", about, _forget_settings)
     store = _group(groups, "store", "the table and the key that the environment names")
     _command(store, "create", "create the table and the key alias, where they are not", _create_store)
 
@@ -249,6 +252,10 @@ def _list_names(_: Namespace) -> None:
         print(name)
 
 
+def _forget_settings(_: Namespace) -> None:
+    operations.forget_settings()
+
+
 def _create_store(arguments: Namespace) -> None:
     for made in operations.create_store():
         print(made)
@@ -273,7 +280,7 @@ def _migrate(arguments: Namespace) -> None:
         steps = migrations.lacking(record, forms)
         lacking.update((step.number, migrations.what(record)) for step in steps)
         if steps and arguments.apply:
-            done[migrations.apply(record, forms)] += 1
+            done[_migrated(record, forms)] += 1
     told = ", ".join(
         f"{count} of the kind {what} by step {number}" for (number, what), count in sorted(lacking.items())
     )
@@ -282,6 +289,19 @@ def _migrate(arguments: Namespace) -> None:
         print(f"{done[True]} rewritten." + (f" {done[False]} changed meanwhile: run it again." if done[False] else ""))
     elif lacking:
         print("Nothing was changed: --apply rewrites them.")
+
+
+def _migrated(record: Mapping[str, Any], forms: migrations.Forms) -> bool:
+    """Bring a record up to date, and say who loses a name to an older edge; False when it changed meanwhile."""
+    try:
+        return migrations.apply(record, forms)
+    except Taken as taken:
+        name = taken.key.value
+        if tunnel := migrations.end_tunnel_at(name):
+            print(f"The tunnel {tunnel} was ended: the edge {record['id']} has {name}.")
+            return _migrated(record, forms)
+        print(f"The edge {record['id']} loses {name}: another account has it. Change its hostports.")
+        return False
 
 
 def _routes(arguments: Namespace) -> None:

@@ -10,7 +10,7 @@ from chalicelib import clock, edges, ids, modules, resources
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import accounts, changes, kinds, owners, tunnels
+from chalicelib.model import accounts, changes, kinds, names, owners, tunnels
 from chalicelib.model.accounts import Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key
 from chalicelib.model.changes import Change
@@ -230,6 +230,12 @@ def allow_name(name: str) -> None:
     """Lift the ban of a host name. Raises CommandError if it is not banned."""
     if not tunnels.allow_name(_host(name)):
         raise CommandError(f"The name {name} is not banned.")
+
+
+def forget_settings() -> None:
+    """Let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS. Raises CommandError."""
+    if not names.forget_settings():
+        raise CommandError("No TUNNEL_DOMAIN is written down in this table.")
 
 
 def _host(name: str) -> str:

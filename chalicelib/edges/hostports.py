@@ -1,10 +1,16 @@
-"""Hostports: where an edge listens, as host:port. No other edge in the service may have one meanwhile."""
+"""Hostports: where an edge listens, as host:port. No other edge of the account may have one meanwhile."""
 
 from typing import Annotated
 
 from chalicelib import domains
+from chalicelib.http.endpoints import Call, Made
+from chalicelib.http.errors import Conflict, InvalidRequest
+from chalicelib.http.resource import EditableResource
+from chalicelib.model import edges, names
+from chalicelib.model.kinds import TCP_EDGES
 from chalicelib.schema.fields import DOMAIN, MAX_DOMAIN
 from chalicelib.schema.rules import After, entries, form, if_null
+from chalicelib.storage.items import Item
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # 1 to 65535
@@ -40,3 +46,31 @@ _Bounded = (entries(0, 20), After(_distinct, {"uniqueItems": True}), if_null([])
 
 Hostports = Annotated[list[_Hostport], *_Bounded]
 HostportsOn443 = Annotated[list[_On443], *_Bounded]
+
+
+class Listeners(EditableResource):
+    """Edges. A hostport below TUNNEL_DOMAIN takes the name for the account, and ends the account's tunnel there."""
+
+    def post(self, call: Call) -> Made:
+        taken = self._checked(call.body.hostports)
+        made = super().post(call)
+        edges.end_tunnels(call.caller.account, taken, by=call.change.by)
+        return made
+
+    def patch(self, call: Call) -> Item:
+        taken = self._checked(call.body.fields_set().get("hostports", []))
+        changed = super().patch(call)
+        edges.end_tunnels(call.caller.account, taken, by=call.change.by)
+        return changed
+
+    def _checked(self, hostports: list[str]) -> list[str]:
+        """Return the hostports. Raises InvalidRequest, Conflict for one that the operator keeps; OtherSettingsError."""
+        if hostports:
+            names.check_settings()
+        for place, hostport in enumerate(hostports):
+            host, field = hostport.rpartition(":")[0], f"hostports.{place}"
+            if names.is_kept(names.unit(host)):
+                raise Conflict(names.KEPT_SENTENCE.format(field), {field: names.KEPT_RULE})
+            if names.is_below(host) and not names.unit(host) and (self.kind is not TCP_EDGES or "*" in host):
+                raise InvalidRequest.of({field: f"must be of a name below {names.domain()}"})
+        return hostports

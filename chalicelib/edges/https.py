@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from chalicelib import modules
 from chalicelib.edges import routes
-from chalicelib.edges.hostports import HostportsOn443
+from chalicelib.edges.hostports import HostportsOn443, Listeners
 from chalicelib.http import inline_modules
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.errors import Conflict
-from chalicelib.http.resource import EditableResource, plain
+from chalicelib.http.resource import plain
 from chalicelib.model import edges, kinds
 from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.modules import EDGE, Place
@@ -21,7 +21,8 @@ from chalicelib.storage.items import Item
 
 class HTTPSListener(Described):
     hostports: HostportsOn443 = []
-    """Where the edge listens, as host:port; no other edge of the service may have one meanwhile."""
+    """Where the edge listens, as host:port; no other edge of the account may have one meanwhile. A name below the
+    domain of tunnels is the account's for as long; elsewhere a hostport is served when its domain is proved."""
 
     terminate_at: Annotated[Place, if_empty(EDGE)] = EDGE
     """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
@@ -48,7 +49,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
 
 _MODULES = modules.of(kinds.HTTPS_EDGES)
 
-RESOURCE = EditableResource(
+RESOURCE = Listeners(
     kind=kinds.HTTPS_EDGES,
     stored=HttpsEdge,
     create=HTTPSListener,

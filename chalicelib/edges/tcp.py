@@ -1,10 +1,9 @@
 """TCP edges: what answers TCP connections to their hostports, on any port."""
 
 from chalicelib import modules
-from chalicelib.edges.hostports import Hostports
+from chalicelib.edges.hostports import Hostports, Listeners
 from chalicelib.http import inline_modules
 from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.resource import EditableResource
 from chalicelib.model import kinds
 from chalicelib.model.edges import Edge
 from chalicelib.schema.fields import Described, Shown
@@ -12,7 +11,8 @@ from chalicelib.schema.fields import Described, Shown
 
 class TCPListener(Described):
     hostports: Hostports = []
-    """Where the edge listens, as host:port; no other edge of the service may have one meanwhile."""
+    """Where the edge listens, as host:port; no other edge of the account may have one meanwhile. A name below the
+    domain of tunnels is the account's for as long; elsewhere a hostport is served when its domain is proved."""
 
 
 class TCPEdge(TCPListener, Shown):
@@ -21,7 +21,7 @@ class TCPEdge(TCPListener, Shown):
 
 _MODULES = modules.of(kinds.TCP_EDGES)
 
-RESOURCE = EditableResource(
+RESOURCE = Listeners(
     kind=kinds.TCP_EDGES,
     stored=Edge,
     create=TCPListener,

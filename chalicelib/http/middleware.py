@@ -13,7 +13,8 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import body, errors, log
 from chalicelib.http.errors import ApiError, Forbidden
-from chalicelib.model import api_keys
+from chalicelib.model import api_keys, names
+from chalicelib.model.names import TooManyNames
 from chalicelib.model.owners import LastAdmin
 from chalicelib.storage import aws, references, revocation_lists, writes
 from chalicelib.storage.aws import AwsError
@@ -103,7 +104,7 @@ def _api_error(error: BaseException) -> ApiError:
             return error
         case aws.Unavailable():
             return errors.Unavailable()
-        case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin():
+        case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames():
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
@@ -116,14 +117,18 @@ def _api_error(error: BaseException) -> ApiError:
             return errors.InternalError()
 
 
-def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin) -> ApiError:
+def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | TooManyNames) -> ApiError:
     match error:
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin, whom only the operator switches off.")
+        case TooManyNames():
+            return errors.Conflict(f"The account has {names.MAX_NAMES} names already, which is the most.")
         case ListFull():
             return errors.Conflict(
                 f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."
             )
+        case Taken(key=key) if names.is_of_the_operator(error):
+            return errors.Conflict(names.KEPT_SENTENCE.format(key.field), {key.field: names.KEPT_RULE})
         case Taken(key=key):
             field = key.field or key.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})

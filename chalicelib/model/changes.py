@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import accounts, audit, details, forms, kinds
+from chalicelib.model import accounts, audit, details, forms, kinds, names
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
+from chalicelib.model.names import TooManyNames
 from chalicelib.storage import change_log, items, table, writes
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
@@ -28,7 +29,8 @@ class Change:
     `by` is who acts. `check` raises where the first item is not in the state that the request requires, `request` holds
     the idempotency key, and `item` is the first item as it is after the change. `once` says that the response shows a
     secret that no other will. The writes are those of the items (`own`), `others`, whose failing counts before theirs,
-    and the records of `events`. `created` are the items that `put` makes.
+    and the records of `events`. `created` are the items that may take over a unique key, `names` is how many more names
+    the account has then.
     """
 
     by: Trail
@@ -40,6 +42,7 @@ class Change:
     own: tuple[Write, ...] = ()
     events: tuple[Item, ...] = ()
     created: tuple[Item, ...] = ()
+    names: int = 0
 
     def put(self, item: Item, *, more: Details = _NONE, once: bool = False) -> "Change":
         """Create an item; `once` says that the response shows a secret of it that no other will.
@@ -47,9 +50,9 @@ class Change:
         `more` are details for its event beside those of the stored value.
         """
         own, created = (*self.own, *writes.put(item, _holder(item))), (*self.created, item)
-        return replace(
-            self._with_event(item, "create", told=_whole(item, more)), own=own, once=self.once or once, created=created
-        )
+        made = self._with_event(item, "create", told=_whole(item, more))
+        count = self.names + names.weight(item, item.unique_keys)
+        return replace(made, own=own, once=self.once or once, created=created, names=count)
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
@@ -62,15 +65,18 @@ class Change:
         after = replace(after, revision=items.following(before))
         changed = details.differing(*_parts(before, after, module))
         told = {} if changed in _UNTOLD else _between(before, after, module)
-        own = (*self.own, *writes.rewrite(before, after, _holder(before)))
-        return replace(self._with_event(after, verb, module, changed, told), own=own)
+        own, created = (*self.own, *writes.rewrite(before, after, _holder(before))), (*self.created, after)
+        count = self.names + names.weight(after, after.unique_keys) - names.weight(before, before.unique_keys)
+        return replace(self._with_event(after, verb, module, changed, told), own=own, created=created, names=count)
 
     def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
         own = (*self.own, *writes.remove(item, _holder(item)))
         gone = replace(item, revision=item.revision + 1)
-        return replace(self._with_event(gone, "delete", told=_whole(item, more)), own=own, item=self.item or item)
+        made = self._with_event(gone, "delete", told=_whole(item, more))
+        count = self.names - names.weight(item, item.unique_keys)
+        return replace(made, own=own, item=self.item or item, names=count)
 
     def end(self, item: Item) -> "Change":
         """Remove an item whose lease has ended."""
@@ -90,7 +96,8 @@ class Change:
         if not (self.own or self.others):
             return self.item
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
-        own = [*kept, *self.others, *self.own]
+        counted = [names.counted(self.item.account, self.names)] if self.item and self.names else []
+        own = [*kept, *self.others, *self.own, *counted]
         log = change_log.telling([*self.others, *self.own])
         try:
             self._commit(own, self.events, log)
@@ -98,6 +105,10 @@ class Change:
             if not any(event.scope in hot.scopes and not audit.is_of_the_edge(event) for event in self.events):
                 raise
             self._commit(own, [audit.spread(event) for event in self.events], log)
+        except TooManyNames:
+            if not (self.item and names.settle(self.item.account)):
+                raise
+            return self.commit()
         return self.item
 
     def _commit(self, own: Sequence[Write], events: Sequence[Item], log: Sequence[Write]) -> None:

@@ -1,9 +1,11 @@
 """Edges and routes: where they listen, and what their modules make of traffic."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from chalicelib.model import changes, kinds
+from chalicelib.model import changes, kinds, names, tunnels
+from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.modules import EDGE
 from chalicelib.model.records import Described
@@ -13,6 +15,7 @@ from chalicelib.storage.references import InUse
 from chalicelib.storage.unique_keys import UniqueKey
 
 _TRIES = 3  # at an edge that gains routes while it is deleted
+_KIND = "hostports"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +27,17 @@ class Edge(Described):
     TOLD: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return a key for each hostport, with the edge's account and id as attributes."""
+        """Return a key for each hostport, which leads to the edge and is unique in its account, and those of its names.
+
+        Of another account's hostport that is not below TUNNEL_DOMAIN, proof decides: both may have it here.
+        """
         named, edge = enumerate(self.hostports), {"account": account, "id": id}
-        return tuple(UniqueKey("hostports", hostport, edge, field=f"hostports.{place}") for place, hostport in named)
+        found = (UniqueKey(_KIND, _value(account, it), edge, field=f"hostports.{place}") for place, it in named)
+        return (*found, *names.keys_of(self.hostports, by_port=kinds.of(id) is kinds.TCP_EDGES))
+
+    def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return what edges of the second edition held between all accounts."""
+        return tuple(UniqueKey(_KIND, hostport) for hostport in self.hostports)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +70,17 @@ def routes_scope(scope: str, id: str) -> str:
     return f"{scope}/{id}/routes"
 
 
-def find_by_hostport(hostport: str) -> tuple[str, str] | None:
-    """Return the account and id of the edge that listens on a hostport, or None. Raises aws.Unavailable."""
-    found = table.look_up("hostports", hostport)
-    return (found["account"], found["id"]) if found else None
+def find_by_hostport(account: str, hostport: str) -> str | None:
+    """Return the id of the edge of an account that listens on a hostport, or None. Raises aws.Unavailable."""
+    found = table.look_up(_KIND, _value(account, hostport))
+    return str(found["id"]) if found else None
+
+
+def end_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
+    """End the tunnels of an account on hosts that its edges have taken. Raises aws.Unavailable."""
+    for host in sorted({hostport.rpartition(":")[0] for hostport in hostports}):
+        if names.unit(host) == host and (found := table.look_up(names.KIND, host)) and found.get("account") == account:
+            tunnels.close_tunnel(account, found["id"], by=by)
 
 
 def delete_https_edge(change: Change, scope: str, id: str) -> bool:
@@ -85,6 +103,10 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
         except InUse:
             continue
     raise aws.Unavailable("TransactionConflict")
+
+
+def _value(account: str, hostport: str) -> str:
+    return f"{account}/{hostport}"
 
 
 def _delete_route(change: Change, route: Item) -> None:

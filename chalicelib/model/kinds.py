@@ -87,7 +87,7 @@ SSH_REVOCATIONS = Kind(
 SSH_CREDENTIALS = Kind("sshcr", "/ssh_credentials", "SSH credential", "ssh_credentials")
 SSH_HOST_CERTIFICATES = Kind("shcrt", "/ssh_host_certificates", "SSH host certificate", "ssh_host_certificates")
 SSH_USER_CERTIFICATES = Kind("sucrt", "/ssh_user_certificates", "SSH user certificate", "ssh_user_certificates")
-TLS_CERTIFICATES = Kind("cert", "/tls_certificates", "TLS certificate", "tls_certificates")
+TLS_CERTIFICATES = Kind("cert", "/tls_certificates", "TLS certificate", "tls_certificates", ("certificate_id",))
 TUNNEL_GROUPS = Kind("bkdtg", "/backends/tunnel_group", "tunnel group backend", "backends", _BACKEND)
 TUNNELS = Kind("tn", "/tunnels", "tunnel", "tunnels")
 WEIGHTED_BACKENDS = Kind("bkdwd", "/backends/weighted", "weighted backend", "backends", _BACKEND)
@@ -96,6 +96,8 @@ HTTPS_EDGE_ROUTES = Kind(
     "edghtsrt", "/edges/https/{edge_id}/routes", "HTTPS edge route", "routes", is_shown_in_parent=True
 )
 AUDIT_EVENTS = Kind("evt", "/audit_events", "audit event", "audit_events")
+RESERVED_DOMAINS = Kind("rd", "/reserved_domains", "reserved domain", "reserved_domains")
+RESERVED_ADDRS = Kind("ra", "/reserved_addrs", "reserved address", "reserved_addrs")
 TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges")
 TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges")
 

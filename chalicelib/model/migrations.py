@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model import audit, edges, kinds
+from chalicelib.model import audit, edges, kinds, names, tunnels
 from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Owned, Stored
 from chalicelib.model.ssh import authorities
-from chalicelib.storage import dynamodb, items, revocation_lists, unique_keys
+from chalicelib.storage import dynamodb, items, revocation_lists, table, unique_keys, writes
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import UniqueKey
 
 Record = Mapping[str, Any]
 
@@ -38,9 +39,15 @@ class Step:
 
 
 def records() -> Iterator[Record]:
-    """Yield all records. Raises aws.Unavailable."""
+    """Yield all records, last and the oldest first the edges that lack their names. Raises aws.Unavailable."""
+    without_names: list[Record] = []
     for page in dynamodb.scan():
-        yield from page
+        for record in page:
+            if _missing_keys(record):
+                without_names.append(record)
+            else:
+                yield record
+    yield from sorted(without_names, key=lambda record: ids.unprefixed(record["id"]))
 
 
 def lacking(record: Record, forms: Forms) -> list[Step]:
@@ -49,15 +56,28 @@ def lacking(record: Record, forms: Forms) -> list[Step]:
 
 
 def apply(record: Record, forms: Forms) -> bool:
-    """Do all steps that a record lacks; False when another has changed it meanwhile. Raises aws.Unavailable."""
+    """Do all steps that a record lacks; False when another has changed it meanwhile.
+
+    Raises Taken where another account has a name of it; aws.Unavailable.
+    """
     for step in STEPS:
-        if writes := step.writes(record, forms):
+        if todo := step.writes(record, forms):
             try:
-                dynamodb.transact(writes)
-            except TransactionFailed:
+                dynamodb.transact(todo)
+            except TransactionFailed as failed:
+                if taken := todo[failed.places[0]].failing:
+                    raise taken from None
                 return False
             record = dynamodb.get(record["scope"], record["id"]) or {}
     return True
+
+
+def end_tunnel_at(name: str) -> str:
+    """End the tunnel that has a name which an edge is to have; return its id, "" where no tunnel has it."""
+    found = table.look_up(names.KIND, name) or {}
+    if found and tunnels.close_tunnel(found["account"], found["id"], by=audit.OPERATOR):
+        return str(found["id"])
+    return ""
 
 
 def what(record: Record) -> str:
@@ -79,13 +99,13 @@ def _kind(record: Record) -> Kind | None:
 
 
 def _to_second_edition(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Write the schema and a revision, and what leads to an authority or an edge."""
+    """Write the schema and a revision, and what leads to an authority."""
     if "schema" in record:
         return ()
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.SSH_CERTIFICATE_AUTHORITIES:
         return _with_unique_key(item)
-    return (_second(record["scope"], record["id"]), *_leading_back(item, kind))
+    return (_second(record["scope"], record["id"]),)
 
 
 def _second(scope: str, id: str, **more: Any) -> Write:
@@ -102,15 +122,6 @@ def _with_unique_key(item: Item) -> Sequence[Write]:
     begun = () if has_list else (authorities.new_list(item.account, item.id, authority.public_key),)
     second = _second(item.scope, item.id, claims=[[key.kind, key.value]])
     return (second, unique_keys.take(key, item.scope, item.id), *begun)
-
-
-def _leading_back(item: Item, kind: Kind | None) -> Iterator[Write]:
-    """Have the hostports of an edge lead to it, by which the live edge finds it."""
-    held = Condition("#holder = :holder", {"holder": item.id})
-    leads = {"body.account": item.account, "body.id": item.id}
-    keys = edges.Edge.of(item.body).unique_keys(item.account, item.id) if kind in _WITH_HOSTPORTS else ()
-    for key in keys:
-        yield Write.update(key.scope, unique_keys.ID, held, sets=leads)
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
@@ -145,9 +156,33 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
     return () if completed == item else (items.rewrite(item, completed),)
 
 
+def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
+    """Have an edge hold its hostports in its account alone, and the names that they lie below.
+
+    Where another account has a name, the edge stays as it is.
+    """
+    missing = _missing_keys(record)
+    if not missing:
+        return ()
+    item = Item.from_record(record)
+    after = replace(item, unique_keys=edges.Edge.of(item.body).unique_keys(item.account, item.id))
+    more = sum(key.kind == names.KIND for key in missing)
+    return (*writes.rewrite(item, after), *((names.counted(item.account, more),) if more else ()))
+
+
+def _missing_keys(record: Record) -> list[UniqueKey]:
+    """Return the keys that an edge lacks: of its hostports in its account, of its names."""
+    item = Item.from_record(record) if _kind(record) in _WITH_HOSTPORTS else None
+    if item is None or not item.body:
+        return []
+    wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
+    return [key for key in wanted if key not in item.unique_keys]
+
+
 _WITH_HOSTPORTS = (kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES)
 STEPS = (
-    Step(1, "schema, revision, and what leads to authorities and edges", _to_second_edition),
+    Step(1, "schema, revision, and what leads to authorities", _to_second_edition),
     Step(2, "events by their actors", _with_actor),
-    Step(3, "fields that have a default", _with_defaults),  # the last one, which new fields need no step for
+    Step(3, "names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
+    Step(4, "fields that have a default", _with_defaults),  # the last one, which new fields need no step for
 )

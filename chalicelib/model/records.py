@@ -48,6 +48,10 @@ class Stored:
         """Return the values that no other resource may have; `account` and `id` are those of the resource itself."""
         return ()
 
+    def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return those that it had in an earlier edition, which a change of it replaces."""
+        return ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Created(Stored):
@@ -92,9 +96,10 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}
-    keys = [key for key in item.unique_keys if key not in known]
+    former = {*before.former_keys(item.account, item.id)} & {*item.unique_keys}
+    keys = [key for key in item.unique_keys if key not in known and key not in former]
     for key in after.unique_keys(item.account, item.id):
-        if key not in known:
+        if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
         elif key in item.unique_keys:  # an authority of the first edition has none until it is migrated
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}

@@ -10,19 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, changes, kinds
+from chalicelib.model import audit, changes, kinds, names
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created, Stored
-from chalicelib.storage import items, table
-from chalicelib.storage.dynamodb import Write
+from chalicelib.storage import items, table, unique_keys
+from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 from chalicelib.storage.writes import Overtaken
 
 GATEWAYS = items.scope(EDGE, "/gateways")  # a record's revision grows whenever what it carries may have changed
-_NAME = "tunnel_name"
 _BANNED = items.scope(EDGE, "/banned_names")
 Proto = Literal["http", "https", "tcp", "tls"]
 
@@ -76,6 +75,10 @@ def of(item: Item) -> AgentTunnel | BackendTunnel:
     return BackendTunnel.of(item.body) if "labels" in item.body else AgentTunnel.of(item.body)
 
 
+class EdgeHasName(Exception):
+    """An edge of the account listens on the host: what its modules ask of visitors holds for all of them."""
+
+
 @dataclass(frozen=True)
 class Carried:
     """A tunnel as its gateway carries it. The name of a backend tunnel is "".
@@ -99,18 +102,23 @@ def open_tunnel(
 ) -> str:
     """Bring a tunnel online for `lease` seconds under a host name, if it has one; return its id.
 
-    Raises Taken when a tunnel of another credential has the name, or the operator; aws.Unavailable.
+    Raises Taken when another account, a tunnel of another credential or the operator has the name; EdgeHasName;
+    aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     body = {**tunnel.to_record(), "started_at": clock.rfc3339(ids.created_at(id))}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
-    key = UniqueKey(_NAME, name, {"account": account, "id": id}, successor=successor)
+    key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
     until = clock.seconds() + lease
     item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item)
     if tunnel.gateway:
         carried = {"account": account, "name": name}
         change = change.put(Item(_carried_scope(tunnel.gateway), id, carried, lease=until))
+    if name:
+        listened = UniqueKey("hostports", f"{account}/{name}:443").scope
+        free = Condition("attribute_not_exists(#id)")
+        change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()))
     change.commit()
     return id
 
@@ -160,7 +168,7 @@ def read(account: str, id: str) -> Carried | None:
     item = table.read(_scope(account), id)
     if item is None:
         return None
-    name = next((key.value for key in item.unique_keys if key.kind == _NAME), "")
+    name = next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
     return Carried(account, id, of(item).gateway, name, _until(item))
 
 
@@ -190,13 +198,13 @@ def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
 def ban_name(name: str) -> None:
     """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
     body = Created(created_at=clock.rfc3339(clock.now())).to_record()
-    ban = Change(audit.OPERATOR).put(Item(_BANNED, name, body, unique_keys=(UniqueKey(_NAME, name),)))
+    ban = Change(audit.OPERATOR).put(Item(_BANNED, name, body, unique_keys=(UniqueKey(names.KIND, name, hold="over"),)))
     while True:
         try:
             ban.commit()
             return
         except Taken:
-            if found := table.look_up(_NAME, name):
+            if found := table.look_up(names.KIND, name):
                 close_tunnel(found["account"], found["id"], by=audit.OPERATOR)
 
 

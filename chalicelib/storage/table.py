@@ -40,7 +40,7 @@ def of_record(record: Mapping[str, Any] | None) -> Item | None:
 def look_up(kind: str, value: str) -> dict[str, Any] | None:
     """Return the attributes of the unique key with a value, or None when nothing holds it. Raises aws.Unavailable."""
     record = dynamodb.get(f"{kind}#{value}", unique_keys.ID)
-    return record["body"] if record else None
+    return record.get("body", {}) if record else None
 
 
 def newest(scope: str) -> list[Item]:

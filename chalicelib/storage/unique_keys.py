@@ -7,7 +7,7 @@ transaction. A key does not outlive a holder that has expired: who comes next ta
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as default
-from typing import Any
+from typing import Any, Literal
 
 from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, Write
@@ -21,6 +21,9 @@ class UniqueKey:
 
     `field` is the dotted path of the value in what the caller sent, where that is not the kind itself. An item whose
     key names the same `successor` as the holder's takes it over at once.
+
+    `hold` is how the item holds one of a kind that is shared (`shared_keys`): alone, together with others of its
+    account, or over whoever holds it together; `rests` is for how many seconds it stays its account's afterwards.
     """
 
     kind: str
@@ -28,6 +31,8 @@ class UniqueKey:
     attributes: Mapping[str, Any] = default(default_factory=dict, repr=False, compare=False)
     field: str = default(default="", compare=False)
     successor: str = default(default="", compare=False)
+    hold: Literal["alone", "together", "over"] = default(default="alone", compare=False)
+    rests: int = default(default=0, compare=False)
 
     @property
     def scope(self) -> str:
@@ -35,11 +40,11 @@ class UniqueKey:
 
 
 class Taken(Exception):
-    """Another item holds the unique key."""
+    """Another item holds the unique key; `by` is its scope, where that is known."""
 
-    def __init__(self, key: UniqueKey) -> None:
+    def __init__(self, key: UniqueKey, *, by: str = "") -> None:
         super().__init__(key.kind)
-        self.key = key
+        self.key, self.by = key, by
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from chalicelib.storage import aws, dynamodb, items, references, table, unique_keys
+from chalicelib.storage import aws, dynamodb, items, references, shared_keys, table, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import InUse, MissingTarget, Reference, TooManyReferrers
@@ -136,7 +136,11 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 
 def _taken_over(writes: Sequence[Write], taken: Taken, new: Item) -> Sequence[Write]:
     """Return the writes with the key taken over for a new item. Raises Taken where its holder may keep it."""
-    key, before = taken.key, unique_keys.holder(taken.key)
+    key = taken.key
+    others = [write for write in writes if write.failing is not taken]
+    if key.kind in shared_keys.KINDS:
+        return [*others, *shared_keys.take_over(key, new.scope, new.id)]
+    before = unique_keys.holder(key)
     if before is None:
         return writes  # it was released meanwhile
     if not before.scope:
@@ -147,7 +151,6 @@ def _taken_over(writes: Sequence[Write], taken: Taken, new: Item) -> Sequence[Wr
         gone = None
     elif table.read(before.scope, before.id):
         raise taken
-    others = [write for write in writes if write.failing is not taken]
     take = unique_keys.take(key, new.scope, new.id, after=before)
     return [*others, take, Write.delete(before.scope, before.id, gone)]
 
@@ -165,11 +168,16 @@ def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
 def _unique_keys(before: Item, after: Item) -> Iterator[Write]:
     for key in after.unique_keys:
         if key not in before.unique_keys:
-            yield unique_keys.take(key, after.scope, after.id)
+            taking = shared_keys if key.kind in shared_keys.KINDS else unique_keys
+            yield taking.take(key, after.scope, after.id)
         elif key.attributes:
             yield unique_keys.change(key, after.id)
     for key in before.unique_keys:
-        if key not in after.unique_keys:
+        if key in after.unique_keys:
+            continue
+        if key.kind in shared_keys.KINDS:
+            yield from shared_keys.release(key, after.scope, after.id)
+        else:
             yield unique_keys.release(key, after.id)
 
 

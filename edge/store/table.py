@@ -1,13 +1,14 @@
 """The records of the API as the edge uses them: the table and the vault that the environment names."""
 
 import base64
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from chalicelib import ids
-from chalicelib.model import gateways, kinds, tls_certificates, tunnels
+from chalicelib.model import gateways, kinds, names, tls_certificates, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import ServedCertificate, TlsCertificate
@@ -35,10 +36,13 @@ def connect(settings: Settings) -> "Records":
     """Return the store; raise SettingError when it cannot be used."""
     try:
         gateways.every()
+        names.check_settings_of(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
     except aws.AwsError as error:
         raise SettingError(
             f"The store cannot be used ({error.code}): start make run first, or name another with AWS_ENDPOINT_URL."
         ) from None
+    except names.OtherSettingsError as error:
+        raise SettingError(str(error)) from None
     return Records(settings.region)
 
 
@@ -107,7 +111,7 @@ class Records:
             raise TooManyTunnels
         try:
             id = tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name)
-        except Taken:
+        except (Taken, tunnels.EdgeHasName):
             raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
         try:
             if len(tunnels.online(account)) > most:  # others were opened at the same moment

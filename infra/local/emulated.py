@@ -31,6 +31,8 @@ PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
     "STRICT_REFERENCES": "StrictReferences",
     "AUDIT_DAYS": "AuditDays",
+    "TUNNEL_DOMAIN": "TunnelDomain",
+    "TCP_PORTS": "TcpPorts",
     "LOG_LEVEL": "LogLevel",
 }
 

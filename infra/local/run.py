@@ -82,9 +82,11 @@ def _deploy(embedded: Cloud) -> None:
     """Create the table and the key; where they are in the embedded cloud is written down for other programs."""
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
+    os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # as the live edge has it by default
     stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name})
     if embedded.is_started:
-        terminal.write_exports(CLOUD_ENV_FILE, {**embedded.settings, "TABLE_NAME": name, "KEY_ID": key})
+        used = {"TABLE_NAME": name, "KEY_ID": key, "TUNNEL_DOMAIN": os.environ["TUNNEL_DOMAIN"]}
+        terminal.write_exports(CLOUD_ENV_FILE, {**embedded.settings, **used})
 
 
 def _serve(port: int, embedded: Cloud) -> None:

@@ -9,10 +9,12 @@ from chalicelib import __main__ as operator
 from chalicelib import operations
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
+from chalicelib.model import names
 from chalicelib.model.gateways import Gateway
 from chalicelib.storage import aws, dynamodb
+from edge.process.settings import Settings
+from edge.store import table as store
 from edge.store.records import Grant, NameBanned, Opening
-from edge.store.table import Records
 from tests import gateway, openssl
 from tests.cloud import rights, weakened
 from tests.cloud.evaluator import Call, Context, Statement, allows
@@ -73,7 +75,8 @@ def _work_as_an_edge(admin: Client) -> None:
     bot = operations.add_owner(admin.account, "bot", "machine", admin=False)
     issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
     certificate = admin.create("/tls_certificates", issued.upload)["id"]
-    edge = Records("local")
+    names.forget_settings()  # which a process reads once
+    edge = store.connect(Settings())
     edge.link_authority()
     for _ in range(2):  # the second time it renews its lease
         edge.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
@@ -104,7 +107,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.withdraw("gw-1")
 
 
-def _sign_in_with_a_certificate(admin: Client, edge: Records) -> None:
+def _sign_in_with_a_certificate(admin: Client, edge: store.Records) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
     signed = admin.create("/ssh_user_certificates", body)["id"]
@@ -181,7 +184,15 @@ OF_THE_EDGE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
     *(of_data(action, TABLE, key) for action in _WRITES for key in _KEPT),
     *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
-    *(of_data(it, TABLE, "edge#/authorities") for it in ("UpdateItem", "DeleteItem")),
+    *(
+        of_data(it, TABLE, f"edge#/{what}")
+        for what in ("authorities", "settings")
+        for it in ("UpdateItem", "DeleteItem")
+    ),
+    *(of_data("ConditionCheckItem", TABLE, key) for key in (*_NEVER, "tunnel_name#x")),
+    *(of_data(action, TABLE, "hostports#x") for action in ("GetItem", "Query", *_WRITES)),
+    of_data("ConditionCheckItem", TABLE),
+    of_data("ConditionCheckItem", OTHER_TABLE, "hostports#x"),
     of_data("PutItem", TABLE, "edge#/gateways"),
     *(of_data(it, TABLE, "changes#0") for it in ("GetItem", "UpdateItem", "DeleteItem")),
     *(of_data(action) for action in ("GetItem", "Query", "Scan", *_WRITES)),  # by no key

@@ -36,7 +36,7 @@ def left_over(address: str) -> list[str]:
     return [scope for scope, id in keys if edge_id in scope or id == edge_id or HOSTPORT in scope]
 
 
-def test_its_routes_and_modules_go_with_an_edge(admin: Client, stranger: Client) -> None:
+def test_its_routes_and_modules_go_with_an_edge(admin: Client) -> None:
     address, routes = new_edge(admin, routes=3)
     deleted = admin.delete(address)
     assert (deleted.status, deleted.text) == (204, "")
@@ -47,7 +47,7 @@ def test_its_routes_and_modules_go_with_an_edge(admin: Client, stranger: Client)
         assert admin.get(f"{route}/oauth").status == 404
         assert admin.get(f"{route}/user_agent_filter").status == 404
     assert left_over(address) == []
-    assert stranger.create(EDGES, {"hostports": [HOSTPORT]})["hostports"] == [HOSTPORT]
+    assert admin.create(EDGES, {"hostports": [HOSTPORT]})["hostports"] == [HOSTPORT]
 
 
 def test_modules_of_routes_that_were_never_registered_go_too(admin: Client) -> None:
@@ -76,13 +76,13 @@ def test_an_edge_is_off_its_hostports_before_it_loses_a_route(admin: Client) -> 
     assert admin.get(address).json["hostports"] == []
 
 
-def test_a_deletion_that_broke_off_can_be_repeated(admin: Client, stranger: Client) -> None:
+def test_a_deletion_that_broke_off_can_be_repeated(admin: Client) -> None:
     address, routes = new_edge(admin, routes=4)
     for route in routes[1:3]:  # as far as the crashed one came
         records.delete(items.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
     listed = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
     assert listed == [routes[3], routes[0]]
-    assert stranger.post(EDGES, {"hostports": [HOSTPORT]}).status == 409
+    assert admin.post(EDGES, {"hostports": [HOSTPORT]}).status == 409
     assert admin.delete(address).status == 204
     assert left_over(address) == []
     assert_not_found(admin.delete(address), EDGES)

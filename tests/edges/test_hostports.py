@@ -1,4 +1,4 @@
-"""Hostports of edges: their form, and that no two edges in the service have one at the same time."""
+"""Hostports of edges: their form, and that no two edges of an account have one at the same time."""
 
 from typing import Any
 
@@ -94,55 +94,50 @@ def test_the_hostports_of_an_edge_are_distinct_and_at_most_twenty(admin: Client,
 
 
 @pytest.mark.parametrize(("path", "other"), [*NEXT.items(), ("/edges/tls", "/edges/tls")])
-def test_a_hostport_is_held_by_one_edge_of_the_whole_service(
-    admin: Client, stranger: Client, path: str, other: str
-) -> None:
+def test_a_hostport_is_held_by_one_edge_of_the_account(admin: Client, path: str, other: str) -> None:
     edge = admin.create(path, {"hostports": [HOSTPORT]})
-    for client in (admin, stranger):
-        assert_taken(client.post(other, {"hostports": ["new.example.com:443", HOSTPORT.upper()]}), place=1)
-        mine = client.create(other, {"hostports": ["own.example.com:443"]})
-        assert_taken(client.patch(address(other, mine), {"hostports": [HOSTPORT], "description": "new"}))
-        assert client.get(address(other, mine)).json == mine
-        client.delete(address(other, mine))
-    stranger.create(other, {"hostports": ["new.example.com:443"]})  # which the refused creations did not keep
+    assert_taken(admin.post(other, {"hostports": ["new.example.com:443", HOSTPORT.upper()]}), place=1)
+    mine = admin.create(other, {"hostports": ["own.example.com:443"]})
+    assert_taken(admin.patch(address(other, mine), {"hostports": [HOSTPORT], "description": "new"}))
+    assert admin.get(address(other, mine)).json == mine
+    admin.delete(address(other, mine))
+    admin.create(other, {"hostports": ["new.example.com:443"]})  # which the refused creation did not keep
     assert admin.get(address(path, edge)).json == edge
 
 
 @pytest.mark.parametrize(("path", "other"), NEXT.items())
-def test_a_deleted_edge_releases_its_hostports(admin: Client, stranger: Client, path: str, other: str) -> None:
+def test_a_deleted_edge_releases_its_hostports(admin: Client, path: str, other: str) -> None:
     edge = admin.create(path, {"hostports": [HOSTPORT, "b.example.com:443"]})
     admin.delete(address(path, edge))
-    assert stranger.create(other, {"hostports": [HOSTPORT]})["hostports"] == [HOSTPORT]
+    assert admin.create(other, {"hostports": [HOSTPORT]})["hostports"] == [HOSTPORT]
 
 
 @each_form
-def test_a_changed_edge_releases_what_it_leaves_and_holds_what_it_takes(
-    admin: Client, stranger: Client, path: str
-) -> None:
+def test_a_changed_edge_releases_what_it_leaves_and_holds_what_it_takes(admin: Client, path: str) -> None:
     a, b, c = (f"{name}.example.com:443" for name in "abc")
     edge = admin.create(path, {"hostports": [a, b]})
     assert admin.patch(address(path, edge), {"hostports": [b, c]}).json == {**edge, "hostports": [b, c]}
-    assert stranger.create(path, {"hostports": [a]})["hostports"] == [a]
+    assert admin.create(path, {"hostports": [a]})["hostports"] == [a]
     for taken in (b, c):
-        assert_taken(stranger.post(path, {"hostports": [taken]}))
+        assert_taken(admin.post(path, {"hostports": [taken]}))
     assert admin.patch(address(path, edge), {"hostports": []}).json == {**edge, "hostports": []}
-    assert stranger.create(path, {"hostports": [b, c]})["hostports"] == [b, c]
+    assert admin.create(path, {"hostports": [b, c]})["hostports"] == [b, c]
 
 
 @each_form
-def test_a_refused_change_leaves_everything_as_it_was(admin: Client, stranger: Client, path: str) -> None:
+def test_a_refused_change_leaves_everything_as_it_was(admin: Client, path: str) -> None:
     a, b, c = (f"{name}.example.com:443" for name in "abc")
     edge = admin.create(path, {"hostports": [a], "description": "d"})
-    stranger.create(path, {"hostports": [b]})
+    admin.create(path, {"hostports": [b]})
     assert_taken(admin.patch(address(path, edge), {"hostports": [c, b], "description": "new"}), place=1)
     assert admin.get(address(path, edge)).json == edge
-    assert stranger.create(path, {"hostports": [c]})["hostports"] == [c]
-    assert_taken(stranger.post(path, {"hostports": [a]}))
+    assert admin.create(path, {"hostports": [c]})["hostports"] == [c]
+    assert_taken(admin.post(path, {"hostports": [a]}))
 
 
 @each_form
-def test_a_change_of_something_else_keeps_the_hostports(admin: Client, stranger: Client, path: str) -> None:
+def test_a_change_of_something_else_keeps_the_hostports(admin: Client, path: str) -> None:
     edge = admin.create(path, {"hostports": [HOSTPORT]})
     assert admin.patch(address(path, edge), {"metadata": "m"}).json == {**edge, "metadata": "m"}
     assert admin.patch(address(path, edge), {"hostports": [HOSTPORT]}).json == {**edge, "metadata": "m"}
-    assert_taken(stranger.post(path, {"hostports": [HOSTPORT]}))
+    assert_taken(admin.post(path, {"hostports": [HOSTPORT]}))

@@ -99,8 +99,8 @@ def test_a_refused_creation_holds_no_hostport(admin: Client) -> None:
     assert admin.create(EDGES, {"hostports": ["app.example.com:443"]})["tls_termination"] is None
 
 
-def test_a_taken_hostport_creates_no_module_either(admin: Client, stranger: Client) -> None:
-    stranger.create("/edges/tls", {"hostports": ["app.example.com:443"]})
+def test_a_taken_hostport_creates_no_module_either(admin: Client) -> None:
+    admin.create("/edges/https", {"hostports": ["app.example.com:443"]})
     request = {"hostports": ["app.example.com:443"], "backend": {"backend_id": ids.new("bkdwd")}}
     assert admin.post("/edges/tls", request).status == 409
     assert admin.get("/edges/tls").json["tls_edges"] == []

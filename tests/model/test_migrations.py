@@ -6,9 +6,11 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import operations
-from chalicelib.model import edges, migrations
+from chalicelib.model import edges, migrations, names
 from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.storage import aws, marshal, table
+from chalicelib.storage.unique_keys import Taken
+from tests.model.test_tunnels import opened
 from tests.samples import public_key
 from tests.transports import Client
 
@@ -78,6 +80,19 @@ def test_a_record_of_the_first_edition_is_changed_as_any_other(admin: Client, ed
     assert admin.get(route).status == 404
 
 
+def _former(record: dict[str, Any], account: str) -> dict[str, Any]:
+    """Return a record with hostports that are held between all accounts, and lead nowhere."""
+    if record["scope"]["S"].startswith("hostports#"):
+        value = record["scope"]["S"].replace(f"{account}/", "")
+        key = {name: record[name] for name in ("scope", "id")}
+        aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=key)
+        return {**record, "scope": {"S": value}, "body": {"M": {}}}
+    claims = [
+        [part["S"].replace(f"{account}/", "") for part in it["L"]] for it in record.get("claims", {}).get("L", ())
+    ]
+    return {**record, "claims": marshal.attribute(claims)} if claims else record
+
+
 def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(admin: Client) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["a.example.com:443", "b.example.com:443"]})
     authority = admin.create("/ssh_certificate_authorities", {})
@@ -88,12 +103,52 @@ def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(a
     for record in of_the_first_edition():
         first = {name: value for name, value in record.items() if name not in ("claims", "home")}
         kept = record if record["id"]["S"] != authority["id"] else first
-        age({**kept, "body": {"M": {}}} if record["scope"]["S"].startswith("hostports#") else kept)
+        age(_former(kept, admin.account))
     operator.main(["migrate", "--apply"])
-    assert edges.find_by_hostport("b.example.com:443") == (admin.account, edge["id"])
+    assert edges.find_by_hostport(admin.account, "b.example.com:443") == edge["id"]
+    assert table.look_up("hostports", "b.example.com:443") is None
     assert table.look_up(key.kind, key.value) == {"account": admin.account, "id": authority["id"]}
     assert admin.delete(f"/ssh_certificate_authorities/{authority['id']}").status == 204
     assert table.look_up(key.kind, key.value) is None
+
+
+def _age_edge(edge: dict[str, Any], account: str) -> None:
+    """Make of an edge, and of its keys, what the second edition would have written."""
+    for record in records():
+        if record["scope"]["S"].startswith(("tunnel_name#", f"{account}#/names")):
+            key = {name: record[name] for name in ("scope", "id")}
+            aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=key)
+        elif record["id"]["S"] == edge["id"] and "claims" in record:
+            kept = [it for it in record["claims"]["L"] if it["L"][0]["S"] == "hostports"]
+            record = _former({**record, "claims": {"L": kept}}, account)
+            aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=record)
+        elif record["scope"]["S"].startswith(f"hostports#{account}/"):
+            aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=_former(record, account))
+
+
+def test_the_oldest_edge_gets_a_name_before_younger_ones_and_tunnels(
+    admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TUNNEL_DOMAIN", "tunnels.example")
+    names.forget_settings()
+    oldest = admin.create("/edges/https", {"hostports": ["a.team.tunnels.example:443", "app.example.com:443"]})
+    _age_edge(oldest, admin.account)
+    younger = stranger.create("/edges/https", {"hostports": ["b.team.tunnels.example:443"]})
+    _age_edge(younger, stranger.account)
+    tunnel = opened(stranger.account, name="team.tunnels.example")
+    operator.main(["migrate", "--apply"])
+    said = capsys.readouterr().out
+    assert f"The tunnel {tunnel} was ended: the edge {oldest['id']} has team.tunnels.example.\n" in said
+    loses = f"The edge {younger['id']} loses team.tunnels.example: another account has it. Change its hostports.\n"
+    assert loses in said
+    assert stranger.get(f"/tunnels/{tunnel}").status == 404
+    assert table.look_up("hostports", "app.example.com:443") is None
+    with pytest.raises(Taken):
+        opened(stranger.account, name="team.tunnels.example")
+    stranger.patch(f"/edges/https/{younger['id']}", {"hostports": ["b.other.tunnels.example:443"]})
+    operator.main(["migrate", "--apply"])
+    assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
+    names.forget_settings()
 
 
 @pytest.fixture

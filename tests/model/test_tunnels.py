@@ -7,7 +7,7 @@ from chalicelib import clock, ids
 from chalicelib.model import gateways, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import AgentTunnel, Carried
-from chalicelib.storage import dynamodb, table
+from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.unique_keys import Taken
 from tests.transports import Client
@@ -175,8 +175,10 @@ def test_the_hostports_of_an_edge_and_the_key_of_an_authority_lead_to_them(admin
     from chalicelib.model import edges
 
     edge = admin.create("/edges/tcp", {"hostports": ["a.example.com:1", "b.example.com:2"]})
-    assert edges.find_by_hostport("a.example.com:1") == (admin.account, edge["id"])
+    account = admin.account
+    assert edges.find_by_hostport(account, "a.example.com:1") == edge["id"]
     admin.patch(f"/edges/tcp/{edge['id']}", {"hostports": ["b.example.com:2", "c.example.com:3"]})
-    assert edges.find_by_hostport("a.example.com:1") is None
-    assert edges.find_by_hostport("c.example.com:3") == (admin.account, edge["id"])
-    assert table.look_up("hostports", "b.example.com:2") == {"account": admin.account, "id": edge["id"]}
+    assert edges.find_by_hostport(account, "a.example.com:1") is None
+    assert edges.find_by_hostport(account, "b.example.com:2") == edge["id"]
+    assert edges.find_by_hostport(account, "c.example.com:3") == edge["id"]
+    assert edges.find_by_hostport("acct_other", "c.example.com:3") is None

@@ -1,0 +1,169 @@
+"""Names below TUNNEL_DOMAIN: one account's, for its edges, reservations and tunnels together."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib import __main__ as operator
+from chalicelib.model import names, tunnels
+from chalicelib.storage import dynamodb, table
+from chalicelib.storage.unique_keys import Taken
+from tests.model.test_tunnels import opened
+from tests.queries import calls
+from tests.refusals import assert_invalid, assert_refused
+from tests.transports import Answer, Client
+
+D = "tunnels.example"
+TEAM = f"team.{D}"
+
+
+@pytest.fixture(autouse=True)
+def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TUNNEL_DOMAIN", D)
+    monkeypatch.setenv("TCP_PORTS", "20000-20099")
+    names.forget_settings()
+    yield
+    names.forget_settings()
+
+
+def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
+    rule = "must be one that nothing else uses"
+    assert_refused(answer, 409, "conflict", f"'{field}' is in use already.", {field: rule})
+
+
+def assert_kept(answer: Answer, field: str = "hostports.0") -> None:
+    sentence, rule = f"'{field}' is kept by the operator: choose another name.", names.KEPT_RULE
+    assert_refused(answer, 409, "conflict", sentence, {field: rule})
+
+
+def online(account: str) -> list[str]:
+    return [item.id for item in tunnels.online(account)]
+
+
+@pytest.mark.parametrize("host", [TEAM, f"x.{TEAM}", f"*.{TEAM}", f"a.b.{TEAM}", f"TEAM.{D}"])
+def test_all_below_a_label_is_the_account_s_of_whose_edges_one_listens_there(
+    admin: Client, stranger: Client, host: str
+) -> None:
+    edge = admin.create("/edges/https", {"hostports": [f"{host}:443"]})
+    for taken in (TEAM, f"x.{TEAM}", f"*.{TEAM}"):
+        assert_taken(stranger.post("/edges/tls", {"hostports": [f"{taken}:443"]}))
+    other = admin.create("/edges/tls", {"hostports": [f"y.{TEAM}:443"]})
+    admin.delete(f"/edges/https/{edge['id']}")
+    assert_taken(stranger.post("/edges/https", {"hostports": [f"{TEAM}:443"]}))
+    admin.patch(f"/edges/tls/{other['id']}", {"hostports": [f"other.{D}:443"]})
+    stranger.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
+    assert_taken(stranger.post("/edges/https", {"hostports": [f"other.{D}:443"]}))
+    assert_taken(admin.post("/edges/https", {"hostports": [f"other.{D}:443"]}))
+
+
+def test_elsewhere_two_accounts_may_name_one_hostport(admin: Client, stranger: Client) -> None:
+    hostports = ["app.example.com:443"]
+    for client in (admin, stranger):
+        assert client.create("/edges/https", {"hostports": hostports})["hostports"] == hostports
+        assert_taken(client.post("/edges/tls", {"hostports": hostports}))
+
+
+def test_the_domain_itself_and_every_name_below_it_are_nobody_s(admin: Client) -> None:
+    for host in (D, f"*.{D}"):
+        for path in ("/edges/https", "/edges/tls"):
+            rule = {"hostports.0": f"must be of a name below {D}"}
+            assert_invalid(admin.post(path, {"hostports": [f"{host}:443"]}), rule)
+
+
+def test_a_port_of_the_domain_is_one_account_s(admin: Client, stranger: Client) -> None:
+    edge = admin.create("/edges/tcp", {"hostports": [f"{D}:20000"]})
+    assert_taken(stranger.post("/edges/tcp", {"hostports": [f"{D}:20000"]}))
+    assert_taken(stranger.post("/edges/tcp", {"hostports": [f"{TEAM}:20000"]}))
+    stranger.create("/edges/tcp", {"hostports": [f"{D}:20001"]})
+    admin.delete(f"/edges/tcp/{edge['id']}")
+    stranger.create("/edges/tcp", {"hostports": [f"{D}:20000"]})
+
+
+@pytest.mark.parametrize("name", ["www", "cname"])
+def test_what_the_operator_keeps_is_refused(admin: Client, name: str) -> None:
+    assert_kept(admin.post("/edges/https", {"hostports": [f"x.{name}.{D}:443"]}))
+
+
+def test_a_banned_name_is_refused_and_what_held_it_before_keeps_it(admin: Client, stranger: Client) -> None:
+    edge = admin.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
+    operator.main(["names", "ban", TEAM])
+    operator.main(["names", "ban", TEAM])
+    assert_kept(admin.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))
+    assert_kept(stranger.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))
+    admin.delete(f"/edges/https/{edge['id']}")
+    assert_kept(stranger.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))
+    operator.main(["names", "allow", TEAM])
+    assert table.look_up(names.KIND, TEAM) is None
+    stranger.create("/edges/https", {"hostports": [f"x.{TEAM}:443"]})
+
+
+def test_a_tunnel_and_edges_of_one_account_hold_a_name_together(admin: Client, stranger: Client) -> None:
+    tunnel = opened(admin.account, name=TEAM)
+    assert_taken(stranger.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))
+    edge = admin.create("/edges/https", {"hostports": [f"x.{TEAM}:443"]})
+    with pytest.raises(Taken):
+        opened(stranger.account, name=TEAM)
+    tunnels.close_tunnel(admin.account, tunnel)
+    with pytest.raises(Taken):
+        opened(stranger.account, name=TEAM)
+    second = opened(admin.account, name=TEAM)
+    admin.delete(f"/edges/https/{edge['id']}")
+    with pytest.raises(Taken):
+        opened(stranger.account, name=TEAM)
+    tunnels.close_tunnel(admin.account, second)
+    assert table.look_up(names.KIND, TEAM) is None
+    opened(stranger.account, name=TEAM)
+
+
+def test_a_hostport_wins_over_a_tunnel(admin: Client) -> None:
+    opened(admin.account, name=TEAM)
+    edge = admin.create("/edges/tls", {"hostports": []})
+    admin.patch(f"/edges/tls/{edge['id']}", {"hostports": [f"{TEAM}:443"]})
+    assert online(admin.account) == []
+    with pytest.raises(tunnels.EdgeHasName):
+        opened(admin.account, name=TEAM)
+    admin.delete(f"/edges/tls/{edge['id']}")
+    opened(admin.account, name=TEAM)
+    admin.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
+    assert online(admin.account) == []
+
+
+def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_an_edge(admin: Client, stranger: Client) -> None:
+    opened(admin.account, name=TEAM, lease=0)
+    edge = stranger.create("/edges/https", {"hostports": []})
+    stranger.patch(f"/edges/https/{edge['id']}", {"hostports": [f"{TEAM}:443"]})
+    with pytest.raises(Taken):
+        opened(admin.account, name=TEAM)
+    opened(admin.account, name=f"b.{D}", lease=0)
+    stranger.create("/edges/https", {"hostports": [f"b.{D}:443"]})
+
+
+def test_other_settings_than_the_table_s_are_refused(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    admin.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
+    for setting in ("TUNNEL_DOMAIN", "TCP_PORTS"):
+        with monkeypatch.context() as other:
+            other.setenv(setting, "")
+            assert admin.post("/edges/https", {"hostports": ["a.example.com:443"]}).status == 500
+    operator.main(["names", "forget-settings"])
+    monkeypatch.setenv("TUNNEL_DOMAIN", "other.example")
+    admin.create("/edges/https", {"hostports": ["a.other.example:443"]})
+
+
+def test_an_account_has_so_many_names_and_no_more(admin: Client) -> None:
+    dynamodb.do(names.counted(admin.account, names.MAX_NAMES - 2))
+    edge = admin.create("/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443", f"x.a.{D}:443"]})
+    full = admin.post("/edges/https", {"hostports": [f"c.{D}:443"]})
+    assert_refused(full, 409, "conflict", "The account has 1000 names already, which is the most.", {})
+    admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"a.{D}:443"]})
+    admin.create("/edges/https", {"hostports": [f"c.{D}:443"]})
+
+
+def test_the_calls_of_an_edge_with_a_name_are_few(admin: Client) -> None:
+    with calls() as first:
+        admin.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
+    for number in range(20):
+        admin.create("/edges/https", {"hostports": [f"n{number}.{D}:443"]})
+    with calls() as last:
+        admin.create("/edges/https", {"hostports": [f"last.{D}:443"]})
+    assert len(first) - len(last) == 2  # the settings, read and written down once
+    assert last.count("TransactWriteItems") == 1

@@ -22,7 +22,7 @@ from chalicelib.storage import items
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
-Verb = Literal["create", "update", "replace", "delete"]
+Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "lapsed"]
 
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, in which events alone stand
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"

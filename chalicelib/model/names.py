@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from chalicelib import clock, domains
+from chalicelib import clock, domains, ids
 from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE
 from chalicelib.storage import dynamodb, items, table
@@ -145,8 +145,8 @@ def counted(account: str, more: int) -> Write:
 
 def resting(reservation: Item) -> Write:
     """Return the write by which the name of a deleted reservation is counted while it rests."""
-    record = {"scope": _resting(reservation.account), "id": reservation.id, "body": {"until": clock.seconds() + RESTS}}
-    return Write.put({**record, "revision": 1})
+    id, until = ids.unprefixed(reservation.id), clock.seconds() + RESTS
+    return Write.put({"scope": _resting(reservation.account), "id": id, "body": {"until": until}, "revision": 1})
 
 
 def settle(account: str) -> bool:

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chalicelib.storage import aws, dynamodb, items, references, shared_keys, table, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
@@ -76,7 +76,7 @@ def commit(writes: Sequence[Write], *, proof: Place | None = None, created: Sequ
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
         return None
-    writes = _joined(writes)
+    writes = _joined(_passed_on(writes))
     for number in range(_TRIES):
         _pause(number)
         try:
@@ -116,6 +116,29 @@ def tries() -> Iterator[None]:
 def _pause(number: int) -> None:
     if number:
         time.sleep(random.uniform(0, number * _PAUSE))
+
+
+def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
+    """Join the release of a unique key with its taking by another item: it goes over from the one to the other."""
+    released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
+    taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
+    if not released.keys() & taken.keys():
+        return writes
+    found = []
+    for write in writes:
+        if write.action == "Delete" and str(write.request["Key"]) in taken:
+            continue
+        before = released.get(_key(write)) if write.action == "Put" else None
+        found.append(replace(write, request={**write.request, **_conditions(before)}) if before else write)
+    return found
+
+
+def _key(put: Write) -> str:
+    return str({name: put.request["Item"][name] for name in ("scope", "id")})
+
+
+def _conditions(write: Write) -> Mapping[str, Any]:
+    return {name: value for name, value in write.request.items() if name not in ("TableName", "Key")}
 
 
 def _joined(writes: Sequence[Write]) -> Sequence[Write]:

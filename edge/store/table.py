@@ -8,8 +8,10 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from chalicelib import ids
-from chalicelib.model import gateways, kinds, names, tls_certificates, tunnels
+from chalicelib.model import gateways, kinds, looks, names, tls_certificates, tunnels
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.looks import Due
+from chalicelib.model.proofs import Step
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import ServedCertificate, TlsCertificate
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried
@@ -178,3 +180,21 @@ class Records:
     @_translated
     def end_lapsed(self, account: str) -> None:
         tunnels.end_lapsed(account)
+
+    # For the proof of domains
+
+    @_translated
+    def due(self, now: int, most: int) -> list[Due]:
+        return looks.due(now, most)
+
+    @_translated
+    def claim(self, due: Due, *, until: int) -> Due | None:
+        return looks.claim(due, until=until)
+
+    @_translated
+    def holder(self, domain: str) -> Due | None:
+        return looks.holder(domain)
+
+    @_translated
+    def record(self, due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
+        return looks.record(due, step, loser)

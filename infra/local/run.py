@@ -85,7 +85,8 @@ def _deploy(embedded: Cloud) -> None:
     os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # as the live edge has it by default
     stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name})
     if embedded.is_started:
-        used = {"TABLE_NAME": name, "KEY_ID": key, "TUNNEL_DOMAIN": os.environ["TUNNEL_DOMAIN"]}
+        settings = {name: os.environ.get(name, "") for name in ("TUNNEL_DOMAIN", "TCP_PORTS")}
+        used = {"TABLE_NAME": name, "KEY_ID": key, **settings}
         terminal.write_exports(CLOUD_ENV_FILE, {**embedded.settings, **used})
 
 

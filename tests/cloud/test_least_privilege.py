@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import operations
+from chalicelib import clock, operations
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
-from chalicelib.model import names
+from chalicelib.model import names, proofs
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.proofs import Found, Step
 from chalicelib.storage import aws, dynamodb
 from edge.process.settings import Settings
 from edge.store import table as store
@@ -94,6 +95,7 @@ def _work_as_an_edge(admin: Client) -> None:
     with pytest.raises(NameBanned):
         edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)
+    _prove_as_an_edge(admin, edge)
     for change in edge.changes(0):
         for place in change.places:
             edge.present(place)
@@ -105,6 +107,21 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.end_lapsed(admin.account)
     edge.close(leased)
     edge.withdraw("gw-1")
+
+
+def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
+    stranger, now = operations.create_account("stranger", "admin")[2], clock.seconds()
+    for client in (admin, admin.with_token(stranger)):
+        client.create("/reserved_domains", {"domain": "app.example.com"})
+    first, second = edge.due(now, 10)
+    first = edge.claim(first, until=now) or first
+    assert edge.record(first, proofs.after(first.proof, Found("present"), now))
+    first = edge.holder(first.domain) or first
+    step, lost = proofs.contest(second.proof, first.proof, Found("absent"), now)
+    assert lost
+    assert edge.record(second, step, (first, lost))
+    second = edge.holder(second.domain) or second
+    assert edge.record(second, Step(replace(second.proof, status="lapsed"), "lapsed"))
 
 
 def _sign_in_with_a_certificate(admin: Client, edge: store.Records) -> None:
@@ -171,7 +188,13 @@ OF_THE_AUTHORIZER = [
 _HELD = [
     f"{ACCOUNT}#/{it}" for it in ("api_keys", "ssh_certificate_authorities", "edges/https/e/routes", "audit_events")
 ]
-_NEVER = [*_HELD, "token#x", "account_name#x", "edge#/anything"]  # which the edge neither reads nor writes
+_NEVER = [
+    *_HELD,
+    f"{ACCOUNT}#/reserved_addrs",
+    "token#x",
+    "account_name#x",
+    "edge#/anything",
+]  # which the edge neither reads nor writes
 _KEPT = [
     "accounts",
     f"{ACCOUNT}#/ssh_credentials",
@@ -192,6 +215,13 @@ OF_THE_EDGE = [
     *(of_data("ConditionCheckItem", TABLE, key) for key in (*_NEVER, "tunnel_name#x")),
     *(of_data(action, TABLE, "hostports#x") for action in ("GetItem", "Query", *_WRITES)),
     of_data("ConditionCheckItem", TABLE),
+    *(of_data("BatchGetItem", TABLE, key) for key in (*_NEVER, *_KEPT)),
+    *(of_data("Query", TABLE, key) for key in (f"{ACCOUNT}#/reserved_domains", "domain#x", "tunnel_name#x")),
+    *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("PutItem", "DeleteItem")),
+    of_data("BatchGetItem", TABLE),
+    of_data("BatchGetItem", OTHER_TABLE, f"{ACCOUNT}#/reserved_domains"),
+    of_data("UpdateItem", TABLE, "edge#/looks"),
+    of_data("UpdateItem", TABLE, "domain#x"),
     of_data("ConditionCheckItem", OTHER_TABLE, "hostports#x"),
     of_data("PutItem", TABLE, "edge#/gateways"),
     *(of_data(it, TABLE, "changes#0") for it in ("GetItem", "UpdateItem", "DeleteItem")),

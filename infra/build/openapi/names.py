@@ -60,6 +60,8 @@ class Operation:
         own = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
         noun = "_".join(filter(None, (nearest.noun if nearest else "", own)))
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
+        if nearest and own == "verify":  # a deed, no part of what it is about
+            noun, own, verb = nearest.noun, "", own
         return Operation(endpoint, path, noun, own, variables, nearest, verb)
 
     @property
@@ -123,4 +125,6 @@ def pascal(noun: str) -> str:
 
 
 def plural(noun: str) -> str:
+    if noun.endswith("ss"):
+        return f"{noun}es"
     return f"{noun[:-1]}ies" if noun.endswith("y") and not noun.endswith("ey") else f"{noun}s"

@@ -51,11 +51,16 @@ _CONDITIONS = {
     "IfMatch": ("update", "replace", "delete"),
     "IfNoneMatch": ("get",),
     "IfAbsent": ("replace",),
-    "IdempotencyKey": ("create",),
+    "IdempotencyKey": ("create", "verify"),
 }
 _TEXT = {"type": "string"}
 _RAW = {BINARY: {"type": "string", "format": "binary"}}
-_SAID = {200: "What was asked for.", 201: "What was created.", 204: "Done; there is no body."}
+_SAID = {
+    200: "What was asked for.",
+    201: "What was created.",
+    202: "It will be done; what it is about, as it is now.",
+    204: "Done; there is no body.",
+}
 
 
 def described(operation: Operation) -> Words:
@@ -97,7 +102,7 @@ def _request(operation: Operation, body: type[Shape]) -> Words:
 
 def _answer(operation: Operation) -> Words:
     words = {"description": _SAID[operation.endpoint.status]}
-    names = ["Operation-Id", *(["ETag"] if operation.verb in ("get", "create", "update", "replace") else [])]
+    names = ["Operation-Id", *(["ETag"] if operation.verb in ("get", "create", "update", "replace", "verify") else [])]
     headers = {"headers": {name: _ref("headers", name) for name in names}}
     body = _json(operation.response_schema, examples.response(operation)) if operation.endpoint.response else {}
     media = {"content": {media: {"schema": _RAW.get(media, _TEXT)} for media in operation.endpoint.media}}

@@ -38,6 +38,8 @@ def _does(operation: Operation) -> str:
             )
         case "replace":
             return f"Sets {of_one}, as a whole: what is absent from the body gets its default. {_doc(response)}"
+        case "verify":
+            return f"Has the proof of {of_one} looked for at once; it says itself what was found."
         case "delete" if operation.own:
             return f"Removes {of_one}, and answers without a body."
         case "delete":

@@ -1,0 +1,249 @@
+"""Reserved domains: below TUNNEL_DOMAIN an account's at once, elsewhere once the account has proved them."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from chalicelib import clock, domains
+from chalicelib.http import links
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
+from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.model import changes, kinds, looks, names, proofs, reservations
+from chalicelib.model.changes import Change as OneChange
+from chalicelib.model.proofs import Proof, TooSoon
+from chalicelib.model.reservations import ReservedDomain
+from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
+from chalicelib.schema.rules import After, Before, Unchanged, entries, id_of, if_empty, if_null, max_bytes
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import table, writes
+from chalicelib.storage.items import Item
+
+
+def _domain(text: str) -> str:
+    name = domains.normal(text)
+    if not names.is_below(name) and domains.is_public_suffix(name):
+        raise ValueError("must not be a public suffix, below which names belong to anybody")
+    return name
+
+
+def _certificate(text: str) -> str:
+    return text and str(_CERTIFICATE.check(text))
+
+
+def _no_policy(given: Any) -> None:
+    if given is not None:
+        raise ValueError("must be null: certificates are not issued here yet")
+
+
+_CERTIFICATE = id_of("certificate_id", "must be the id of a TLS certificate (cert_…)")
+Domain = Annotated[str, After(_domain, {"pattern": f"^(?:[*][.])?{domains.PATTERN}[.]?$", "format": "own-domain"})]
+# One region has all: what clients name is taken, and shown as "".
+Region = Annotated[Text, max_bytes(255), After(lambda _: "")]
+CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if_empty("")]
+Policy = Annotated[None, Before(_no_policy)]
+
+
+class Change(Described):
+    region: Region = ""
+    """Accepted for clients that send it; the answer is always empty."""
+
+    certificate_id: Annotated[CertificateId, Unchanged((None, ""))] = ""
+    """TLS certificate that the domain is served with, before any other that covers it."""
+
+    certificate_management_policy: Policy = None
+    """Null: certificates are uploaded."""
+
+
+class Create(Change):
+    domain: Domain
+    """The domain, in its ASCII form; `*.` in front stands for all names below. Below the domain of tunnels it is the
+    account's at once, with all below the same label; elsewhere it is served once it is proved.
+    """
+
+    certificate_id: CertificateId = ""
+    """TLS certificate that the domain is served with, before any other that covers it."""
+
+    resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
+    """Null or empty."""
+
+    proxy_protocol: Annotated[bool, if_null(False)] = False
+    """True: what answers behind it reads the PROXY protocol first. It cannot be changed."""
+
+
+class ReservedDomainVerification(Shape):
+    """How far the proof of a domain has come, and which TXT record proves it."""
+
+    name: str
+    """Where the TXT record stands."""
+
+    value: str
+    """What it says. No other reservation has the same."""
+
+    status: Literal["pending", "verified", "lapsing", "lapsed"]
+    """`lapsing`: the record is gone for less than seven days, and the domain is still served."""
+
+    checked_at: Timestamp | None
+    """When it was last looked for, RFC 3339; null for never."""
+
+    error: str
+    """Why it is not proved, as a sentence; empty where it is."""
+
+
+class ReservedDomainShown(Described, Shown):
+    """A domain that stays the account's, whether something answers there or not."""
+
+    model_config = {"json_schema_serialization_defaults_required": False}
+
+    domain: str
+    """The domain, in lower case."""
+
+    region: str
+    """Empty: one region has all."""
+
+    cname_target: str | None
+    """What a CNAME of the domain points at, which proves it too; null below the domain of tunnels."""
+
+    certificate: Ref | None
+    """The TLS certificate that was chosen for it, null where the best that covers it is taken."""
+
+    certificate_management_policy: None
+    """Null: certificates are uploaded."""
+
+    certificate_management_status: None
+    """Null: certificates are uploaded."""
+
+    acme_challenge_cname_target: None
+    """Null: certificates are uploaded."""
+
+    resolves_to: list[str]
+    """Empty."""
+
+    proxy_protocol: bool = False
+    """Present where true: what answers behind it reads the PROXY protocol first."""
+
+    verification: ReservedDomainVerification = ReservedDomainVerification()
+    """How far its proof has come; absent below the domain of tunnels, where none is needed."""
+
+
+def make(caller: Caller, id: str, request: Create) -> New:
+    names.check_settings()
+    _refuse_kept(request.domain)
+    stored = ReservedDomain.of(request.values())
+    if names.is_below(request.domain):
+        return New(stored)
+    value, label = secrets.token_hex(16), secrets.token_hex(16)
+    target = f"{label}.cname.{names.domain()}" if names.domain() else ""
+    proof = proofs.begin(clock.seconds(), value=value, cname_target=target)
+    stored = replace(stored, proof=asdict(proof))
+    return New(stored, also=looks.begun(Item(caller.scope(kinds.RESERVED_DOMAINS.path), id, stored.to_record())))
+
+
+def _refuse_kept(domain: str) -> None:
+    if names.is_kept(names.unit(domain)):
+        raise Conflict(names.KEPT_SENTENCE.format("domain"), {"domain": names.KEPT_RULE})
+    if names.is_below(domain) and not names.unit(domain):
+        raise InvalidRequest.of({"domain": f"must be a name below {names.domain()}"})
+
+
+def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+    for item in found:
+        stored = ReservedDomain.of(item.body)
+        hidden = {"certificate_id", "proof", *(() if stored.proxy_protocol else ("proxy_protocol",))}
+        shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
+        proof = Proof(**stored.proof) if stored.proof else None
+        yield {
+            **shown,
+            "cname_target": proof.cname_target or None if proof else None,
+            "certificate": links.ref(call.base_url, stored.certificate_id) if stored.certificate_id else None,
+            "certificate_management_status": None,
+            "acme_challenge_cname_target": None,
+            **({"verification": _verification(stored.domain, proof)} if proof else {}),
+        }
+
+
+def _verification(domain: str, proof: Proof) -> dict[str, Any]:
+    checked = datetime.fromtimestamp(proof.checked_at, UTC)
+    return {
+        "name": proofs.record_name(domain),
+        "value": proof.value,
+        "status": proof.status,
+        "checked_at": clock.rfc3339(checked) if proof.checked_at else None,
+        "error": proof.error,
+    }
+
+
+def remove(change: OneChange, scope: str, id: str) -> bool:
+    """Remove a reserved domain, whose name rests for a day; False when there is none. Raises what `commit` does."""
+
+    def attempt() -> bool:
+        item = table.read(scope, id)
+        if item is None:
+            return False
+        has_name = any(key.kind == names.KIND for key in item.unique_keys)
+        more = [*([names.resting(item)] if has_name else []), *looks.ended(item)]
+        change.remove(reservations.resting(item)).also(*more).commit()
+        return True
+
+    return writes.retried(attempt)
+
+
+class ReservedDomains(EditableResource):
+    """Reserved domains, what of one can be taken away by itself, and the wish to have one looked at."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        one, shown = self.kind.one, {"response": self.response, "errors": (Conflict, RateLimited)}
+        return (
+            *super().endpoints(),
+            self.endpoint("DELETE", f"{one}/certificate", 204, self.delete_certificate, show=self.show),
+            self.endpoint("DELETE", f"{one}/certificate_management_policy", 204, self.delete_policy, show=self.show),
+            self.endpoint("POST", f"{one}/verify", 202, self.verify, **shown),
+        )
+
+    def delete_certificate(self, call: Call) -> None:
+        def without(item: Item) -> Item:
+            own = [reference for reference in item.references if reference.field != "certificate_id"]
+            body = {**item.body, "certificate_id": ""}
+            return replace(item, body=body, references=tuple(own) if item.body["certificate_id"] else item.references)
+
+        self._rewritten(call, without)
+
+    def delete_policy(self, call: Call) -> None:
+        self._rewritten(call, lambda item: item)
+
+    def verify(self, call: Call) -> Made:
+        now = clock.seconds()
+
+        def attempt() -> Item:
+            before = self.get(call)
+            stored = ReservedDomain.of(before.body)
+            if not stored.proof:
+                raise Conflict("The domain needs no proof: it lies below the domain of tunnels.")
+            try:
+                after = reservations.with_proof(before, proofs.wish(Proof(**stored.proof), now))
+            except TooSoon as soon:
+                raise RateLimited(f"Its proof was asked for less than a minute ago: wait {soon.wait} s.") from None
+            call.change.rewrite(before, lambda _: after).also(*looks.moved(before, after)).commit()
+            return after
+
+        return Made(writes.retried(attempt))
+
+    def _rewritten(self, call: Call, edit: Any) -> None:
+        if changes.rewrite(call.change, self.scope(call), call.id, edit) is None:
+            raise self.missing()
+
+
+RESOURCE = ReservedDomains(
+    kind=kinds.RESERVED_DOMAINS,
+    stored=ReservedDomain,
+    create=Create,
+    change=Change,
+    response=ReservedDomainShown,
+    to_responses=_responses,
+    make=make,
+    remove=remove,
+    errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference,)},
+)

@@ -1,0 +1,99 @@
+"""One name wanted by sixteen accounts at once, for reservations, edges and tunnels: one has it, the others are told."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from chalicelib import ids
+from tests.conftest import ROOT, Served
+from tests.transports import Client, Http
+
+ACCOUNTS, ROUNDS = 16, 200
+D = "tunnels.localhost"
+FOUNDING = f"""
+from chalicelib import ids, operations
+for _ in range({ACCOUNTS}):
+    account, _, token = operations.create_account(ids.new("racer"), "admin")
+    print(account.id, token)
+"""
+# Opens a tunnel for each line of account and name: its id, or "" where the name is taken.
+OPENING = """
+import sys
+from chalicelib import ids
+from chalicelib.model import tunnels
+from chalicelib.model.tunnels import AgentTunnel
+from chalicelib.storage.unique_keys import Taken
+for line in sys.stdin:
+    account, name = line.split()
+    tunnel = AgentTunnel(tunnel_session=ids.new("ts"), endpoint=ids.new("ep"), region="eu", proto="https",
+        public_url=f"https://{name}", forwards_to="192.0.2.1", gateway="gw-1", credential="sshcr_1")
+    try:
+        print(tunnels.open_tunnel(account, tunnel, lease=600, name=name), flush=True)
+    except Taken:
+        print("", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def racers(served: Served) -> list[Client]:
+    environment = {**os.environ, **served.cloud}
+    made = subprocess.run(
+        [sys.executable, "-c", FOUNDING], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    lines = [line.split() for line in made.stdout.splitlines()]
+    return [Client(Http(served.base_url), account=account).with_token(token) for account, token in lines]
+
+
+@pytest.fixture
+def opener(served: Served) -> Iterator[Callable[[str, str], bool]]:
+    """Return what opens a tunnel of an account under a name, in processes of their own; False where it is taken."""
+    environment = {**os.environ, **served.cloud}
+    command = [sys.executable, "-c", OPENING]
+    with ThreadPoolExecutor(1):
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdin
+        assert process.stdout
+
+        def open_tunnel(account: str, name: str) -> bool:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(f"{account} {name}\n")
+            process.stdin.flush()
+            return process.stdout.readline().strip() != ""
+
+        yield open_tunnel
+        process.stdin.close()
+        process.wait(timeout=30)
+
+
+def test_one_of_sixteen_has_the_name_and_fifteen_are_told(
+    racers: list[Client], opener: Callable[[str, str], bool]
+) -> None:
+    def attempt(place: int, name: str, begin: Barrier) -> bool:
+        client = racers[place]
+        begin.wait(timeout=30)
+        if place == 0:
+            return opener(client.account, name)
+        if place % 2:
+            answer = client.post("/reserved_domains", {"domain": name})
+        else:
+            answer = client.post("/edges/https", {"hostports": [f"x.{name}:443"]})
+        assert answer.status in (201, 409), answer.text
+        return answer.status == 201
+
+    winners = set()
+    with ThreadPoolExecutor(ACCOUNTS) as threads:
+        for _ in range(ROUNDS):
+            name, begin = f"n{ids.unprefixed(ids.new('n')).lower()}.{D}", Barrier(ACCOUNTS)
+            had = [*threads.map(lambda place: attempt(place, name, begin), range(ACCOUNTS))]  # noqa: B023
+            assert had.count(True) == 1, json.dumps(had)
+            winners.add(had.index(True))
+    assert len(winners) > 3  # or it was no race

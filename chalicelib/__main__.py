@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from argparse import ArgumentParser, FileType, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, FileType, Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -58,6 +58,10 @@ def _parser() -> ArgumentParser:
         switch = _command(account, action, f"{about} an account, with all that lets in for it", _switch_account)
         _about(switch, account="the account's id (acct_…)")
         switch.set_defaults(active=active)
+    limits = _command(account, "limits", "bound what an account may do", _limit_account)
+    _about(limits, account="the account's id (acct_…)")
+    about = "its tunnels have names that it has reserved, and no others"
+    limits.add_argument("--only-reserved", action=BooleanOptionalAction, required=True, help=about)
     _owners(groups)
     _keys(groups)
 
@@ -212,6 +216,10 @@ def _state(item: Item) -> str:
 
 def _switch_account(arguments: Namespace) -> None:
     operations.switch_account(arguments.account, active=arguments.active)
+
+
+def _limit_account(arguments: Namespace) -> None:
+    operations.limit_account(arguments.account, only_reserved=arguments.only_reserved)
 
 
 def _switch_owner(arguments: Namespace) -> None:

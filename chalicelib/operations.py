@@ -11,10 +11,12 @@ from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, changes, kinds, names, owners, tunnels
-from chalicelib.model.accounts import Owner, User
+from chalicelib.model.accounts import Account, Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key
 from chalicelib.model.changes import Change
+from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
+from chalicelib.model.records import Stored
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
@@ -76,6 +78,16 @@ def switch_account(account_id: str, *, active: bool) -> None:
     """Switch an account on or off, with all keys and SSH credentials of its owners. Raises Unknown."""
     check_account(account_id)
     owners.switch_account(account_id, active=active, by=OPERATOR)
+
+
+def limit_account(account_id: str, *, only_reserved: bool) -> None:
+    """Let tunnels of an account have names that it has reserved and no others, or any again. Raises Unknown."""
+    _check_account(account_id)
+
+    def limited(item: Item) -> Item:
+        return replace(item, body=replace(Account.of(item.body), only_reserved=only_reserved).to_record())
+
+    changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, limited)
 
 
 def delete_user(account_id: str, user_id: str) -> None:
@@ -160,9 +172,10 @@ def create_store() -> list[str]:
 
 def forms() -> Forms:
     """Return the stored types of each kind and of its modules, accounts included, which no endpoint shows."""
+    own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.ALL, *edges.ALL)}
     return Forms(
-        {kinds.ACCOUNTS: accounts.Account, **{kind: resource.stored for kind, resource in served.items()}},
+        {**own, **{kind: resource.stored for kind, resource in served.items()}},
         {kind: {module.name: module.stored for module in modules.of(kind)} for kind in served},
     )
 

@@ -26,7 +26,9 @@ class Switched(Created):
 
 @dataclass(frozen=True, kw_only=True)
 class Account(Switched):
-    """The stored form of an account."""
+    """The stored form of an account. `only_reserved`: its tunnels have names that it has reserved, and no others."""
+
+    only_reserved: bool = False
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (UniqueKey("account_name", self.name),)
@@ -106,6 +108,12 @@ def is_switched_on(account: str) -> bool:
     """Tell whether an account is not switched off. One read. Raises aws.Unavailable."""
     found = table.read(SCOPE, account)
     return bool(found and is_on(found))
+
+
+def may_bind_reserved_alone(account: str) -> bool:
+    """Tell whether tunnels of an account may have no names but reserved ones. Raises aws.Unavailable."""
+    found = table.read(SCOPE, account)
+    return found is None or Account.of(found.body).only_reserved
 
 
 def is_on(item: Item) -> bool:

@@ -11,7 +11,7 @@ from functools import cache
 from chalicelib import clock, domains, ids
 from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE
-from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage import dynamodb, items, table, unique_keys
 from chalicelib.storage.dynamodb import SCHEMA, Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -161,6 +161,13 @@ def settle(account: str) -> bool:
                 continue  # another has done it
             done = True
     return done
+
+
+def is_reserved(account: str, name: str) -> bool:
+    """Tell whether an account has reserved a name, or something below it. Raises aws.Unavailable."""
+    record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
+    holders = record.get("sharers", ()) if record.get("account") == account else ()
+    return any(path.startswith(f"{kinds.RESERVED_DOMAINS.path}/") for path in holders)
 
 
 def is_of_the_operator(taken: Taken) -> bool:

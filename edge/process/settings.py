@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from chalicelib import domains
+
 
 class SettingError(Exception):
     """The edge cannot run as it is set up; the message is one sentence for the person at the terminal."""
@@ -89,6 +91,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
     if ("certificate" in given) != ("private_key" in given):
         raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
+    if text := str(given.get("tunnel_domain", "")):
+        given["tunnel_domain"] = _domain(text)
     if texts := str(given.get("dns_servers", "")):
         given["dns_servers"] = tuple(_server(text.strip()) for text in texts.split(","))
     for name in ("envoy", "access_log"):
@@ -115,6 +119,13 @@ def _port(name: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
         raise SettingError(f"{name}={text} is not a port: choose one from {least} to 65535.")
     return int(text)
+
+
+def _domain(text: str) -> str:
+    try:
+        return domains.normal(text.strip())
+    except ValueError as error:
+        raise SettingError(f"TUNNEL_DOMAIN={text} is no domain: it {error}.") from None
 
 
 def _server(text: str) -> tuple[str, int]:

@@ -7,12 +7,12 @@ import re
 import secrets
 from dataclasses import dataclass
 
+from chalicelib.model.names import KEPT
 from edge.process.settings import Limits, Settings
-from edge.store.records import Grant, NameBanned, NameTaken, Opening, TooManyTunnels
+from edge.store.records import Grant, NameBanned, NameNotReserved, NameOfEdge, NameTaken, Opening, TooManyTunnels
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (ssh's ways to name no host)
-RESERVED = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels"})
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # of names that are drawn
 _MOST_LABELS, _MOST_BYTES = 50, 255  # as many, and of each name and value as many, as of a tunnel group
@@ -62,7 +62,7 @@ def opening_of(host: str, port: int, asking: Asking, settings: Settings) -> Open
         opening = opening.labelled(asked.labels)
     else:
         name = asked.name or _given_name(asking.grant, settings.tunnel_domain)
-        opening = opening.named(name, settings.url(name))
+        opening = opening.named(name, settings.url(name), is_drawn=not asked.name)
     for target in opening.targets:
         if not asking.grant.permits(target):
             raise Refused(f"The rules of {asking.grant.credential} do not let it bind {target}.")
@@ -73,7 +73,11 @@ def reason(error: Exception, name: str, limits: Limits) -> str:
     """Return why the store did not open a tunnel."""
     match error:
         case NameTaken():
-            return f"{name} is taken by another credential: choose another name."
+            return f"{name} is in use already: choose another name."
+        case NameOfEdge():
+            return f"An edge of your account listens on {name}: choose another name, or take it from the edge."
+        case NameNotReserved():
+            return f"Your account binds reserved names alone, and {name} is none of them: reserve it first."
         case NameBanned():
             return f"{name} may not be used here: choose another name."
         case TooManyTunnels():
@@ -87,6 +91,14 @@ def shown(id: str, opening: Opening) -> str:
         labels = ", ".join(f"{key}={value}" for key, value in opening.labels)
         return f"The backend tunnel {id} is online with {labels}; no edge leads to it yet."
     return f"{opening.url} is online."
+
+
+def unkept(name: str) -> str:
+    """Return what is told of a name that nobody has reserved."""
+    return (
+        f"Whoever asks for {name} has it when this client goes. "
+        f'To keep it: POST /reserved_domains {{"domain": "{name}"}}'
+    )
 
 
 def _check_port(host: str, port: int) -> None:
@@ -108,12 +120,12 @@ def _labels(host: str) -> tuple[tuple[str, str], ...]:
 
 
 def _name(host: str, domain: str) -> str:
-    name = host.lower().removesuffix(f".{domain}")
+    name = host.lower().removesuffix(".").removesuffix(f".{domain}")
     if not _NAME.fullmatch(name):
         raise Refused(
             f"{_quoted(host)} is no name for a tunnel: use letters, digits and hyphens, with or without .{domain}."
         )
-    if name in RESERVED or name.startswith("xn--"):
+    if name in KEPT or name.startswith("xn--"):
         raise Refused(f"The name {name} is reserved: choose another.")
     return name
 

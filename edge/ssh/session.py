@@ -21,7 +21,20 @@ from edge.ssh.sign_ins import SignIns
 from edge.ssh.terminal import Terminal
 from edge.ssh.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, OnlineTunnel, Tunnels
-from edge.store.records import Grant, NameBanned, NameTaken, Store, TooManyTunnels, Unavailable
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameNotReserved,
+    NameOfEdge,
+    NameTaken,
+    Opening,
+    Store,
+    TooManyTunnels,
+    Unavailable,
+)
+
+_DRAWS = 3  # of a name of chance, which may be somebody's
+_REFUSING = (NameTaken, NameBanned, NameOfEdge, NameNotReserved, TooManyTunnels, Unavailable)
 
 
 class Host(Protocol):
@@ -51,6 +64,7 @@ class Session(Client):
         self._address = "?"
         self._host = ""
         self._asking = 0
+        self._has_said_how = False
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
         self._tunnels: list[OnlineTunnel] = []
         self._terminals = Terminals(self._limits.max_sessions_per_connection, self._end_if_idle)
@@ -140,14 +154,27 @@ class Session(Client):
     async def _open(self, asked: tuple[str, int]) -> OnlineTunnel:
         self._check(asked)
         asking = forwarding.Asking(self.grant, self._gateway.id, self._id, self._address)
-        opening = forwarding.opening_of(*asked, asking, self._gateway.settings)
-        try:
-            tunnel = await self._gateway.tunnels.open(opening, asked, self)
-        except (NameTaken, NameBanned, TooManyTunnels, Unavailable) as error:
-            raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
+        for left in reversed(range(_DRAWS)):
+            opening = forwarding.opening_of(*asked, asking, self._gateway.settings)
+            try:
+                is_kept = await self._is_kept(opening)
+                tunnel = await self._gateway.tunnels.open(opening, asked, self)
+                break
+            except _REFUSING as error:
+                if not (left and opening.is_drawn and isinstance(error, NameTaken)):
+                    raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
         self._terminals.say(forwarding.shown(tunnel.id, opening))
+        if not is_kept:
+            self._has_said_how = True
+            self._terminals.say(forwarding.unkept(opening.name))
         return tunnel
+
+    async def _is_kept(self, opening: Opening) -> bool:
+        """Tell whether a name is reserved; True also where nobody is to hear that it is not."""
+        if self._has_said_how or opening.is_drawn or not opening.name:
+            return True
+        return await asyncio.to_thread(self._gateway.store.is_reserved, opening.grant.account, opening.name)
 
     def _check(self, asked: tuple[str, int]) -> None:
         if len(self._tunnels) + self._asking > (most := self._limits.max_tunnels_per_connection):

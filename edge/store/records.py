@@ -17,7 +17,15 @@ class Unavailable(Exception):
 
 
 class NameTaken(Exception):
-    """Another credential has the name."""
+    """Another credential or account has the name, or it rests."""
+
+
+class NameOfEdge(Exception):
+    """An edge of the account listens there."""
+
+
+class NameNotReserved(Exception):
+    """The account may have reserved names alone, and this is none."""
 
 
 class NameBanned(Exception):
@@ -46,7 +54,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Opening:
-    """A tunnel to be opened; either `name`, the whole host name, or `labels`."""
+    """A tunnel to be opened; either `name`, the whole host name, or `labels`. `is_drawn`: the name is one of chance."""
 
     grant: Grant
     gateway: str
@@ -55,14 +63,15 @@ class Opening:
     name: str = ""
     url: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    is_drawn: bool = False
 
     @property
     def targets(self) -> list[str]:
         """Return the targets that the credential's ACL must permit: the host name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
-    def named(self, name: str, url: str) -> "Opening":
-        return replace(self, name=name, url=url)
+    def named(self, name: str, url: str, *, is_drawn: bool = False) -> "Opening":
+        return replace(self, name=name, url=url, is_drawn=is_drawn)
 
     def labelled(self, labels: tuple[tuple[str, str], ...]) -> "Opening":
         return replace(self, labels=labels)
@@ -84,7 +93,13 @@ class Store(Protocol):
         """Return the grant of the credential as it is now, None when it is gone or may not act."""
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
-        """Bring a tunnel online for `lease` seconds. Raises NameTaken, NameBanned, TooManyTunnels (of `most`)."""
+        """Bring a tunnel online for `lease` seconds.
+
+        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, TooManyTunnels (of `most`).
+        """
+
+    def is_reserved(self, account: str, name: str) -> bool:
+        """Tell whether an account has reserved a name, which is its own then while no tunnel has it."""
 
     def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         """Renew leases for `lease` seconds from now; return the ids of the tunnels that are offline already."""

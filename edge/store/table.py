@@ -8,7 +8,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from chalicelib import ids
-from chalicelib.model import gateways, kinds, looks, names, tls_certificates, tunnels
+from chalicelib.model import accounts, gateways, kinds, looks, names, tls_certificates, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Step
@@ -24,6 +24,8 @@ from edge.store import link_authority
 from edge.store.records import (
     Grant,
     NameBanned,
+    NameNotReserved,
+    NameOfEdge,
     NameTaken,
     Opening,
     TooManyTunnels,
@@ -109,11 +111,15 @@ class Records:
     @_translated
     def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
         account, name = opening.grant.account, opening.name
+        if name and accounts.may_bind_reserved_alone(account) and not names.is_reserved(account, name):
+            raise NameNotReserved
         if len(tunnels.end_lapsed(account)) >= most:
             raise TooManyTunnels
         try:
             id = tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name)
-        except (Taken, tunnels.EdgeHasName):
+        except tunnels.EdgeHasName:
+            raise NameOfEdge from None
+        except Taken:
             raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
         try:
             if len(tunnels.online(account)) > most:  # others were opened at the same moment
@@ -123,6 +129,10 @@ class Records:
                 tunnels.close_tunnel(account, id, gateway=opening.gateway)
             raise
         return Carried(account, id, opening.gateway, name)
+
+    @_translated
+    def is_reserved(self, account: str, name: str) -> bool:
+        return names.is_reserved(account, name)
 
     def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
         common = {

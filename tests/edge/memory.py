@@ -14,7 +14,7 @@ from chalicelib.storage import items
 from chalicelib.storage.change_log import Change, Place
 from edge.link import authority
 from edge.link.authority import Authority, KeyPair
-from edge.store.records import Grant, NameBanned, NameTaken, Opening, TooManyTunnels, Unavailable
+from edge.store.records import Grant, NameBanned, NameNotReserved, NameTaken, Opening, TooManyTunnels, Unavailable
 
 
 @dataclass
@@ -26,9 +26,12 @@ class Memory:
     uploaded: dict[str, tuple[ServedCertificate, KeyPair | None]] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
+    reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
+    limited: set[str] = field(default_factory=set)  # accounts that may have no other names
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
     online: dict[str, tuple[Carried, Opening]] = field(default_factory=dict)
     authority: Authority = field(default_factory=lambda: authority.make("link"))
+    taken: int = 0  # of the next names that are asked for, so many are somebody's
     is_away: bool = False
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
     slow: dict[str, float] = field(default_factory=dict)  # seconds that it takes to open a tunnel of an account
@@ -56,8 +59,7 @@ class Memory:
         time.sleep(self.slow.get(opening.grant.account, 0))
         account, credential = opening.grant.account, opening.grant.credential
         with self.lock:
-            if opening.name in self.banned:
-                raise NameBanned
+            self._check(opening)
             live = [entry for entry in self.online.values() if entry[0].is_live]
             if sum(it.account == account for it, _ in live) >= most:
                 raise TooManyTunnels
@@ -71,6 +73,10 @@ class Memory:
             self.online[new.id] = (new, opening)
             self.tell(account, kinds.TUNNELS.path, new.id)
             return new
+
+    def is_reserved(self, account: str, name: str) -> bool:
+        self._reach()
+        return self.reserved.get(name) == account
 
     def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         self._reach()
@@ -153,6 +159,18 @@ class Memory:
         with self.lock:
             for id in list(self.online):
                 self._end(id)
+
+    def _check(self, opening: Opening) -> None:
+        account, name = opening.grant.account, opening.name
+        if self.taken:
+            self.taken -= 1
+            raise NameTaken
+        if name in self.banned:
+            raise NameBanned
+        if self.reserved.get(name, account) != account:
+            raise NameTaken
+        if name and account in self.limited and name not in self.reserved:
+            raise NameNotReserved
 
     def _end(self, id: str) -> None:
         if it := self.online.pop(id, None):

@@ -121,7 +121,7 @@ def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
     mine.says("is online")
     other = started.ssh("-R", "mine:80:localhost:1", key=key)
     assert other.ends() == 1
-    assert other.said == ["mine.tunnels.localhost is taken by another credential: choose another name."]
+    assert other.said == ["mine.tunnels.localhost is in use already: choose another name."]
     assert stranger.get("/tunnels").json["tunnels"] == []
     (tunnel,) = started.tunnels()
     assert stranger.get(f"/tunnels/{tunnel['id']}").status == 404

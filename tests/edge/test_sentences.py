@@ -30,12 +30,20 @@ def said(folder: Path, *arguments: str, **settings: str) -> str:
             {"DNS_SERVERS": "127.0.0.1:5353,ns.example"},
             "DNS_SERVERS names ns.example, which is no address: write 127.0.0.1:5353 or [::1]:53.\n",
         ),
+        (
+            {"TUNNEL_DOMAIN": "tunnels"},
+            "TUNNEL_DOMAIN=tunnels is no domain: it must be a domain, for example app.example.com or *.example.com.\n",
+        ),
         ({"DNS_SERVERS": "127.0.0.1:0"}, "DNS_SERVERS=0 is not a port: choose one from 1 to 65535.\n"),
         ({"EDGE_KEY": "a.pem"}, "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.\n"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(tmp_path: Path, settings: dict[str, str], sentence: str) -> None:
     assert said(tmp_path, **settings) == sentence
+
+
+def test_the_domain_is_kept_in_its_normal_form() -> None:
+    assert from_environment({"TUNNEL_DOMAIN": "Tunnels.Example.COM."}).tunnel_domain == "tunnels.example.com"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,24 @@ from botocore.exceptions import EndpointConnectionError
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
-from chalicelib.model import tunnels
+from chalicelib.model import names, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
 from chalicelib.storage import aws
-from edge.store.records import Grant, NameBanned, NameTaken, Opening, Store, TooManyTunnels, Unavailable
-from edge.store.table import Records
+from edge.process.settings import SettingError, Settings
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameNotReserved,
+    NameOfEdge,
+    NameTaken,
+    Opening,
+    Store,
+    TooManyTunnels,
+    Unavailable,
+)
+from edge.store.table import Records, connect
 from tests import openssl
 from tests.edge.memory import Memory
 from tests.edge.running import Key
@@ -212,6 +224,56 @@ def test_names_are_refused_for_what_they_are(either: Store, admin: Client, stran
     assert either.renew([first, again], lease=60) == {first.id}
     with pytest.raises(TooManyTunnels):
         either.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
+
+
+@pytest.fixture
+def tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the API know the domain, with which the table is used anew."""
+    monkeypatch.setenv("TUNNEL_DOMAIN", "tunnels.localhost")
+    monkeypatch.setenv("TCP_PORTS", "")
+    names.forget_settings()
+    yield
+    names.forget_settings()
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
+    records: Records, admin: Client, stranger: Client
+) -> None:
+    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
+    edge = admin.create("/edges/https", {"hostports": ["x.demo.tunnels.localhost:443"]})
+    with pytest.raises(NameTaken):
+        records.open(opening(other), lease=60, most=100)
+    assert not records.is_reserved(admin.account, NAME)
+    records.close(records.open(opening(mine), lease=60, most=100))
+    admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"{NAME}:443"]})
+    with pytest.raises(NameOfEdge):
+        records.open(opening(mine), lease=60, most=100)
+    with pytest.raises(NameTaken):
+        records.open(opening(other), lease=60, most=100)
+
+
+def test_an_account_may_be_limited_to_reserved_names(records: Records, admin: Client) -> None:
+    mine = Grant(admin.account, "sshcr_1", ())
+    operator.main(["accounts", "limits", admin.account, "--only-reserved"])
+    with pytest.raises(NameNotReserved):
+        records.open(opening(mine), lease=60, most=100)
+    backend = Opening(mine, "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
+    records.close(records.open(backend, lease=60, most=100))
+    operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
+    records.open(opening(mine), lease=60, most=100)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+@pytest.mark.parametrize(("domain", "ports"), [("other.example", ""), ("tunnels.localhost", "20000-20099")])
+def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, domain: str, ports: str
+) -> None:
+    connect(Settings())
+    monkeypatch.setenv("TCP_PORTS", ports)
+    with pytest.raises(SettingError) as refused:
+        connect(Settings(tunnel_domain=domain))
+    assert str(refused.value) == "This table is used with TUNNEL_DOMAIN=tunnels.localhost, TCP_PORTS=unset."
 
 
 def test_a_banned_name_is_refused(records: Records, admin: Client) -> None:

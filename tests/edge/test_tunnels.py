@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.ssh import forwarding
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, free_port, running, until
 
@@ -144,7 +145,7 @@ def test_a_name_of_another_credential_is_taken_until_it_ends(edge: Edge) -> None
     for account in ("acct_A", "acct_B"):
         other = edge.ssh(edge.key(account), "-R", "once:80:localhost:1")
         assert other.ends() == 1
-        assert other.said == ["once.tunnels.localhost is taken by another credential: choose another name."]
+        assert other.said == ["once.tunnels.localhost is in use already: choose another name."]
 
     first.kill()
     until(lambda: edge.store.online == {}, within=1)
@@ -165,6 +166,54 @@ def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
 
     assert client.ends() == 1
     assert client.said == ["bad.tunnels.localhost may not be used here: choose another name."]
+
+
+def test_a_name_that_is_not_reserved_is_said_once_to_be_free_again(edge: Edge) -> None:
+    edge.store.reserved["mine.tunnels.localhost"] = "acct_A"
+    key = edge.key("acct_A")
+    client = edge.ssh(key, *(part for name in ("mine", "loose", "other") for part in ("-R", f"{name}:80:localhost:1")))
+
+    client.says(f"{edge.url('other', '')} is online.")
+
+    assert client.said == [
+        f"{edge.url('mine', '')} is online.",
+        f"{edge.url('loose', '')} is online.",
+        "Whoever asks for loose.tunnels.localhost has it when this client goes. "
+        'To keep it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}',
+        f"{edge.url('other', '')} is online.",
+    ]
+
+
+@pytest.mark.parametrize("name", ["kept", "KEPT", "kept.tunnels.localhost", "Kept.Tunnels.localhost."])
+def test_a_reserved_name_is_refused_to_other_accounts_in_any_spelling(edge: Edge, name: str) -> None:
+    edge.store.reserved["kept.tunnels.localhost"] = "acct_A"
+    client = edge.ssh(edge.key("acct_B"), "-R", f"{name}:80:localhost:1")
+
+    assert client.ends() == 1
+    assert client.said == ["kept.tunnels.localhost is in use already: choose another name."]
+    edge.ssh(edge.key("acct_A"), "-R", f"{name}:80:localhost:1").says(f"{edge.url('kept', '')} is online.")
+
+
+def test_an_account_may_be_limited_to_the_names_that_it_has_reserved(edge: Edge) -> None:
+    edge.store.reserved["only.tunnels.localhost"] = "acct_L"
+    edge.store.limited.add("acct_L")
+    key = edge.key("acct_L")
+    for forward in ("free:80", "80"):
+        client = edge.ssh(key, "-R", f"{forward}:localhost:1")
+        assert client.ends() == 1
+        assert re.fullmatch(
+            r"Your account binds reserved names alone, and \S+ is none of them: reserve it first\.", client.said[0]
+        )
+    edge.ssh(key, "-R", "only:80:localhost:1").says(f"{edge.url('only', '')} is online.")
+
+
+@pytest.mark.parametrize(("taken", "ends"), [(2, "is online."), (3, "is in use already: choose another name.")])
+def test_a_name_of_chance_that_is_somebody_s_is_drawn_again(edge: Edge, taken: int, ends: str) -> None:
+    edge.store.taken = taken
+    client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
+    client.says(ends)
+    assert len(client.said) == 1
+    assert edge.store.taken == 0
 
 
 def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
@@ -234,7 +283,7 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
         edge.store.is_away = False
         until(lambda: all(end > back + 1.5 for end in (it.expires for it, _ in edge.store.online.values())))
 
-        assert client.said == [f"{edge.url('kept', '')} is online."]
+        assert client.said[1:] == [forwarding.unkept("kept.tunnels.localhost")]
         assert len(edge.store.online) == 1
 
 
@@ -254,7 +303,7 @@ def test_requests_are_shown_with_their_answers_unless_there_is_no_terminal(edge:
         assert re.fullmatch(rf"127\.0\.0\.1  {request}  {answer}  \d{{1,4}} ms", line)
     shown.says("127.0.0.1  GET /  no answer")
     assert not [line for line in [*shown.said, *quiet.said] if "secret" in line]
-    assert quiet.said == [f"{edge.url('quiet', '')} is online."]
+    assert quiet.said == [f"{edge.url('quiet', '')} is online.", forwarding.unkept("quiet.tunnels.localhost")]
 
 
 @needs_envoy

@@ -2,13 +2,23 @@
 
 import pytest
 
+from chalicelib.model.names import KEPT
 from edge.process.settings import Limits, Settings
 from edge.ssh import forwarding
 from edge.ssh.forwarding import Asking, Labelled, Named, Refused
-from edge.store.records import Grant, NameBanned, NameTaken, Opening, TooManyTunnels, Unavailable
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameNotReserved,
+    NameOfEdge,
+    NameTaken,
+    Opening,
+    TooManyTunnels,
+    Unavailable,
+)
 
 DOMAIN = "t.example.com"
-RESERVED = sorted(forwarding.RESERVED - {"localhost"})  # which is also ssh's word for no name
+RESERVED = sorted(KEPT - {"localhost"})  # which is also ssh's word for no name
 FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
 
 
@@ -19,6 +29,7 @@ FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
         ("DEMO", Named("demo.t.example.com")),
         ("demo.t.example.com", Named("demo.t.example.com")),
         ("Demo.T.example.com", Named("demo.t.example.com")),
+        ("demo.t.example.com.", Named("demo.t.example.com")),
         ("a", Named("a.t.example.com")),
         ("a-1", Named("a-1.t.example.com")),
         ("x" * 63, Named(f"{'x' * 63}.t.example.com")),
@@ -51,10 +62,7 @@ def test_a_host_is_a_name_or_labels(host: str, asked: Named | Labelled) -> None:
         ("dömo", 80, "dömo is no name"),
         ("a\x1b[2J", 80, "a?[2J is no name"),
         (f"{'é' * 100}", 80, f"{'é' * 80} is no name"),
-        *(
-            (name, 80, f"The name {name} is reserved: choose another.")
-            for name in sorted(forwarding.RESERVED - {"localhost"})
-        ),
+        *((name, 80, f"The name {name} is reserved: choose another.") for name in sorted(KEPT - {"localhost"})),
         ("localhost.t.example.com", 80, "The name localhost is reserved"),
         ("xn--80ak6aa92e", 80, "The name xn--80ak6aa92e is reserved"),
         ("=x", 80, "=x is no label: write label=value, several with commas between them."),
@@ -118,7 +126,9 @@ def test_an_opening_says_who_asks_for_what() -> None:
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (NameTaken(), "demo is taken by another credential: choose another name."),
+        (NameTaken(), "demo is in use already: choose another name."),
+        (NameOfEdge(), "An edge of your account listens on demo: choose another name, or take it from the edge."),
+        (NameNotReserved(), "Your account binds reserved names alone, and demo is none of them: reserve it first."),
         (NameBanned(), "demo may not be used here: choose another name."),
         (TooManyTunnels(), "There are as many tunnels as there may be (100 an account)."),
         (Unavailable(), "The gateway cannot reach its store just now: try again in a moment."),

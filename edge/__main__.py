@@ -69,12 +69,17 @@ async def _gateway(settings: Settings) -> None:
 
 
 async def _control(settings: Settings) -> None:
-    from edge.control import control
+    from edge.control.control import Control
+    from edge.control.looks import Looks
+    from edge.proofs import servers
+    from edge.proofs.resolver import Resolver
     from edge.store import table
 
     store = table.connect(settings)
+    looks = Looks(store, Resolver(servers.source(settings.dns_servers)).look)
     with _store_told():
-        await control.Control(settings, store, await asyncio.to_thread(store.link_authority)).serve()
+        control = Control(settings, store, await asyncio.to_thread(store.link_authority))
+        await asyncio.gather(control.serve(), looks.serve())
 
 
 @contextlib.contextmanager

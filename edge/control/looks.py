@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
 from chalicelib.model import proofs
+from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Found, Proof, Step
 from edge.process import log
 from edge.store.records import Unavailable
@@ -26,17 +26,6 @@ _POLL = 2.0  # seconds between two readings of what is due
 _CLAIM = 60  # seconds for which a look is one host's: more than two looks, of three seconds each, and their writes
 _MOST, _MOST_OF_ACCOUNT = 64, 8  # looks at once
 _READ = 512  # reservations that are due, read at once: more than one account has, or its looks could hide the others
-
-
-@dataclass(frozen=True)
-class Due:
-    """A reserved domain whose proof is to be looked for. A write succeeds only on its `revision`."""
-
-    account: str
-    id: str
-    domain: str
-    proof: Proof
-    revision: int
 
 
 class Store(Protocol):

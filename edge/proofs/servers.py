@@ -5,6 +5,7 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import dns.asyncresolver
@@ -14,6 +15,7 @@ import dns.rdatatype
 import dns.resolver
 from dns.name import Name
 
+from edge.process.settings import SettingError
 from edge.proofs.transport import Bounded
 
 _MOST_NAMES = 8  # of name servers whose addresses are looked up
@@ -99,14 +101,19 @@ class Own:
             return []
 
 
-def source(settings: Sequence[tuple[str, int]]) -> Source:
+def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
     """Return the servers that the operator set, or else those of each zone, found by this host's own resolver.
 
-    Raises DNSException where this host has none.
+    Raises SettingError where this host has none.
     """
     if settings:
         return Fixed([Server(*it) for it in settings])
-    return Own(bounded(dns.asyncresolver.Resolver()), may_ask=is_public)
+    try:
+        return Own(bounded(dns.asyncresolver.Resolver(str(resolvers))), may_ask=is_public)
+    except dns.resolver.NoResolverConfiguration:
+        raise SettingError(
+            f"This host has no resolver, by which name servers are found: name one in {resolvers}, or set DNS_SERVERS."
+        ) from None
 
 
 def bounded(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:

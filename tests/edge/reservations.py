@@ -4,8 +4,8 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from chalicelib.model import proofs
+from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Proof, Step
-from edge.control.looks import Due
 from edge.store.records import Unavailable
 
 NOW = 1_800_000_000

@@ -5,15 +5,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 import dns.asyncresolver
+import dns.name
 import pytest
 
 from chalicelib.model import proofs
 from chalicelib.model.proofs import Found
+from edge.process.settings import SettingError
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
-from edge.proofs.servers import Fixed, Own, Server
+from edge.proofs.servers import Fixed, Own, Panel, Server
 from tests.edge.nameservers import NameServer, serving
 
 VALUE, TARGET = "verification=d7rk2m", "t4wq8z.proof.tunnels.example"
@@ -320,3 +323,11 @@ def test_servers_that_are_set_are_asked_alone_whatever_their_addresses() -> None
 )
 def test_which_addresses_are_public(address: str, is_public: bool) -> None:
     assert servers.is_public(address) == is_public
+
+
+def test_an_edge_needs_name_servers_or_a_resolver_that_finds_them(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"^This host has no resolver, .* or set DNS_SERVERS\.$"):
+        servers.source((), resolvers=tmp_path / "none.conf")
+    assert asyncio.run(servers.source([("127.0.0.1", 53)]).panel(dns.name.from_text("a.example."))) == Panel(
+        (Server("127.0.0.1", 53),), quorum=1, is_own=False
+    )

@@ -206,8 +206,8 @@ def running(folder: Path, *, with_envoy: bool, **limits: int) -> Iterator[Edge]:
     tasks = asyncio.run_coroutine_threadsafe(_start(settings, control, gateway, with_envoy), loop).result(30)
     edge = Edge(settings, store, folder, loop, gateway, control)
     try:
-        until(lambda: _listens(settings.ssh_port))
-        until(lambda: not with_envoy or _listens(settings.edge_port), within=20)
+        until(lambda: listens(settings.ssh_port))
+        until(lambda: not with_envoy or listens(settings.edge_port), within=20)
         yield edge
     finally:
         for client in edge.started:
@@ -239,7 +239,8 @@ async def _stop(child: Child | None, work: "asyncio.Future[Any]") -> None:
         await work
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Tell whether something listens on a port."""
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:

@@ -11,61 +11,19 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
 
 from tests import openssl
-from tests.conftest import ROOT, Served, free_port, serve
+from tests.conftest import ROOT, free_port, serve
+from tests.edge.beside import Started, credential, start_edge
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Key, Ssh, ssh_command, until, upstream
+from tests.edge.running import until, upstream
 
-PYTHON = ROOT / ".venv-edge" / "bin" / "python"
 pytestmark = needs_envoy
-
-
-@dataclass
-class Started:
-    """An API with an edge beside it."""
-
-    api: Served
-    ports: dict[str, str]
-    edge: subprocess.Popen[str]
-    key: Key
-
-    def child(self, name: str) -> int:
-        """Return the process id of a child of the edge."""
-        said = subprocess.run(["pgrep", "-P", str(self.edge.pid), "-f", name], capture_output=True, text=True).stdout
-        return int(said) if said.strip() else 0
-
-    def ssh(self, *arguments: str, key: Key | None = None) -> Ssh:
-        return Ssh(ssh_command(int(self.ports["SSH_PORT"]), key or self.key, "-tt", *arguments, "127.0.0.1"))
-
-    def status(self, name: str) -> str:
-        port, host = self.ports["EDGE_PORT"], f"{name}.tunnels.localhost"
-        trust = ["--cacert", str(self.api.local / "edge" / "authority.crt"), "--resolve", f"{host}:{port}:127.0.0.1"]
-        command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust]
-        return subprocess.run([*command, f"https://{host}:{port}/"], capture_output=True, text=True).stdout
-
-    def visit(self, name: str) -> str:
-        """Return the status of an address, "" where there is no connection."""
-        context = ssl.create_default_context(cafile=self.api.local / "edge" / "authority.crt")
-        host = f"{name}.tunnels.localhost"
-        try:
-            with socket.create_connection(("127.0.0.1", int(self.ports["EDGE_PORT"])), 5) as raw:
-                secure = context.wrap_socket(raw, server_hostname=host)
-                secure.sendall(f"GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
-                return secure.recv(1000).decode().split(" ")[1]
-        except (OSError, IndexError):
-            return ""
-
-    def tunnels(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +34,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
     run, api = serve(folder)
     try:
-        key = _credential(api, "key")
-        edge = _edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
+        key = credential(api, "key")
+        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
         try:
             yield Started(api, ports, edge, key)
         finally:
@@ -116,7 +74,7 @@ def test_envoys_environment_holds_nothing(started: Started) -> None:
 
 def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
     newcomer = started.api.newcomer()
-    key, stranger = _credential(newcomer, "stranger"), newcomer.client()
+    key, stranger = credential(newcomer, "stranger"), newcomer.client()
     mine = started.ssh("-R", "mine:80:localhost:1")
     mine.says("is online")
     other = started.ssh("-R", "mine:80:localhost:1", key=key)
@@ -155,7 +113,7 @@ def test_what_the_api_has_answered_is_live_within_two_seconds(started: Started) 
     newcomer = started.api.newcomer()
     api = newcomer.client()
     bot = api.create("/bot_users", {"name": "bot"})
-    key = _credential(newcomer, "live", owner_id=bot["id"])
+    key = credential(newcomer, "live", owner_id=bot["id"])
     client = started.ssh("-R", "live:80:localhost:1", key=key)
     until(lambda: started.status("live") == "502")
     issued = openssl.issue("/CN=uploaded", extensions=("subjectAltName=DNS:live.tunnels.localhost",))
@@ -217,23 +175,3 @@ def _online(started: Started, forward: str) -> bool:
     client = started.ssh("-R", forward)
     until(lambda: client.is_over or any("is online" in line for line in client.said), within=30)
     return not client.is_over
-
-
-def _edge(api: Served, settings: dict[str, str]) -> "subprocess.Popen[str]":
-    edge = subprocess.Popen(
-        ["sh", "-c", f"ulimit -S -n 256; exec {PYTHON} -m edge"],
-        cwd=ROOT,
-        env={**os.environ, **api.cloud, **settings},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert edge.stdout
-    while "curl " not in (line := edge.stdout.readline()):
-        assert line, "the edge has not started"
-    return edge
-
-
-def _credential(api: Served, name: str, **fields: str) -> Key:
-    key = Key.make(api.local, name)
-    api.client().create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text(), **fields})
-    return key

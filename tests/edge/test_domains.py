@@ -1,0 +1,240 @@
+"""Names that stay, on a whole edge beside `make run`: reserved ones, and domains that name servers prove."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT, Served, free_port, serve
+from tests.edge.beside import Started, credential, start_edge
+from tests.edge.conftest import needs_envoy
+from tests.edge.nameservers import NameServer, serving
+from tests.edge.running import Key, Ssh, listens, until
+
+pytestmark = needs_envoy
+DOMAIN, TXT = "app.example.com", "_tunnel-verification.app.example.com"
+SPELLINGS = ["kept", "KEPT", "kept.tunnels.localhost", "Kept.Tunnels.Localhost."]
+TAKEN = "kept.tunnels.localhost is in use already: choose another name."
+LEASE = 5  # seconds
+# Has the proof of a reserved domain be looked for at once, as if its time had come.
+DUE_NOW = """
+import sys
+from chalicelib import clock, operations
+from chalicelib.model import kinds, looks
+from chalicelib.model.proofs import Proof
+from chalicelib.model.reservations import ReservedDomain, with_proof
+from chalicelib.storage import items, table, writes
+for account in operations.list_accounts():
+    if before := table.read(items.scope(account.id, kinds.RESERVED_DOMAINS.path), sys.argv[1]):
+        proof = {**ReservedDomain.of(before.body).proof, "next_at": clock.seconds()}
+        after = with_proof(before, Proof(**proof))
+        writes.commit([*writes.rewrite(before, after), *looks.moved(before, after)])
+"""
+
+
+@dataclass
+class World:
+    """An edge beside `make run` that asks two name servers, whose records the test writes; and another account."""
+
+    folder: Path
+    settings: dict[str, str]
+    servers: tuple[NameServer, NameServer]
+    run: "subprocess.Popen[bytes]"
+    started: Started
+    stranger: Served
+    account: str
+    key: Key
+
+    @staticmethod
+    def begin(folder: Path, servers: tuple[NameServer, NameServer]) -> "World":
+        asked = ",".join(f"{it.address}:{it.port}" for it in servers)
+        ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+        settings = {**ports, "LOCAL_DIR": str(folder), "LEASE": str(LEASE), "DNS_SERVERS": asked}
+        run, api = serve(folder)
+        said = _operate(api, "accounts", "create", "stranger")
+        account, token = (re.findall(f"^{what} (.*)$", said, re.MULTILINE)[0] for what in ("account", "token"))
+        stranger = replace(api, token=token)
+        started = Started(api, ports, start_edge(api, settings), credential(api, "key"))
+        return World(folder, settings, servers, run, started, stranger, account, credential(stranger, "strange"))
+
+    def end(self) -> None:
+        for process in (self.started.edge, self.run):
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+    def restart(self) -> None:
+        """End the edge and the API, and start them again with what they have kept."""
+        self.end()
+        self.run, api = serve(self.folder)
+        self.stranger = replace(api, token=self.stranger.token)
+        self.started = replace(self.started, api=api, edge=start_edge(api, self.settings))
+
+    def operate(self, *words: str) -> None:
+        _operate(self.started.api, *words)
+
+    def opens(self, name: str) -> Ssh:
+        """Return the owner's client, with a tunnel of the name."""
+        client = self.started.ssh("-R", f"{name}:80:localhost:1")
+        client.says("is online.")
+        return client
+
+    def refused(self, name: str) -> list[str]:
+        """Return what the other account is told, which asks for a name."""
+        client = self.started.ssh("-R", f"{name}:80:localhost:1", key=self.key)
+        assert client.ends() == 1
+        return client.said
+
+    def write(self, *values: str, to: int = 2) -> None:
+        for server in self.servers[:to]:
+            server.records[TXT, "TXT"] = list(values)
+
+    def look(self, id: str) -> dict[str, Any]:
+        """Have a reservation be looked at; return its proof then."""
+        before = self.proof(id)
+        environment = {**os.environ, **self.started.api.cloud}
+        subprocess.run([sys.executable, "-c", DUE_NOW, id], cwd=ROOT, env=environment, check=True)
+        until(lambda: self.proof(id)["checked_at"] != before["checked_at"])
+        return self.proof(id)
+
+    def proof(self, id: str) -> dict[str, Any]:
+        proof: dict[str, Any] = self.started.api.client().get(f"/reserved_domains/{id}").json["verification"]
+        return proof
+
+    def events(self, id: str) -> list[tuple[str, str]]:
+        """Return what was done with a resource, and who did it, the first first."""
+        listed = self.started.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
+        return [(it["action"].rpartition(".")[2], it["actor"]["type"]) for it in listed][::-1]
+
+
+def _operate(api: Served, *words: str) -> str:
+    command, environment = [sys.executable, "-m", "chalicelib", *words], {**os.environ, **api.cloud}
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    servers = NameServer("127.0.0.1"), NameServer("127.0.0.2")
+    with serving(*servers):
+        made = World.begin(tmp_path_factory.mktemp("domains") / "local", servers)
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) -> None:
+    api = world.started.api.client()
+    made = api.create("/reserved_domains", {"domain": "App.Example.com."})
+    id, claimed = made["id"], made["verification"]
+    assert (made["domain"], claimed["name"], claimed["status"]) == (DOMAIN, TXT, "pending")
+    until(lambda: world.proof(id)["error"] == f"There is no TXT record {TXT}.")
+    world.write(claimed["value"], to=1)  # of two servers one lies
+    assert world.look(id)["status"] == "pending"
+    world.write("another value")
+    assert world.look(id)["error"] == f"The TXT record {TXT} has another value than that of this reservation."
+    assert world.events(id) == [("create", "api_key")]
+
+    world.write("another value", claimed["value"])
+    assert api.post(f"/reserved_domains/{id}/verify", None).status == 202
+    until(lambda: world.proof(id)["status"] == "verified")
+    assert (world.proof(id)["error"], world.events(id)[1:]) == ("", [("verified", "edge")])
+    assert api.post(f"/reserved_domains/{id}/verify", None).status == 429
+
+    world.write()
+    assert world.look(id)["status"] == "lapsing"
+    assert world.events(id)[2:] == [("lapsing", "edge")]
+    world.write(claimed["value"])
+    assert world.look(id)["status"] == "verified"
+
+
+def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(world: World) -> None:
+    api = world.started.api.client()
+    (mine,) = api.get("/reserved_domains").json["reserved_domains"]
+    theirs = world.stranger.client().create("/reserved_domains", {"domain": DOMAIN})
+
+    def challenged(*values: str) -> tuple[str, str]:
+        world.write(*values)
+        before = found()["checked_at"]
+        environment = {**os.environ, **world.started.api.cloud}
+        subprocess.run([sys.executable, "-c", DUE_NOW, theirs["id"]], cwd=ROOT, env=environment, check=True)
+        until(lambda: found()["checked_at"] != before)
+        return found()["status"], world.proof(mine["id"])["status"]
+
+    def found() -> dict[str, Any]:
+        shown: dict[str, Any] = world.stranger.client().get(f"/reserved_domains/{theirs['id']}").json["verification"]
+        return shown
+
+    until(lambda: found()["checked_at"] is not None)
+    both = mine["verification"]["value"], theirs["verification"]["value"]
+    assert challenged(*both) == ("pending", "verified")
+    assert challenged(both[1]) == ("verified", "lapsed")
+    assert world.events(mine["id"])[-1] == ("lapsed", "edge")
+
+
+def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:
+    api = world.started.api.client()
+    api.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
+    refusals = [world.refused(name) for name in SPELLINGS]  # while its owner is offline
+    client = world.opens("kept")
+    refusals.append(world.refused("kept"))
+    client.kill()
+    until(lambda: world.started.tunnels() == [])
+    refusals.append(world.refused("kept"))
+    assert world.stranger.client().post("/reserved_domains", {"domain": "x.kept.tunnels.localhost"}).status == 409
+    assert refusals == [[TAKEN]] * (len(SPELLINGS) + 2)
+    assert client.said == [f"https://kept.tunnels.localhost:{world.started.ports['EDGE_PORT']} is online."]
+
+
+def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everything(world: World) -> None:
+    client = world.opens("kept")
+    os.kill(world.started.child("gateway"), signal.SIGKILL)
+    client.ends()
+    until(lambda: world.started.tunnels() == [], within=LEASE + 10)
+    until(lambda: listens(int(world.started.ports["SSH_PORT"])), within=30)
+    assert world.refused("kept") == [TAKEN]
+    world.restart()
+    assert [world.refused(name) for name in SPELLINGS] == [[TAKEN]] * len(SPELLINGS)
+    world.opens("kept").kill()
+
+
+def test_a_name_that_nobody_reserved_is_free_again_and_that_is_said(world: World) -> None:
+    client = world.opens("loose")
+    client.says('To keep it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
+    client.kill()
+    until(lambda: world.started.tunnels() == [])
+    other = world.started.ssh("-R", "loose:80:localhost:1", key=world.key)
+    other.says("is online.")
+    other.kill()
+
+
+def test_an_edge_wins_over_a_tunnel_and_keeps_the_name_from_others(world: World) -> None:
+    client = world.opens("page")
+    edge = world.started.api.client().create("/edges/https", {"hostports": ["page.tunnels.localhost:443"]})
+    assert client.ends(within=5) == 1
+    again = world.started.ssh("-R", "page:80:localhost:1")
+    assert again.ends() == 1
+    listens = "An edge of your account listens on page.tunnels.localhost"
+    assert again.said == [f"{listens}: choose another name, or take it from the edge."]
+    assert world.refused("page") == ["page.tunnels.localhost is in use already: choose another name."]
+    world.started.api.client().delete(f"/edges/https/{edge['id']}")
+
+
+def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
+    world.stranger.client().create("/reserved_domains", {"domain": "theirs.tunnels.localhost"})
+    command = ["accounts", "limits", world.account]
+    world.operate(*command, "--only-reserved")
+    assert world.refused("free") == [
+        "Your account binds reserved names alone, and free.tunnels.localhost is none of them: reserve it first."
+    ]
+    client = world.started.ssh("-R", "theirs:80:localhost:1", key=world.key)
+    client.says("is online.")
+    client.kill()
+    world.operate(*command, "--no-only-reserved")

@@ -1,5 +1,6 @@
 """Names that stay, on a whole edge beside `make run`: reserved ones, and domains that name servers prove."""
 
+import json
 import os
 import re
 import signal
@@ -145,12 +146,12 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
     world.write("another value", claimed["value"])
     assert api.post(f"/reserved_domains/{id}/verify", None).status == 202
     until(lambda: world.proof(id)["status"] == "verified")
-    assert (world.proof(id)["error"], world.events(id)[1:]) == ("", [("verified", "edge")])
+    assert (world.proof(id)["error"], world.events(id)[1:]) == ("", [("update", "api_key"), ("verified", "edge")])
     assert api.post(f"/reserved_domains/{id}/verify", None).status == 429
 
     world.write()
     assert world.look(id)["status"] == "lapsing"
-    assert world.events(id)[2:] == [("lapsing", "edge")]
+    assert world.events(id)[-1:] == [("lapsing", "edge")]
     world.write(claimed["value"])
     assert world.look(id)["status"] == "verified"
 
@@ -238,3 +239,31 @@ def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     client.says("is online.")
     client.kill()
     world.operate(*command, "--no-only-reserved")
+
+
+def _blocks(title: str) -> list[str]:
+    """Return the blocks of shell commands in a section of the page."""
+    section = (ROOT / "docs" / "edge.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+
+def _pasted(world: World, block: str, folder: Path) -> dict[str, Any]:
+    """Return the answer that a block of the page shows whoever pastes it."""
+    api = world.started.api
+    settings = {"PATH": os.environ["PATH"], "BASE_URL": api.base_url, "API_KEY": api.token, "no_proxy": "*"}
+    done = subprocess.run(["sh", "-eu", "-c", block], cwd=folder, env=settings, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_the_pages_commands_keep_a_name_and_prove_a_domain(world: World, tmp_path: Path) -> None:
+    (name,), (claim, verify) = _blocks("Names that stay"), _blocks("A domain of your own")
+    assert _pasted(world, name, tmp_path)["domain"] == "team.tunnels.localhost"
+    assert world.refused("team") == ["team.tunnels.localhost is in use already: choose another name."]
+    claimed = _pasted(world, claim, tmp_path)
+    until(lambda: world.proof(claimed["id"])["checked_at"] is not None)
+    for server in world.servers:
+        server.records[claimed["verification"]["name"], "TXT"] = [claimed["verification"]["value"]]
+    assert _pasted(world, verify, tmp_path)["id"] == claimed["id"]
+    until(lambda: world.proof(claimed["id"])["status"] == "verified")

@@ -82,7 +82,7 @@ def switch_account(account_id: str, *, active: bool) -> None:
 
 def limit_account(account_id: str, *, only_reserved: bool) -> None:
     """Let tunnels of an account have names that it has reserved and no others, or any again. Raises Unknown."""
-    _check_account(account_id)
+    check_account(account_id)
 
     def limited(item: Item) -> Item:
         return replace(item, body=replace(Account.of(item.body), only_reserved=only_reserved).to_record())

@@ -175,9 +175,12 @@ class Tunnels:
         """Drop what has lost its lease, each second: also while the store does not answer."""
         while True:
             await asyncio.sleep(1)
-            now = time.monotonic()
-            for tunnel in [tunnel for tunnel in self._online.values() if tunnel.until <= now]:
-                self._drop(tunnel, "its lease has ended")
+            self.drop_lapsed(time.monotonic())
+
+    def drop_lapsed(self, now: float) -> None:
+        """Drop the tunnels whose lease has ended at a moment of the monotonic clock."""
+        for tunnel in [tunnel for tunnel in self._online.values() if tunnel.until <= now]:
+            self._drop(tunnel, "its lease has ended")
 
     def _turn(self, account: str) -> asyncio.Semaphore:
         return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))

@@ -1,0 +1,50 @@
+"""Whether a tunnel may have one more channel, and that none outlives its lease."""
+
+import asyncio
+
+import pytest
+
+from chalicelib.model.tunnels import Carried
+from edge.process.settings import Limits
+from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.store.records import Grant, Opening
+from tests.edge.memory import Memory
+from tests.edge.ssh.test_rights import Client
+
+LIMITS = Limits(max_channels_per_tunnel=2, max_channels_per_account=3)
+OPENING = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9")
+
+
+@pytest.mark.parametrize(
+    ("of_tunnel", "of_account", "of_others", "has_room"),
+    [(0, 0, 9, True), (1, 2, 0, True), (2, 2, 0, False), (0, 3, 0, False), (0, 9, 0, False)],
+)
+def test_a_tunnel_and_its_account_have_so_many_channels(
+    of_tunnel: int, of_account: int, of_others: int, has_room: bool
+) -> None:
+    tunnels = Tunnels(Memory(), LIMITS)
+    tunnel = OnlineTunnel(Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client())
+    tunnel.connections.update(asyncio.Transport() for _ in range(of_tunnel))
+    for account in ["acct_a"] * of_account + ["acct_b"] * of_others:
+        tunnels.take_channel(account)
+    assert tunnels.has_room(tunnel) is has_room
+
+
+def test_a_channel_that_is_given_back_makes_room() -> None:
+    tunnels = Tunnels(Memory(), Limits(max_channels_per_account=1))
+    tunnel = OnlineTunnel(Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client())
+    tunnels.take_channel("acct_a")
+    assert not tunnels.has_room(tunnel)
+    tunnels.give_channel_back("acct_a")
+    assert tunnels.has_room(tunnel)
+
+
+@pytest.mark.parametrize(("later", "ends"), [(-0.001, False), (0, True), (1, True)])
+def test_a_tunnel_that_was_not_renewed_ends_with_its_lease(later: float, ends: bool) -> None:
+    async def ask() -> None:
+        tunnels, client = Tunnels(Memory(), Limits()), Client()
+        tunnel = await tunnels.open(OPENING, ("demo", 80), client)
+        tunnels.drop_lapsed(tunnel.until + later)
+        assert (len(tunnels), client.ended_for) == (not ends, ["its lease has ended"] * ends)
+
+    asyncio.run(ask())

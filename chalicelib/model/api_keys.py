@@ -154,7 +154,7 @@ def note_denied(key: str) -> None:
     now = clock.seconds()
     if now < _denied_enough.get(key, 0):
         return
-    member = f"{now}.{secrets.token_hex(2)}"
+    member = f"{now}.{secrets.token_hex(4)}"
     room = Condition(
         "attribute_exists(#id) AND (attribute_not_exists(#denied) OR size(#denied) < :most)", {"most": MAX_DENIED}
     )

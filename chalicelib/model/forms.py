@@ -21,6 +21,8 @@ _KINDS: Mapping[Kind, str] = {
     kinds.HTTPS_EDGES: "edges.HttpsEdge",
     kinds.HTTPS_EDGE_ROUTES: "edges.Route",
     kinds.HTTP_RESPONSE_BACKENDS: "backends.HttpResponse",
+    kinds.RESERVED_ADDRS: "reservations.ReservedAddr",
+    kinds.RESERVED_DOMAINS: "reservations.ReservedDomain",
     kinds.SSH_CERTIFICATE_AUTHORITIES: "ssh.authorities.SshAuthority",
     kinds.SSH_CREDENTIALS: "ssh.credentials.SshCredential",
     kinds.SSH_HOST_CERTIFICATES: "ssh.authorities.IssuedCertificate",

@@ -177,7 +177,8 @@ def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Cl
     records.create(forged, replace(forged, scope=f"{stranger.account}#{PATH}/edge", id=ids.new("evt")))
     shown, own = page(admin, f"resource_id={id}")
     nobody = {"actor": {"type": "edge", "key_id": "", "owner_id": "", "name": ""}, "operation_id": "", "source_ip": ""}
-    assert shown == {**own, "id": forged.id, "uri": f"http://localhost{PATH}/{forged.id}", **nobody}
+    at = clock.rfc3339(ids.created_at(forged.id))
+    assert shown == {**own, "id": forged.id, "uri": f"http://localhost{PATH}/{forged.id}", "created_at": at, **nobody}
     assert page(admin, f"resource_id={id}&limit=1") == [shown, own]
     assert page(admin)[0] == shown
 

@@ -6,12 +6,11 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser, BooleanOptionalAction, FileType, Namespace
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from chalicelib import exported, openapi, operations, restored, routes
-from chalicelib.model import accounts, audit, migrations, owners, tunnels
+from chalicelib import exported, migrated, openapi, operations, restored, routes
+from chalicelib.model import accounts, audit, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import BackendTunnel
@@ -19,7 +18,6 @@ from chalicelib.operations import CommandError
 from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken
 
 _SWITCHES = (("disable", "switch off", False), ("enable", "switch on again", True))
 
@@ -282,34 +280,8 @@ def _repeat(arguments: Namespace) -> None:
 
 
 def _migrate(arguments: Namespace) -> None:
-    forms, total, lacking, done = operations.forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
-    for record in migrations.records():
-        total += 1
-        steps = migrations.lacking(record, forms)
-        lacking.update((step.number, migrations.what(record)) for step in steps)
-        if steps and arguments.apply:
-            done[_migrated(record, forms)] += 1
-    told = ", ".join(
-        f"{count} of the kind {what} by step {number}" for (number, what), count in sorted(lacking.items())
-    )
-    print(f"{total} records; to be rewritten: {told or 'none'}.")
-    if arguments.apply:
-        print(f"{done[True]} rewritten." + (f" {done[False]} changed meanwhile: run it again." if done[False] else ""))
-    elif lacking:
-        print("Nothing was changed: --apply rewrites them.")
-
-
-def _migrated(record: Mapping[str, Any], forms: migrations.Forms) -> bool:
-    """Bring a record up to date, and say who loses a name to an older edge; False when it changed meanwhile."""
-    try:
-        return migrations.apply(record, forms)
-    except Taken as taken:
-        name = taken.key.value
-        if tunnel := migrations.end_tunnel_at(name):
-            print(f"The tunnel {tunnel} was ended: the edge {record['id']} has {name}.")
-            return _migrated(record, forms)
-        print(f"The edge {record['id']} loses {name}: another account has it. Change its hostports.")
-        return False
+    for line in migrated.lines(applies=arguments.apply):
+        print(line, flush=True)
 
 
 def _routes(arguments: Namespace) -> None:

@@ -27,7 +27,6 @@ from edge.store.records import (
     NameNotReserved,
     NameOfEdge,
     NameTaken,
-    Opening,
     Store,
     TooManyTunnels,
     Unavailable,
@@ -157,7 +156,6 @@ class Session(Client):
         for left in reversed(range(_DRAWS)):
             opening = forwarding.opening_of(*asked, asking, self._gateway.settings)
             try:
-                is_kept = await self._is_kept(opening)
                 tunnel = await self._gateway.tunnels.open(opening, asked, self)
                 break
             except _REFUSING as error:
@@ -165,16 +163,10 @@ class Session(Client):
                     raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
         self._terminals.say(forwarding.shown(tunnel.id, opening))
-        if not is_kept:
+        if opening.name and not (opening.is_drawn or tunnel.is_reserved or self._has_said_how):
             self._has_said_how = True
             self._terminals.say(forwarding.unkept(opening.name))
         return tunnel
-
-    async def _is_kept(self, opening: Opening) -> bool:
-        """Tell whether a name is reserved; True also where nobody is to hear that it is not."""
-        if self._has_said_how or opening.is_drawn or not opening.name:
-            return True
-        return await asyncio.to_thread(self._gateway.store.is_reserved, opening.grant.account, opening.name)
 
     def _check(self, asked: tuple[str, int]) -> None:
         if len(self._tunnels) + self._asking > (most := self._limits.max_tunnels_per_connection):

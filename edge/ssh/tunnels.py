@@ -49,6 +49,7 @@ class OnlineTunnel:
     opening: Opening
     asked: tuple[str, int]  # as ssh wrote it, which it wants to read again with every connection
     carrier: Carrier
+    is_reserved: bool  # its name, when it was opened
     until: float = 0  # on the monotonic clock: when its lease ends
     connections: set[asyncio.BaseTransport] = field(default_factory=set)
 
@@ -109,10 +110,10 @@ class Tunnels:
                 if carrier.is_gone:
                     raise ClientGone
                 began = time.monotonic()
-                leased = await asyncio.to_thread(self._open, opening)
+                leased, is_reserved = await asyncio.to_thread(self._open, opening)
         finally:
             self._opening -= 1
-        tunnel = OnlineTunnel(leased, opening, asked, carrier, began + self._limits.lease)
+        tunnel = OnlineTunnel(leased, opening, asked, carrier, is_reserved, began + self._limits.lease)
         before = [other for other in self._online.values() if opening.name and other.carried.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
         log.event("tunnel_opened", **_said(tunnel))
@@ -185,9 +186,10 @@ class Tunnels:
     def _turn(self, account: str) -> asyncio.Semaphore:
         return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))
 
-    def _open(self, opening: Opening) -> Carried:
+    def _open(self, opening: Opening) -> tuple[Carried, bool]:
         most = self._limits.max_tunnels_per_account
-        return self._store.open(opening, lease=self._limits.lease, most=most)
+        is_reserved = bool(opening.name) and self._store.is_reserved(opening.grant.account, opening.name)
+        return self._store.open(opening, lease=self._limits.lease, most=most), is_reserved
 
     def _renew(self, tunnels: Sequence[OnlineTunnel]) -> frozenset[str]:
         """Renew what is still permitted; return the ids of the others and of those that are lost."""

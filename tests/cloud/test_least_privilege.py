@@ -91,6 +91,7 @@ def _work_as_an_edge(admin: Client) -> None:
     opening = Opening(grants[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
     for _ in range(2):  # the second time takes the name over
         leased = edge.open(opening, lease=60, most=100)
+    edge.is_reserved(admin.account, "a.tunnels.localhost")
     operations.ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
         edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)

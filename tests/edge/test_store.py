@@ -34,6 +34,7 @@ from edge.store.table import Records, connect
 from tests import openssl
 from tests.edge.memory import Memory
 from tests.edge.running import Key
+from tests.queries import calls
 from tests.transports import Client
 
 GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
@@ -251,6 +252,19 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
         records.open(opening(mine), lease=60, most=100)
     with pytest.raises(NameTaken):
         records.open(opening(other), lease=60, most=100)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+@pytest.mark.parametrize("count", [1, 30])
+def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
+    records: Records, admin: Client, count: int
+) -> None:
+    for number in range(count):
+        admin.create("/reserved_domains", {"domain": f"n{number}.tunnels.localhost"})
+    with calls() as made:
+        assert records.is_reserved(admin.account, "n0.tunnels.localhost")
+        records.open(opening(Grant(admin.account, "sshcr_1", ()), "n0.tunnels.localhost"), lease=60, most=100)
+    assert made == ["GetItem", "GetItem", "Query", "TransactWriteItems", "Query"]
 
 
 def test_an_account_may_be_limited_to_reserved_names(records: Records, admin: Client) -> None:

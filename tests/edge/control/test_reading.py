@@ -12,6 +12,7 @@ from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import Records
 from edge.traffic.world import World
 from tests.edge.memory import Memory
+from tests.transports import Client
 
 WRITERS, CHANGES, STARTS = 16, 2000, 10
 
@@ -127,16 +128,16 @@ def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
     assert (control.world.tunnels, store.online, control.reader.missed) == ({}, {}, 0)
 
 
-def test_what_a_host_has_lost_is_ended_with_its_gateway() -> None:
+def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
     records = Records("local")
     records.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=0)
-    opening = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.example.com", "https://a")
+    opening = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.example.com", "https://a")
     lost = records.open(opening, lease=0, most=9)
     control = Control(records, 0)
     control.hear()
     assert control.known() == ({}, {})
-    assert (records.gateways(), records.carried_by("gw-1"), tunnels.end_lapsed("acct_a")) == ([], [], [])
-    events = table.newest("acct_a#/audit_events/edge")
+    assert (records.gateways(), records.carried_by("gw-1"), tunnels.end_lapsed(admin.account)) == ([], [], [])
+    events = table.newest(f"{admin.account}#/audit_events/edge")
     assert [(it.body["action"], it.body["resource_id"]) for it in events] == [
         ("tunnel.delete", lost.id),
         ("tunnel.create", lost.id),

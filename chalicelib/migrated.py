@@ -1,0 +1,42 @@
+"""Records brought up to date, and what the operator is told of it meanwhile."""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
+
+from chalicelib import operations
+from chalicelib.model import migrations
+from chalicelib.model.migrations import Forms
+from chalicelib.storage.unique_keys import Taken
+
+
+def lines(*, applies: bool) -> Iterator[str]:
+    """Count what lacks which step, and do them if it `applies`; yield what is to be said. Raises aws.Unavailable."""
+    forms, total, lacking, done = operations.forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
+    for record in migrations.records():
+        total += 1
+        steps = migrations.lacking(record, forms)
+        lacking.update((step.number, migrations.what(record)) for step in steps)
+        if steps and applies:
+            done[(yield from _applied(record, forms))] += 1
+    counts = sorted(lacking.items())
+    told = ", ".join(f"{count} of the kind {what} by step {number}" for (number, what), count in counts)
+    yield f"{total} records; to be rewritten: {told or 'none'}."
+    if applies:
+        again = f" {done[False]} changed meanwhile: run it again." if done[False] else ""
+        yield f"{done[True]} rewritten.{again}"
+    elif lacking:
+        yield "Nothing was changed: --apply rewrites them."
+
+
+def _applied(record: Mapping[str, Any], forms: Forms) -> Generator[str, None, bool]:
+    """Bring a record up to date; yield who loses a name to an older edge. Return False when it changed meanwhile."""
+    try:
+        return migrations.apply(record, forms)
+    except Taken as taken:
+        name = taken.key.value
+        if tunnel := migrations.end_tunnel_at(name):
+            yield f"The tunnel {tunnel} was ended: the edge {record['id']} has {name}."
+            return (yield from _applied(record, forms))
+        yield f"The edge {record['id']} loses {name}: another account has it. Change its hostports."
+        return False

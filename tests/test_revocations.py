@@ -33,7 +33,8 @@ class Tables:
     def restore(self) -> None:
         """Put the API's table back as it was; keep the one of now under another name."""
         described = self._dynamodb.describe_table(TableName=TABLE)["Table"]
-        attributes = [it for it in described["AttributeDefinitions"] if it["AttributeName"] != "indexed"]
+        own = {it["AttributeName"] for it in described["KeySchema"]}  # those of the indexes are not
+        attributes = [it for it in described["AttributeDefinitions"] if it["AttributeName"] in own]
         shape = {"KeySchema": described["KeySchema"], "AttributeDefinitions": attributes}
         self._dynamodb.create_table(TableName=LATER, BillingMode="PAY_PER_REQUEST", **shape)
         self._fill(LATER, self._records(TABLE))

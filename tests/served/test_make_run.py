@@ -137,8 +137,9 @@ def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
                 "created_at": key["created_at"],
                 "description": "The account's first key",
                 "metadata": "",
-                "token": None,
+                "created_by": "operator",
                 "owner_id": key["owner_id"],
+                "token": None,
             }
         ],
         "uri": f"{first.base_url}/api_keys",

@@ -23,7 +23,9 @@ def test_a_tunnel_and_its_account_have_so_many_channels(
     of_tunnel: int, of_account: int, of_others: int, has_room: bool
 ) -> None:
     tunnels = Tunnels(Memory(), LIMITS)
-    tunnel = OnlineTunnel(Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client())
+    tunnel = OnlineTunnel(
+        Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
+    )
     tunnel.connections.update(asyncio.Transport() for _ in range(of_tunnel))
     for account in ["acct_a"] * of_account + ["acct_b"] * of_others:
         tunnels.take_channel(account)
@@ -32,7 +34,9 @@ def test_a_tunnel_and_its_account_have_so_many_channels(
 
 def test_a_channel_that_is_given_back_makes_room() -> None:
     tunnels = Tunnels(Memory(), Limits(max_channels_per_account=1))
-    tunnel = OnlineTunnel(Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client())
+    tunnel = OnlineTunnel(
+        Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
+    )
     tunnels.take_channel("acct_a")
     assert not tunnels.has_room(tunnel)
     tunnels.give_channel_back("acct_a")

@@ -17,7 +17,7 @@ from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
 from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
-from chalicelib.schema.rules import After, Before, Unchanged, entries, id_of, if_empty, if_null, max_bytes
+from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table, writes
 from chalicelib.storage.items import Item
@@ -44,7 +44,8 @@ Domain = Annotated[str, After(_domain, {"pattern": f"^(?:[*][.])?{domains.PATTER
 # One region has all: what clients name is taken, and shown as "".
 Region = Annotated[Text, max_bytes(255), After(lambda _: "")]
 CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if_empty("")]
-Policy = Annotated[None, Before(_no_policy)]
+# Null alone; generators of clients have no type for what is nothing else.
+Policy = Annotated[None, Plain(_no_policy, {"type": ["object", "null"], "not": {"type": "object"}})]
 
 
 class Change(Described):
@@ -110,13 +111,13 @@ class ReservedDomainShown(Described, Shown):
     certificate: Ref | None
     """The TLS certificate that was chosen for it, null where the best that covers it is taken."""
 
-    certificate_management_policy: None
+    certificate_management_policy: str | None
     """Null: certificates are uploaded."""
 
-    certificate_management_status: None
+    certificate_management_status: str | None
     """Null: certificates are uploaded."""
 
-    acme_challenge_cname_target: None
+    acme_challenge_cname_target: str | None
     """Null: certificates are uploaded."""
 
     resolves_to: list[str]

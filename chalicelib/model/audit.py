@@ -42,7 +42,7 @@ class Actor:
 
 @dataclass(frozen=True, kw_only=True)
 class Event(Created):
-    """What is stored of an event. `resource_path` is the address of the resource or module, "" where it has none.
+    """The stored form of an event. `resource_path` is the address of the resource or module, "" where it has none.
 
     `revision` is that of the resource after the change, None where an earlier edition wrote the event.
     """

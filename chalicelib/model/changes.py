@@ -194,7 +194,7 @@ def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]
 
 
 def _telling(item: Item) -> dict[str, Any]:
-    """Return what an item and its modules tell events."""
+    """Return the fields of an item, and of its modules by name, that events tell."""
     told = forms.of(kinds.of(item.id)).of(item.body).told() if item.body else {}
     return {**told, **{name: _telling_of(name, item.modules) for name in item.modules}}
 

@@ -36,7 +36,7 @@ class Edge(Described):
         return (*found, *names.keys_of(self.hostports, by_port=kinds.of(id) is kinds.TCP_EDGES))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return what edges of the second edition held between all accounts."""
+        """Return the keys of hostports that edges of the second edition held, unique between all accounts."""
         return tuple(UniqueKey(_KIND, hostport) for hostport in self.hostports)
 
 

@@ -48,12 +48,12 @@ _MODULES: Mapping[str, str] = {
 
 
 def of(kind: Kind) -> type[Stored]:
-    """Return what is stored of a kind."""
+    """Return the stored form of a kind."""
     return _form(_KINDS.get(kind, _UNTOLD))
 
 
 def of_module(name: str) -> type[Stored]:
-    """Return what is stored of the modules of a name."""
+    """Return the stored form of the modules of a name."""
     return _form(_MODULES.get(name, _UNTOLD))
 
 

@@ -108,7 +108,7 @@ def is_kept(unit: str) -> bool:
 
 
 def address(port: int) -> str:
-    """Return what stands for a port of the edge."""
+    """Return the address of a port of the edge, host:port, which is its unit."""
     return f"{domain()}:{port}"
 
 

@@ -47,7 +47,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Found:
-    """What a look found: the record, that it is not there, or neither for sure; then why, as a sentence."""
+    """The outcome of a look: the record is there, it is not, or neither is sure; then why, as a sentence."""
 
     kind: Literal["present", "absent", "unknown"]
     error: str = ""
@@ -87,7 +87,7 @@ def wish(proof: Proof, now: int) -> Proof:
 
 
 def after(proof: Proof, found: Found, now: int) -> Step:
-    """Return what a look changes, of a domain that is nobody's, or this reservation's own."""
+    """Return the step after a look at a domain that is nobody's, or this reservation's own."""
     looked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
         return _seen(looked, now)

@@ -37,7 +37,7 @@ class Stored:
         return {**record, **cls.of(record).to_record()}
 
     def told(self) -> dict[str, Any]:
-        """Return what audit events tell of it; of bytes, which are sealed, they tell only that there are some."""
+        """Return the fields that audit events tell; of sealed bytes they tell only that there are some."""
         return {name: getattr(self, name) for name in self.TOLD}
 
     def references(self) -> References:

@@ -18,7 +18,7 @@ _AT_ONCE = 100  # ports in one read
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedDomain(Described):
-    """What is stored of a reserved domain. `proof` is that of `proofs`, empty below TUNNEL_DOMAIN, which needs none."""
+    """The stored form of a reserved domain. `proof` is that of `proofs`, empty below TUNNEL_DOMAIN."""
 
     domain: str
     region: str = ""
@@ -43,7 +43,7 @@ class ReservedDomain(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedAddr(Described):
-    """What is stored of a reserved address, host:port."""
+    """The stored form of a reserved address, host:port."""
 
     addr: str
     region: str = ""

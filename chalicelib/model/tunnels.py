@@ -28,7 +28,7 @@ Proto = Literal["http", "https", "tcp", "tls"]
 
 @dataclass(frozen=True, kw_only=True)
 class Tunnel(Stored):
-    """What is stored of both kinds of tunnel; other resources are named by their ids.
+    """The stored form of both kinds of tunnel; other resources are named by their ids.
 
     `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
     what carries it, and `credential` the SSH credential or user certificate that opened it: the API shows neither.

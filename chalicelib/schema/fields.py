@@ -83,7 +83,7 @@ class Shown(Shape):
 
 
 class Traced(Shown):
-    """What is shown of resources that say who made them."""
+    """The fields of responses that say who made the resource."""
 
     created_by: str = ABSENT
     """The id of the API key that made it, or `operator`; absent where it is not known."""

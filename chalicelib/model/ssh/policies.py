@@ -120,7 +120,7 @@ def violations(bounds: Bounds, certificate: "Certificate", caller: str | None, n
 
 
 def _of_lifetime(bounds: Bounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
-    """What of a lifetime is over already lets nobody in: it does not count."""
+    """Yield the error of a lifetime beyond the bound, counted from now where it has begun: the past lets nobody in."""
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):

@@ -13,7 +13,7 @@ _PAIRS = (
     ("minProperties", "maxProperties"),
 )
 _UNITS = {"maxLength": " characters", "maxItems": " entries", "maxProperties": " entries"}
-_OTHERS = {"pattern": "`{}`", "not": "not `{0[pattern]}`", "uniqueItems": "each once", "default": "default: `{}`"}
+_OTHERS = {"pattern": "`{}`", "not": "not `{}`", "uniqueItems": "each once", "default": "default: `{}`"}
 _PARTS = {"propertyNames": "names", "items": "each", "additionalProperties": "values"}
 
 
@@ -53,7 +53,8 @@ def _bounds(words: Words) -> Iterator[str]:
         yield str(words["format"])
     for word, told in _OTHERS.items():
         if word in words:
-            yield told.format(words[word])
+            value = words[word]
+            yield told.format(next(iter(value.values())) if word == "not" else value)  # a pattern or a type
     for part, of in _PARTS.items():
         if isinstance(words.get(part), dict) and (inner := bounds(words[part])):
             yield f"{of}: {inner}"

@@ -81,7 +81,7 @@ class EdgeHasName(Exception):
 
 @dataclass(frozen=True)
 class Carried:
-    """A tunnel as its gateway carries it. The name of a backend tunnel is "".
+    """A tunnel as its gateway carries it. The name of a backend tunnel is "", and others have no labels.
 
     `expires` is the Unix second at which its lease ends; two that differ in nothing else are the same.
     """
@@ -91,6 +91,7 @@ class Carried:
     gateway: str
     name: str
     expires: int = field(default=0, compare=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def is_live(self) -> bool:
@@ -113,7 +114,8 @@ def open_tunnel(
     item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item)
     if tunnel.gateway:
-        carried = {"account": account, "name": name}
+        labels = {"labels": tunnel.labels} if isinstance(tunnel, BackendTunnel) else {}
+        carried = {"account": account, "name": name, **labels}
         change = change.put(Item(_carried_scope(tunnel.gateway), id, carried, lease=until))
     if name:
         listened = UniqueKey("hostports", f"{account}/{name}:443").scope
@@ -160,7 +162,10 @@ def carried_by(gateway: str) -> list[Carried]:
     Raises aws.Unavailable.
     """
     found = table.every(_carried_scope(gateway))
-    return [Carried(item.body["account"], item.id, gateway, item.body["name"], _until(item)) for item in found]
+    return [
+        Carried(it.body["account"], it.id, gateway, it.body["name"], _until(it), it.body.get("labels", {}))
+        for it in found
+    ]
 
 
 def read(account: str, id: str) -> Carried | None:
@@ -169,7 +174,7 @@ def read(account: str, id: str) -> Carried | None:
     if item is None:
         return None
     name = next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
-    return Carried(account, id, of(item).gateway, name, _until(item))
+    return Carried(account, id, of(item).gateway, name, _until(item), item.body.get("labels", {}))
 
 
 def end_lapsed(account: str) -> list[Item]:

@@ -128,7 +128,7 @@ class Records:
             with suppress(aws.AwsError):
                 tunnels.close_tunnel(account, id, gateway=opening.gateway)
             raise
-        return Carried(account, id, opening.gateway, name)
+        return Carried(account, id, opening.gateway, name, labels=dict(opening.labels))
 
     @_translated
     def is_reserved(self, account: str, name: str) -> bool:

@@ -69,7 +69,8 @@ class Memory:
                         raise NameTaken
                     self._end(it.id)
             self.count += 1
-            new = Carried(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, int(time.time()) + lease)
+            until, labels = int(time.time()) + lease, dict(opening.labels)
+            new = Carried(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels)
             self.online[new.id] = (new, opening)
             self.tell(account, kinds.TUNNELS.path, new.id)
             return new

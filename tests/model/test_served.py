@@ -21,7 +21,10 @@ def test_a_module_that_is_not_enabled_is_as_one_that_is_not_set() -> None:
 
 
 def test_a_module_without_a_word_on_it_is_enabled() -> None:
-    stored = {"backend": {"backend_id": "bkdtg_1"}, "mutual_tls": {"certificate_authority_ids": ["ca_1"]}}
+    stored: dict[str, dict[str, Any]] = {
+        "backend": {"backend_id": "bkdtg_1"},
+        "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
+    }
 
     assert Modules.of(stored) == Modules(
         Backend(backend_id="bkdtg_1"), MutualTls(certificate_authority_ids=["ca_1"]), None, None, ()

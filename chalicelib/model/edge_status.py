@@ -1,9 +1,27 @@
-"""What the live edge has made of an edge: written by each edge host where it changes, read by the API."""
+"""What the live edge has made of an edge: written by each edge host where it changes, read by the API.
 
-from dataclasses import dataclass
-from typing import Literal
+Each host has a scope of its own, so that what it said goes with it. An edge's own record is not touched: a status is no
+change of it, and has no event.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from typing import Any, Literal, TypeVar
+
+from chalicelib import clock
+from chalicelib.model.kinds import EDGE
+from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage.dynamodb import Write
 
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
+
+HOSTS = items.scope(EDGE, "/hosts")
+MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
+
+_AT_ONCE = 100  # records in one request
+_WORST_FIRST: tuple[State, ...] = ("refused", "unproved", "waiting")
+_WAITING: tuple[State, ...] = ("waiting",)
 
 
 @dataclass(frozen=True)
@@ -49,3 +67,149 @@ class EdgeStatus:
     hostports: tuple[HostportStatus, ...] = ()
     routes: tuple[RouteStatus, ...] = ()
     backends: tuple[BackendStatus, ...] = ()
+
+
+Part = TypeVar("Part", HostportStatus, RouteStatus)
+NOTHING = EdgeStatus("waiting", 0, "")
+
+
+def announce(host: str, *, lease: int) -> None:
+    """Say that an edge host lives for `lease` seconds: only what a living one said counts. Raises aws.Unavailable."""
+    record = {"scope": HOSTS, "id": host, "body": {}, "lease": clock.seconds() + lease, "revision": 1}
+    dynamodb.do(Write.put(record))
+
+
+def write(account: str, edge_id: str, host: str, status: EdgeStatus) -> None:
+    """Replace what a host says of an edge. Raises aws.Unavailable."""
+    body = asdict(replace(status, hostports=_cut(status.hostports), routes=_cut(status.routes)))
+    dynamodb.do(Write.put({"scope": _scope(host), "id": _id(account, edge_id), "body": body, "revision": 1}))
+
+
+def remove(account: str, edge_id: str, host: str) -> None:
+    """Have a host say nothing of an edge any more. Raises aws.Unavailable."""
+    dynamodb.do(Write.delete(_scope(host), _id(account, edge_id)))
+
+
+def written(host: str) -> dict[tuple[str, str], EdgeStatus]:
+    """Return what a host has said, by account and edge, whether it lives or not. Raises aws.Unavailable."""
+    return {_place(item.id): _of(item.body) for item in table.every(_scope(host))}
+
+
+def withdraw(host: str) -> None:
+    """Remove a host with all that it said. Can be repeated. Raises aws.Unavailable."""
+    said = [item.id for item in table.every(_scope(host))]
+    for start in range(0, len(said), _AT_ONCE):
+        dynamodb.transact([Write.delete(_scope(host), id) for id in said[start : start + _AT_ONCE]])
+    dynamodb.do(Write.delete(HOSTS, host))
+
+
+def end_lapsed(*, grace: int) -> list[str]:
+    """Withdraw the hosts whose lease ended more than `grace` seconds ago; return them. Raises aws.Unavailable."""
+    gone = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
+    for host in gone:
+        withdraw(host.id)
+    return [host.id for host in gone]
+
+
+def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:
+    """Return what the living hosts say of an edge that has a revision now, and how many say anything, by two calls.
+
+    Raises aws.Unavailable.
+    """
+    places = [(_scope(host.id), _id(account, edge_id)) for host in table.newest(HOSTS)]
+    found = [dynamodb.get_each(*places[start : start + _AT_ONCE]) for start in range(0, len(places), _AT_ONCE)]
+    said = [_of(record["body"]) for record in chain.from_iterable(found) if record]
+    return merged(said, len(places) - len(said), revision), len(said)
+
+
+def merged(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus:
+    """Return what several hosts say as one, while so many others are silent and the edge has a revision.
+
+    What is in one state everywhere is in that. What is live somewhere alone is `partly`. Otherwise the worst counts:
+    refused, unproved, waiting. Whoever does not name a part waits. All times are the latest, the revision and the
+    tunnels the lowest, and the certificate is the one that ends first.
+    """
+    if not said:
+        return NOTHING
+    lowest = min(it.revision for it in said)
+    state = _state([*(it.state for it in said), *_WAITING * silent]) if lowest == revision else "waiting"
+    hostports, routes = [it.hostports for it in said], [it.routes for it in said]
+    return EdgeStatus(
+        state,
+        lowest,
+        max(it.at for it in said),
+        tuple(_ending_first(same, _part(same, len(said) + silent)) for same in _grouped(hostports, _hostport)),
+        tuple(_part(same, len(said) + silent) for same in _grouped(routes, _route)),
+        _backends(chain.from_iterable(it.backends for it in said)),
+    )
+
+
+def _state(states: Sequence[State]) -> State:
+    if len({*states}) == 1:
+        return states[0]
+    if "live" in states or "partly" in states:
+        return "partly"
+    return next(state for state in _WORST_FIRST if state in states)
+
+
+def _part(same: Sequence[Part], hosts: int) -> Part:
+    """Return a hostport or a route as those say that name it, of so many hosts."""
+    state = _state([*(it.state for it in same), *_WAITING * (hosts - len(same))])
+    error = next((it.error for it in same if it.error), "")
+    return replace(same[0], state=state, since=max(it.since for it in same), error=error)
+
+
+def _ending_first(same: Sequence[HostportStatus], shown: HostportStatus) -> HostportStatus:
+    found = min((it for it in same if it.not_after), key=lambda it: it.not_after, default=shown)
+    return replace(shown, certificate_id=found.certificate_id, not_after=found.not_after)
+
+
+def _backends(said: Iterable[BackendStatus]) -> tuple[BackendStatus, ...]:
+    fewest: dict[str, int] = {}
+    for it in said:
+        fewest[it.backend_id] = min(it.tunnels, fewest.get(it.backend_id, it.tunnels))
+    return tuple(BackendStatus(*it) for it in fewest.items())
+
+
+def _grouped(said: Iterable[Sequence[Part]], name: Callable[[Part], str]) -> Iterable[list[Part]]:
+    """Return the parts of the same name, in the order in which the first host names them."""
+    groups: dict[str, list[Part]] = {}
+    for it in chain.from_iterable(said):
+        groups.setdefault(name(it), []).append(it)
+    return groups.values()
+
+
+def _hostport(status: HostportStatus) -> str:
+    return status.hostport
+
+
+def _route(status: RouteStatus) -> str:
+    return status.id
+
+
+def _cut(parts: Sequence[Part]) -> tuple[Part, ...]:
+    return tuple(replace(it, error=it.error[:MAX_ERROR]) for it in parts)
+
+
+def _of(body: Mapping[str, Any]) -> EdgeStatus:
+    return EdgeStatus(
+        body["state"],
+        body["revision"],
+        body["at"],
+        tuple(HostportStatus(**it) for it in body["hostports"]),
+        tuple(RouteStatus(**it) for it in body["routes"]),
+        tuple(BackendStatus(**it) for it in body["backends"]),
+    )
+
+
+def _scope(host: str) -> str:
+    return items.scope(EDGE, f"/hosts/{host}/statuses")
+
+
+def _id(account: str, edge_id: str) -> str:
+    return f"{account}/{edge_id}"
+
+
+def _place(id: str) -> tuple[str, str]:
+    account, _, edge_id = id.partition("/")
+    return account, edge_id

@@ -10,6 +10,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -90,7 +91,21 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def files_from(wheel: Path) -> Iterator[str]:
-    """Yield the address of a registry that lists the package, after {files}, and sends it slowly."""
+    """Yield the address of a registry that lists the package, after {files}, and sends it at once."""
+    with registry(wheel, seconds=0) as address:
+        yield address
+
+
+@pytest.fixture
+def slow(wheel: Path) -> Iterator[str]:
+    """Yield the address of a registry that pauses for a second after each few hundred bytes, and two before them."""
+    with registry(wheel, seconds=1) as address:
+        yield address
+
+
+@contextmanager
+def registry(wheel: Path, *, seconds: float) -> Iterator[str]:
+    """Yield the address of a registry that pauses for so many seconds while it sends."""
 
     class Registry(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
@@ -98,11 +113,11 @@ def files_from(wheel: Path) -> Iterator[str]:
 
         def do_GET(self) -> None:
             content = wheel.read_bytes() if self.path.endswith(WHEEL) else self.listing()
-            time.sleep(2)
+            time.sleep(2 * seconds)
             self.head(len(content))
             for start in range(0, len(content), 400):
                 self.wfile.write(content[start : start + 400])
-                time.sleep(1)
+                time.sleep(seconds)
 
         def head(self, size: int) -> None:
             self.send_response(200)
@@ -124,16 +139,16 @@ def files_from(wheel: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_slow_registry_is_waited_for(project: Path, files_from: str) -> None:
+def test_a_slow_registry_is_waited_for(project: Path, slow: str) -> None:
     began = time.monotonic()
-    status, told, err = make(project, files_from, ".venv/run", uv=True)
+    status, told, err = make(project, slow, ".venv/run", uv=True)
     assert (status, told, err) == (0, "Fetching what the API needs, into .venv with uv …\n", [])
     assert (project / ".venv/run").exists()
     assert list(project.glob(".venv/lib/*/site-packages/tiny.py"))
     assert time.monotonic() - began > 4  # which would be a silence
 
 
-def test_without_uv_pip_waits_for_it_too(project: Path, files_from: str) -> None:
+def test_without_uv_pip_fetches_it_too(project: Path, files_from: str) -> None:
     status, told, err = make(project, files_from, ".venv/run", uv=False)  # which lists no uv
     assert (status, err) == (0, [])
     assert told.splitlines() == [

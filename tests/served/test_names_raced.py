@@ -14,7 +14,7 @@ from chalicelib import ids
 from tests.conftest import ROOT, Served
 from tests.transports import Client, Http
 
-ACCOUNTS, ROUNDS = 16, 200
+ACCOUNTS, ROUNDS = 16, 30
 D = "tunnels.localhost"
 FOUNDING = f"""
 from chalicelib import ids, operations

@@ -26,6 +26,8 @@ class Limits:
     max_unread_kib: int = 4096
     max_sign_ins: int = 30
     max_sign_ins_per_address: int = 10
+    max_sign_ins_per_network: int = 15
+    max_penalty: int = 600
     max_sign_in_tries: int = 6
     sign_in_timeout: int = 20
     tunnel_timeout: int = 10

@@ -11,6 +11,8 @@ from chalicelib.model.names import KEPT
 from edge.process.settings import Limits, Settings
 from edge.store.records import Grant, NameBanned, NameNotReserved, NameOfEdge, NameTaken, Opening, TooManyTunnels
 
+AWAY = "The gateway cannot reach its store just now: try again in a moment."
+
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (ssh's ways to name no host)
 
@@ -82,7 +84,7 @@ def reason(error: Exception, name: str, limits: Limits) -> str:
             return f"{name} may not be used here: choose another name."
         case TooManyTunnels():
             return f"There are as many tunnels as there may be ({limits.max_tunnels_per_account} an account)."
-    return "The gateway cannot reach its store just now: try again in a moment."
+    return AWAY
 
 
 def shown(id: str, opening: Opening) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import math
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from edge.link.authority import Authority
 from edge.process import files, log
 from edge.process.settings import Settings
 from edge.ssh.connection import Connection
+from edge.ssh.door import Door
 from edge.ssh.session import Session
 from edge.ssh.sign_ins import SignIns
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
@@ -77,7 +79,16 @@ class Server:
         loop = asyncio.get_running_loop()
         options = await asyncssh.SSHServerConnectionOptions.construct(None, **self._options())
         connection = functools.partial(Connection, loop, options)
-        return await loop.create_server(connection, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
+        door = functools.partial(Door, self._refusal, connection)
+        return await loop.create_server(door, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
+
+    def _refusal(self, address: str) -> str:
+        """Return what a connection of an address is told instead of being heard, "" where it may sign in."""
+        seconds = self.sign_ins.refuses(address)
+        if not seconds:
+            return ""
+        log.event("sign_in_refused", address=address, seconds=round(seconds))
+        return f"Too many sign-ins from this network came to nothing: try again in {math.ceil(seconds)} seconds."
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -112,7 +123,7 @@ class Server:
 
     async def _end(self) -> None:
         for session in list(self._sessions):
-            session.drop()
+            session.end()
         await asyncio.sleep(0)
         await asyncio.gather(*self._closing, return_exceptions=True)
         try:

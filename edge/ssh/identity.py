@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-from edge.process import log
 from edge.store.records import Grant, Store, Unavailable
 
 
@@ -12,6 +11,7 @@ class Identity:
 
     def __init__(self, store: Store, tries: int) -> None:
         self._store, self._tries = store, tries
+        self.has_failed = self.is_store_away = False
         self._certificate = ""
         self._known: dict[tuple[str, ...], Grant | None] = {}
         self._candidate: Grant | None = None
@@ -28,13 +28,13 @@ class Identity:
         """Hear the key id of the certificate that comes next, empty for a plain key."""
         self._certificate = certificate
 
-    async def has_key(self, fingerprint: str, address: str) -> bool:
+    async def has_key(self, fingerprint: str) -> bool:
         """Tell whether a key is one of a credential that may act."""
-        return await self._ask(address, self._store.grant_of_key, fingerprint)
+        return await self._ask(self._store.grant_of_key, fingerprint)
 
-    async def has_certificate_of(self, authority: str, address: str) -> bool:
+    async def has_certificate_of(self, authority: str) -> bool:
         """Tell whether an authority has signed the certificate that was presented, and it may act."""
-        return await self._ask(address, self._store.grant_of_certificate, authority, self._certificate)
+        return await self._ask(self._store.grant_of_certificate, authority, self._certificate)
 
     def proved(self) -> None:
         """Hear that the holder of the key that was asked about last has signed with it."""
@@ -42,16 +42,17 @@ class Identity:
 
     def failed(self) -> bool:
         """Hear that a key was not let in; tell whether it was the last try."""
+        self.has_failed = True
         self._tries -= 1
         return self._tries <= 0
 
-    async def _ask(self, address: str, ask: Callable[..., Grant | None], *asked: str) -> bool:
+    async def _ask(self, ask: Callable[..., Grant | None], *asked: str) -> bool:
         """Tell whether a key is known; ssh presents it twice, first to ask and then with a signature."""
         if asked not in self._known:
             try:
                 self._known[asked] = await asyncio.to_thread(ask, *asked)
             except Unavailable:
-                log.event("sign_in_failed", address=address, reason="the store is away")
+                self.is_store_away = True
                 return False
         self._candidate = self._known[asked]
         return self._candidate is not None

@@ -4,6 +4,7 @@ There is no shell, no command, no sftp, no agent, no X11, no -L, -D or -W: async
 """
 
 import asyncio
+import time
 from typing import Protocol, cast
 
 import asyncssh
@@ -12,7 +13,7 @@ from chalicelib import ids
 from chalicelib.model import kinds
 from edge.process import log
 from edge.process.settings import Settings
-from edge.ssh import forwarding
+from edge.ssh import forwarding, sign_ins
 from edge.ssh.channels import Channels, Listener
 from edge.ssh.connection import Client, Connection
 from edge.ssh.forwarding import Refused
@@ -63,6 +64,8 @@ class Session(Client):
         self._address = "?"
         self._host = ""
         self._asking = 0
+        self._began = time.monotonic()
+        self._has_keys = self._is_told = False
         self._has_said_how = False
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
         self._tunnels: list[OnlineTunnel] = []
@@ -78,12 +81,17 @@ class Session(Client):
         self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.exchange)
         self._gateway.sign_ins.begin(self, self._address)
 
-    def drop(self) -> None:
+    def drop(self, reason: str) -> None:
+        self._tell("sign_in_dropped", reason=reason)
+        self._is_told = True
+        self.end()
+
+    def end(self) -> None:
         """End at once."""
         self._connection.abort()
 
     def begin_auth(self, username: str) -> bool:
-        self._gateway.sign_ins.has_keys(self)
+        self._has_keys = True
         return True
 
     def public_key_auth_supported(self) -> bool:
@@ -93,24 +101,41 @@ class Session(Client):
         self._identity.presents(certificate)
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        return await self._identity.has_key(key.get_fingerprint(), self._address)
+        return await self._identity.has_key(key.get_fingerprint())
 
     async def validate_ca_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        return await self._identity.has_certificate_of(key.get_fingerprint(), self._address)
+        return await self._identity.has_certificate_of(key.get_fingerprint())
 
     def proved(self) -> None:
         self._identity.proved()
 
     def failed(self) -> None:
-        if self._identity.failed():
-            log.event("sign_in_failed", address=self._address, reason="too many keys")
+        if self._identity.is_store_away:
+            self._is_told = True
+            self._tell("store_away")
+            self._connection.disconnect(asyncssh.DISC_SERVICE_NOT_AVAILABLE, forwarding.AWAY)
+        elif self._identity.failed():
             self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many keys were tried.")
 
     def auth_completed(self) -> None:
-        self._gateway.sign_ins.end(self)
+        self._gateway.sign_ins.succeeded(self)
         self._wait_for_tunnels()
         grant = self.grant
-        log.event("signed_in", address=self._address, account=grant.account, credential=grant.credential)
+        self._is_told = True
+        self._tell("signed_in", account=grant.account, credential=grant.credential)
+
+    def _tell(self, event: str, **facts: str) -> None:
+        log.event(event, address=self._address, session=self._id, **facts)
+
+    def _outcome(self) -> tuple[str, float]:
+        """Return why a sign-in came to nothing, and its penalty; "" for whoever left at once, as health checks do."""
+        if self._identity.is_store_away:
+            return "", 0
+        if self._identity.has_failed:
+            return "no key was let in", sign_ins.WRONG_KEYS
+        if time.monotonic() - self._began >= self._limits.sign_in_timeout:
+            return "it did not sign in in time", sign_ins.NO_ANSWER
+        return ("it tried no key", sign_ins.NO_KEY) if self._has_keys else ("", 0)
 
     @property
     def grant(self) -> Grant:
@@ -120,7 +145,10 @@ class Session(Client):
         self.is_gone = True
         if self._without_tunnels:
             self._without_tunnels.cancel()
-        self._gateway.sign_ins.end(self)
+        reason, penalty = self._outcome()
+        self._gateway.sign_ins.ended(self, penalty)
+        if reason and not self._is_told:
+            self._tell("sign_in_failed", reason=reason)
         self._gateway.gone(self)
         for tunnel in list(self._tunnels):
             self._gateway.close(tunnel, "its client has gone")

@@ -97,11 +97,13 @@ def test_five_wrong_keys_are_forgiven(edge: Edge, tmp_path: Path) -> None:
     edge.ssh(wrong[0], *given, "-i", str(edge.key("acct_A").file), "-R", "five:80:localhost:1").says("is online")
 
 
-def test_nobody_is_let_in_while_the_store_is_away(edge: Edge) -> None:
+def test_nobody_is_let_in_while_the_store_is_away_and_everybody_is_told_that(edge: Edge) -> None:
     key = edge.key("acct_A")
     edge.store.is_away = True
     try:
-        assert edge.ssh(key, "-R", "away:80:localhost:1").ends() == 255
+        client = edge.ssh(key, "-R", "away:80:localhost:1")
+        assert client.ends() == 255
+        assert any("The gateway cannot reach its store just now: try again in a moment." in it for it in client.said)
     finally:
         edge.store.is_away = False
 
@@ -121,7 +123,8 @@ def test_connections_that_never_sign_in_are_ended(tmp_path: Path) -> None:
 def test_a_flood_of_half_open_sign_ins_keeps_nobody_out_for_longer_than_two_seconds(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False) as edge, contextlib.ExitStack() as flood:
         for _ in range(2000):
-            flood.enter_context(socket.create_connection(("127.0.0.1", edge.settings.ssh_port)))
+            there = ("127.0.0.1", edge.settings.ssh_port)
+            flood.enter_context(socket.create_connection(there, source_address=("127.0.0.2", 0)))
 
         key, times = edge.key("acct_A"), list[float]()
         while min(times, default=2.0) >= 2 and len(times) < 3:  # a busy machine may be slow by itself

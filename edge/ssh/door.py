@@ -1,0 +1,22 @@
+"""A connection that has just come in: looked at before anything is kept for it, it becomes one of SSH or ends."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+
+class Door(asyncio.Protocol):
+    """`refusal` returns what an address is told before it is sent away, "" where its connection is made."""
+
+    def __init__(self, refusal: Callable[[str], str], connection: Callable[[], asyncio.Protocol]) -> None:
+        self._refusal, self._connection = refusal, connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)
+        if sentence := self._refusal(str(transport.get_extra_info("peername", ("?",))[0])):
+            transport.write(f"{sentence}\r\n".encode())  # RFC 4253, 4.2: lines before the version are for people
+            transport.close()
+            return
+        connection = self._connection()
+        transport.set_protocol(connection)
+        connection.connection_made(transport)

@@ -1,0 +1,31 @@
+"""The networks that an address belongs to: whose sign-ins are counted together. Pure."""
+
+import ipaddress
+
+
+def source(address: str) -> str:
+    """Return the address itself, of IPv6 its /64, in which one host has any address it likes."""
+    return _prefix(address, 32, 64)
+
+
+def network(address: str) -> str:
+    """Return the /24 of an address, of IPv6 its /64."""
+    return _prefix(address, 24, 64)
+
+
+def around(address: str) -> str:
+    """Return the network of many sources: the /24 of an address, of IPv6 its /48."""
+    return _prefix(address, 24, 48)
+
+
+def _prefix(address: str, of_4: int, of_6: int) -> str:
+    """Return a network of so many bits; an IPv4 address within IPv6 counts as itself, other text too."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is None:
+            return str(ipaddress.IPv6Network((int(found), of_6), strict=False))
+        found = found.ipv4_mapped
+    return str(ipaddress.IPv4Network((int(found), of_4), strict=False))

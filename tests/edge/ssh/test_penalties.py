@@ -1,0 +1,177 @@
+"""Who is refused, who is dropped, and which addresses count together: as rules, with a clock of the tests."""
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from edge.process.settings import Limits
+from edge.ssh import networks, sign_ins
+from edge.ssh.penalties import Penalties
+from edge.ssh.sign_ins import SignIns
+
+
+@pytest.mark.parametrize(
+    ("address", "source", "network", "around"),
+    [
+        ("192.0.2.9", "192.0.2.9/32", "192.0.2.0/24", "192.0.2.0/24"),
+        ("::ffff:192.0.2.9", "192.0.2.9/32", "192.0.2.0/24", "192.0.2.0/24"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64", "2001:db8:1:2::/64", "2001:db8:1::/48"),
+        ("fe80::1%eth0", "fe80::/64", "fe80::/64", "fe80::/48"),
+        ("?", "?", "?", "?"),
+    ],
+)
+def test_addresses_of_one_network_count_together(address: str, source: str, network: str, around: str) -> None:
+    assert (networks.source(address), networks.network(address), networks.around(address)) == (source, network, around)
+
+
+@pytest.mark.parametrize(
+    ("added", "at", "refused_for"),
+    [
+        ([10], 0, 0),
+        ([10, 5], 0, 0),  # 15 seconds are forgiven
+        ([10, 10], 0, 5),
+        ([10, 10], 4, 1),
+        ([10, 10], 5, 0),
+        ([10, 10], 100, 0),
+        ([10] * 30, 0, 85),  # 100 seconds at most
+    ],
+)
+def test_penalties_add_up_and_fade(added: list[float], at: float, refused_for: float) -> None:
+    penalties = Penalties(100)
+    for seconds in added:
+        penalties.add("192.0.2.9", seconds, 1000)
+    assert penalties.refused_for("192.0.2.9", 1000 + at) == refused_for
+    assert penalties.refused_for("198.51.100.9", 1000 + at) == 0
+
+
+@pytest.mark.parametrize(("hostile", "is_refused"), [(6, False), (15, False), (17, True)])
+@pytest.mark.parametrize(
+    ("addresses", "good"), [("192.0.2.{}", "192.0.2.99"), ("2001:db8:1:{}::1", "2001:db8:1:99::1")]
+)
+def test_a_network_is_refused_where_many_of_its_addresses_are(
+    hostile: int, is_refused: bool, addresses: str, good: str
+) -> None:
+    penalties = Penalties(600)
+    for number in range(hostile):
+        penalties.add(addresses.format(number), 16, 0)
+        penalties.again(addresses.format(number), 500, 0)
+    assert bool(penalties.refused_for(good, 0)) is is_refused
+
+
+def test_an_address_that_has_signed_in_is_forgiven() -> None:
+    penalties = Penalties(600)
+    penalties.add("192.0.2.9", 100, 0)
+    penalties.forgive("192.0.2.9")
+    assert penalties.refused_for("192.0.2.9", 0) == 0
+
+
+def test_penalties_are_kept_of_so_many_networks_and_those_that_fade_first_are_forgotten() -> None:
+    penalties = Penalties(600, most_kept=100)
+    penalties.add("192.0.2.9", 100, 0)
+    for number in range(1000):
+        penalties.add(f"10.{number // 250}.{number % 250}.1", 1, number / 100)
+    assert len(penalties) <= 100
+    assert penalties.refused_for("192.0.2.9", 10) == 75
+
+
+@dataclass(eq=False)
+class Connection:
+    """A connection that notes why it was dropped."""
+
+    reasons: list[str] = field(default_factory=list)
+
+    def drop(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+def _of(waiting: SignIns, address: str, count: int) -> list[Connection]:
+    begun = [Connection() for _ in range(count)]
+    for connection in begun:
+        waiting.begin(connection, address)
+    return begun
+
+
+def _dropped(connections: list[Connection]) -> set[str]:
+    return {reason for connection in connections for reason in connection.reasons}
+
+
+LIMITS = Limits(max_sign_ins=12, max_sign_ins_per_address=4, max_sign_ins_per_network=8, max_penalty=600)
+
+
+@pytest.mark.parametrize(
+    ("held", "left", "reasons"),
+    [
+        ({"192.0.2.1": 4}, 4, set()),
+        ({"192.0.2.1": 5}, 4, {"too many of its address"}),
+        ({"192.0.2.1": 4, "192.0.2.2": 4, "192.0.2.3": 1}, 8, {"too many of its network"}),
+        ({"192.0.2.1": 4, "198.51.100.1": 4, "203.0.113.1": 4, "233.252.0.1": 1}, 12, {"too many at once"}),
+        ({"2001:db8:1:1::1": 4, "2001:db8:1:1::2": 1}, 4, {"too many of its address"}),
+        ({"2001:db8:1:1::1": 4, "2001:db8:1:2::1": 4, "2001:db8:1:3::1": 4}, 12, set()),
+    ],
+)
+def test_of_too_many_one_is_dropped_and_told_why(held: dict[str, int], left: int, reasons: set[str]) -> None:
+    waiting = SignIns(LIMITS, lambda: 0)
+    begun = [connection for address, count in held.items() for connection in _of(waiting, address, count)]
+    assert (len(waiting), _dropped(begun)) == (left, reasons)
+
+
+def test_whoever_is_dropped_is_random_over_all() -> None:
+    random.seed(1)
+    newest = 0
+    for _ in range(500):
+        waiting = SignIns(LIMITS, lambda: 0)
+        for number in range(3):
+            _of(waiting, f"192.0.{number}.1", 4)
+        newest += len(_of(waiting, "198.51.100.1", 1)[0].reasons)
+    assert 20 < newest < 60  # one in thirteen
+
+
+def test_an_address_that_floods_is_refused_and_those_around_it_are_not() -> None:
+    waiting = SignIns(LIMITS, lambda: 0)
+    good = _of(waiting, "192.0.2.2", 1)
+    bad = _of(waiting, "192.0.2.1", 20)
+    assert (len(waiting), _dropped(good), sum(len(it.reasons) for it in bad)) == (5, set(), 16)
+    assert waiting.refuses("192.0.2.1")
+    assert not waiting.refuses("192.0.2.2")
+
+
+def test_many_clients_behind_one_address_that_come_back_at_once_all_come_in() -> None:
+    signed_in = rounds = 0
+    waiting = SignIns(LIMITS, lambda: rounds)
+    while signed_in < 100 and rounds < 100:
+        begun = [Connection() for _ in range(100 - signed_in)]
+        for connection in begun:
+            if not waiting.refuses("192.0.2.1"):
+                waiting.begin(connection, "192.0.2.1")
+        signed_in, rounds = signed_in + len(waiting), rounds + 1
+        for connection in begun:
+            waiting.succeeded(connection)
+    assert (signed_in, rounds) == (100, 25)
+
+
+def test_a_refusal_grows_with_each_attempt_and_ends_with_its_time() -> None:
+    now = [0.0]
+    waiting = SignIns(LIMITS, lambda: now[0])
+    (silent,) = _of(waiting, "192.0.2.1", 1)
+    waiting.ended(silent, 20)
+    assert [waiting.refuses("192.0.2.1") for _ in range(3)] == [5, 6, 7]
+    now[0] = 8
+    assert waiting.refuses("192.0.2.1") == 0
+
+
+def test_whoever_leaves_without_an_offence_has_no_penalty() -> None:
+    waiting = SignIns(LIMITS, lambda: 0)
+    for _ in range(1000):
+        (left,) = _of(waiting, "192.0.2.1", 1)
+        waiting.ended(left, 0)
+    assert waiting.refuses("192.0.2.1") == 0
+
+
+def test_somebody_who_signs_in_clears_the_address() -> None:
+    waiting = SignIns(LIMITS, lambda: 0)
+    for _ in range(10):
+        wrong, right = _of(waiting, "192.0.2.1", 2)
+        waiting.ended(wrong, sign_ins.WRONG_KEYS)
+        waiting.succeeded(right)
+    assert waiting.refuses("192.0.2.1") == 0

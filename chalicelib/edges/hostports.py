@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from chalicelib import domains
-from chalicelib.http.endpoints import Call, Made
+from chalicelib.edges import status
+from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import edges, names
@@ -50,6 +51,10 @@ HostportsOn443 = Annotated[list[_On443], *_Bounded]
 
 class Listeners(EditableResource):
     """Edges. A hostport below TUNNEL_DOMAIN takes the name for the account, and ends the account's tunnel there."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        path, shape = f"{self.kind.one}/status", status.SHAPES[self.kind]
+        return (*super().endpoints(), Endpoint("GET", path, 200, self.get, status.show, "status", response=shape))
 
     def post(self, call: Call) -> Made:
         taken = self._checked(call.body.hostports)

@@ -66,8 +66,8 @@ class TCPEdgeStatus(Shape):
 
     state: State
     """`live`: each living edge host serves all of the present revision; `partly`: some of it, or some hosts alone;
-    `refused`: the engine cannot serve it, and serves its last good state, if there was one; `unproved`: none of its
-    domains is the account's; `waiting`: edge hosts have yet to take up the present revision, or none serves the edge."""
+    `refused`: the engine cannot serve it, and serves its last good state if there is one; `unproved`: none of its
+    domains is the account's; `waiting`: edge hosts have yet to take the present revision up, or none serves it."""
 
     revision: int
     """The last revision that every edge host took up, of which all that follows is told; 0 where none has yet."""

@@ -28,7 +28,8 @@ from infra.local.cloud import HOST, OWN, Cloud
 TABLE = "tunnel-edge"
 SIZES = (1_000, 100_000, 1_000_000)
 NODE_MODULES = ROOT / "bench" / "node_modules"
-_OTHERWISE = ("BASE_URL", "LOCALSTACK_HOST", "STRICT_REFERENCES", "VERSION_HEADERS")  # which change what is done
+# Those that change what is done.
+_OTHERWISE = ("BASE_URL", "LOCALSTACK_HOST", "RECORDS_EDITION", "STRICT_REFERENCES", "VERSION_HEADERS")
 _PREFIX = "bkdwd"  # of what the stores are filled with
 
 

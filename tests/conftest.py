@@ -41,8 +41,8 @@ os.environ.update(  # before anything makes a client
     AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION="us-east-1"
 )
 SETTINGS = (
-    *("AUDIT_DAYS", "BASE_URL", "KEY_ID", "LOG_LEVEL", "STRICT_REFERENCES", "TABLE_NAME", "TCP_PORTS", "TUNNEL_DOMAIN"),
-    "VERSION_HEADERS",
+    *("AUDIT_DAYS", "BASE_URL", "KEY_ID", "LOG_LEVEL", "RECORDS_EDITION", "STRICT_REFERENCES"),
+    *("TABLE_NAME", "TCP_PORTS", "TUNNEL_DOMAIN", "VERSION_HEADERS"),
 )
 for name in (*SETTINGS, "AWS_ENDPOINT_URL", "AWS_PROFILE", "LOCALSTACK_HOST"):
     os.environ.pop(name, None)

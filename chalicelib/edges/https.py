@@ -15,7 +15,6 @@ from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.modules import EDGE, Place
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.rules import if_empty, unless_blank
-from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
 
@@ -42,8 +41,7 @@ class HTTPSEdge(HTTPSListener, Shown):
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the responses of edges: the routes of one are read when it is its turn, and can be 5 MB."""
-    for edge in found:
-        own = table.newest(edges.routes_scope(edge.scope, edge.id))
+    for edge, own in zip(found, edges.routes_of(found), strict=True):
         yield {**plain(HttpsEdge, edge, call), "routes": [*routes.RESOURCE.responses(own, call)]}
 
 

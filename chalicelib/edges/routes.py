@@ -11,8 +11,9 @@ from chalicelib.http import inline_modules
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Made
 from chalicelib.http.errors import Conflict, NotFound, UnknownReference
+from chalicelib.http.paging import Page
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import kinds
+from chalicelib.model import edges, kinds
 from chalicelib.model.edges import Route
 from chalicelib.schema.fields import MAX_METADATA, Described, Metadata, Shown
 from chalicelib.schema.rules import form, max_bytes, max_encoded, unless_blank
@@ -63,9 +64,11 @@ _MODULES = modules.of(kinds.HTTPS_EDGE_ROUTES)
 class Routes(EditableResource):
     """Routes, of which each edge has at most 100: it shows them whole."""
 
-    def check_parent(self, call: Call) -> None:
-        if table.read(*_edge(self.scope(call)).target) is None:
+    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+        edge = table.read(*_edge(self.scope(call)).target)
+        if edge is None:
             raise NotFound(_NO_EDGE)
+        return edges.page_of_routes(edge, before=page.before_id, count=page.limit)
 
     def post(self, call: Call) -> Made:
         try:

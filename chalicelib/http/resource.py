@@ -82,14 +82,17 @@ class Resource:
         return Endpoint(method, path, status, view, **{**own, **more})
 
     def list_page(self, call: Call) -> str:
-        page, scope = Page(**call.query), self.scope(call)
-        self.check_parent(call)
-        found, has_more = table.page(scope, before=page.before_id, count=page.limit)
+        page = Page(**call.query)
+        found, has_more = self.listed(call, page)
         uri = f"{call.base_url}{self.path(call)}"
         return paging.text(self.kind.array, self.responses(found, call), len(found), uri, page, has_more=has_more)
 
-    def check_parent(self, call: Call) -> None:
-        """Raise NotFound if the account lacks the parent in the path, such as the edge of routes; aws.Unavailable."""
+    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+        """Return what a page of the list shows, and whether there is more.
+
+        Raises NotFound if the account lacks the parent in the path, such as the edge of routes; aws.Unavailable.
+        """
+        return table.page(self.scope(call), before=page.before_id, count=page.limit)
 
     def get(self, call: Call) -> Item:
         item = table.read(self.scope(call), call.id)

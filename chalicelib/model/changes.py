@@ -16,7 +16,7 @@ from chalicelib.model.names import TooManyNames
 from chalicelib.storage import change_log, items, table, writes
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
-from chalicelib.storage.writes import Place
+from chalicelib.storage.places import Place
 
 _NONE: Mapping[str, Any] = {}
 _UNTOLD = (["description"], ["metadata"], ["description", "metadata"])  # free text, of which events tell nothing

@@ -1,7 +1,8 @@
 """Edges and routes: where they listen, and what their modules make of traffic."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import ClassVar
 
 from chalicelib.model import changes, kinds, names, tunnels
@@ -16,6 +17,7 @@ from chalicelib.storage.unique_keys import UniqueKey
 
 _TRIES = 3  # at an edge that gains routes while it is deleted
 _KIND = "hostports"
+_NO_ROUTES: tuple[str, Iterator[Item]] = ("", iter(()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,39 @@ def routes_scope(scope: str, id: str) -> str:
     return f"{scope}/{id}/routes"
 
 
+def read_https(account: str, id: str) -> tuple[Item, list[Item]] | None:
+    """Return an HTTPS edge of an account and its routes, newest first, or None where there is none.
+
+    What is sealed in the routes is left out. Raises aws.Unavailable.
+    """
+    edge = table.read(items.scope(account, kinds.HTTPS_EDGES.path), id)
+    return (edge, next(routes_of([edge]))) if edge else None
+
+
+def routes_of(found: Sequence[Item]) -> Iterator[list[Item]]:
+    """Yield the routes of each of some HTTPS edges of an account, the newest edges first, as the routes are.
+
+    They are read when it is an edge's turn, of many edges at once, 1 MB each time. Raises aws.Unavailable.
+    """
+    scopes = [routes_scope(edge.scope, edge.id) for edge in found]
+    read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)
+    scope, routes = next(read, _NO_ROUTES)
+    for edge, wanted in zip(found, scopes, strict=True):
+        while scope > wanted:  # of an edge that is not asked for
+            scope, routes = next(read, _NO_ROUTES)
+        yield _complete(edge, list(routes) if scope == wanted else [])
+
+
+def page_of_routes(edge: Item, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """Return at most `count` routes of an HTTPS edge, as `table.page` does. Raises aws.Unavailable."""
+    found, has_more = table.page(routes_scope(edge.scope, edge.id), before=before, count=count)
+    oldest = found[-1].id if has_more else ""
+    if not {id for id in _named(edge) if oldest <= id < (before or "~")} - {route.id for route in found}:
+        return found, has_more
+    routes = [route for route in _complete(edge, []) if route.id < (before or "~")]
+    return routes[:count], len(routes) > count
+
+
 def find_by_hostport(account: str, hostport: str) -> str | None:
     """Return the id of the edge of an account that listens on a hostport, or None. Raises aws.Unavailable."""
     found = table.look_up(_KIND, _value(account, hostport))
@@ -105,6 +140,28 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     raise aws.Unavailable("TransactionConflict")
 
 
+def _complete(edge: Item, found: list[Item]) -> list[Item]:
+    """Return the routes of an edge with those that lie where the second edition put them.
+
+    They are looked for where the edge names a route that was not found. Raises aws.Unavailable.
+    """
+    missing = _named(edge) - {route.id for route in found}
+    if not missing:
+        return found
+    scope = routes_scope(edge.scope, edge.id)
+    former = table.of_second_edition(scope)
+    if missing - {route.id for route in former}:
+        found = table.newest(scope)  # those that were moved meanwhile
+    routes = {route.id: route for route in (*former, *found)}
+    return sorted(routes.values(), key=lambda route: route.id, reverse=True)
+
+
+def _named(edge: Item) -> set[str]:
+    """Return the ids of the routes that name an edge."""
+    beneath = f"{routes_scope(edge.path, edge.id)}/"
+    return {path.removeprefix(beneath) for path in edge.referrers if path.startswith(beneath)}
+
+
 def _value(account: str, hostport: str) -> str:
     return f"{account}/{hostport}"
 
@@ -112,7 +169,7 @@ def _value(account: str, hostport: str) -> str:
 def _delete_route(change: Change, route: Item) -> None:
     """Remove a route, also one of which only modules were ever set."""
     if not (route.body and route.is_live):
-        table.drop(route.scope, route.id)
+        table.drop(route)
         return
     try:
         change.remove(route).commit()

@@ -13,7 +13,7 @@ from chalicelib.model import audit, edges, kinds, names, tunnels
 from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Owned, Stored
 from chalicelib.model.ssh import authorities
-from chalicelib.storage import dynamodb, items, revocation_lists, table, unique_keys, writes
+from chalicelib.storage import dynamodb, items, places, revocation_lists, table, unique_keys, writes
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -93,7 +93,7 @@ def _kind(record: Record) -> Kind | None:
     if record["id"] == unique_keys.ID or record["scope"].partition("#")[0] in (kinds.EDGE, "krl"):
         return None
     try:
-        return kinds.of(record["id"])
+        return kinds.of(places.of_item(record["scope"], record["id"])[1])
     except kinds.UnknownKind:
         return None
 
@@ -170,6 +170,21 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
     return (*writes.rewrite(item, after), *((names.counted(item.account, more),) if more else ()))
 
 
+def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
+    """Have a record lie where the latest edition looks for it first: a route beside those of the other edges.
+
+    The record is the same there, with its revision. None is moved while records are written as of the second edition.
+    """
+    item = Item.from_record(record)
+    scope, id = places.written(item.scope, item.id)
+    if (scope, id) == item.place or record["id"] == unique_keys.ID:
+        return ()
+    return (
+        Write.put({**record, "scope": scope, "id": id}, Condition("attribute_not_exists(#id)")),
+        Write.delete(*item.place, items.unchanged(item)),
+    )
+
+
 def _missing_keys(record: Record) -> list[UniqueKey]:
     """Return the keys that an edge lacks: of its hostports in its account, of its names."""
     item = Item.from_record(record) if _kind(record) in _WITH_HOSTPORTS else None
@@ -184,5 +199,6 @@ STEPS = (
     Step(1, "schema, revision, and what leads to authorities", _to_second_edition),
     Step(2, "events by their actors", _with_actor),
     Step(3, "names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
-    Step(4, "fields that have a default", _with_defaults),  # the last one, which new fields need no step for
+    Step(4, "fields that have a default", _with_defaults),  # which new fields need no step for
+    Step(5, "routes in one collection", _moved),  # the last one, since nothing is left where the record was
 )

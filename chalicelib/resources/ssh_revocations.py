@@ -6,6 +6,7 @@ from typing import Annotated
 from chalicelib import clock, crypto, ids
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, InvalidRequest, NotFound, UnknownReference
+from chalicelib.http.paging import Page
 from chalicelib.http.resource import Resource
 from chalicelib.model import kinds
 from chalicelib.model.kinds import Kind
@@ -112,8 +113,9 @@ class Revocations(Resource):
             self.endpoint("DELETE", self.kind.one, 204, self.delete),
         )
 
-    def check_parent(self, call: Call) -> None:
+    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         _issuer(call)
+        return super().listed(call, page)
 
     def post(self, call: Call) -> Item:
         named = {name: value for name, value in call.body.values().items() if value and name in _SUBJECT}

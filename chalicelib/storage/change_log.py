@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.storage import dynamodb
+from chalicelib.storage import dynamodb, places
 from chalicelib.storage.dynamodb import Write
 
 OVERLAP = 60  # seconds: more than a writer's deadline, and than clocks differ
@@ -73,8 +73,8 @@ def _of_shard(shard: int, after: str) -> Iterable[Change]:
 
 
 def _place(write: Write) -> Sequence[str] | None:
-    """Return the scope and id of the record that a write changes; None where it changes nothing."""
+    """Return the scope and id of the item whose record a write changes; None where it changes nothing."""
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]
-    return key["scope"]["S"], key["id"]["S"]
+    return places.of_item(key["scope"]["S"], key["id"]["S"])

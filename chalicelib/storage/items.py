@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.storage import references
+from chalicelib.storage import places, references
 from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.places import Place
 from chalicelib.storage.references import Reference
 from chalicelib.storage.unique_keys import UniqueKey
 
@@ -31,7 +32,7 @@ class Item:
     its keys in the table's indexes by resource and by actor, if it is in there.
 
     `lease` is, in the place of `expires`, the Unix second at which it counts as gone: its record stays for another day,
-    so that somebody can write the event of its end.
+    so that somebody can write the event of its end. `read_at` is where its record was read, None for a new item.
     """
 
     scope: str
@@ -48,6 +49,7 @@ class Item:
     indexed: str | None = None
     lease: int | None = None
     acted: str | None = None
+    read_at: Place | None = field(default=None, compare=False)
 
     @property
     def account(self) -> str:
@@ -59,6 +61,11 @@ class Item:
         return self.scope.partition("#")[2]
 
     @property
+    def place(self) -> Place:
+        """Return where its record lies, or is to lie."""
+        return self.read_at or places.written(self.scope, self.id)
+
+    @property
     def is_live(self) -> bool:
         end = self.expires if self.lease is None else self.lease
         return end is None or end > clock.seconds()
@@ -66,9 +73,9 @@ class Item:
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
         """Return the item of a record; an edge of which only modules were ever set has an empty body."""
+        place = record["scope"], record["id"]
         return Item(
-            record["scope"],
-            record["id"],
+            *places.of_item(*place),
             record.get("body", {}),
             modules=record.get("parts", {}),
             sealed=record.get("sealed", {}),
@@ -81,6 +88,7 @@ class Item:
             indexed=record.get("indexed"),
             lease=record.get("lease"),
             acted=record.get("acted"),
+            read_at=place,
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -95,7 +103,8 @@ class Item:
             **({"expires": self.expires} if self.lease is None else leased(self.lease)),
         }
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
-        return {"scope": self.scope, "id": self.id, "body": self.body, "revision": self.revision, **present}
+        scope, id = self.place
+        return {"scope": scope, "id": id, "body": self.body, "revision": self.revision, **present}
 
 
 def scope(account: str, path: str) -> str:
@@ -115,7 +124,7 @@ def rewrite(before: Item, after: Item) -> Write:
     An item without body and modules is removed.
     """
     if not after.body and not after.modules:
-        return Write.delete(before.scope, before.id, unchanged(before))
+        return Write.delete(*before.place, unchanged(before))
     old, new = _relations(before), _relations(after)
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
@@ -123,7 +132,7 @@ def rewrite(before: Item, after: Item) -> Write:
     schema = {} if before.body else {"schema": SCHEMA}  # an item of the first edition keeps none until it is migrated
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
     step = after.revision - before.revision or 1
-    return Write.update(before.scope, before.id, unchanged(before), sets=sets, adds={"revision": step})
+    return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
 
 
 def following(item: Item) -> int:

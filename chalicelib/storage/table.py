@@ -9,24 +9,29 @@ from contextlib import suppress
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import change_log, dynamodb, items, unique_keys
+from chalicelib.storage import change_log, dynamodb, items, places, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 _INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of each index
+_KEYS = {
+    "last": "#scope = :scope AND #id BETWEEN :first AND :last",
+    "before": "#scope = :scope AND #id < :before",
+    "scope": "#scope = :scope",
+}
 _AT_ONCE = 100  # writes in one transaction
 _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
 
 
 def read(scope: str, id: str) -> Item | None:
     """Return the item, or None when there is none or it has expired. Raises aws.Unavailable."""
-    return of_record(dynamodb.get(scope, id))
+    return of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
     """Return the item, also where only modules of it were ever set and its body is empty. Raises aws.Unavailable."""
-    record = dynamodb.get(scope, id)
+    record = _record(scope, id)
     item = Item.from_record(record) if record else None
     return item if item and item.is_live else None
 
@@ -45,7 +50,7 @@ def look_up(kind: str, value: str) -> dict[str, Any] | None:
 
 def newest(scope: str) -> list[Item]:
     """Return all items of a scope, newest first, without what is sealed in them. Raises aws.Unavailable."""
-    return [Item.from_record(record) for records in _pages(scope, None, None) for record in records]
+    return [Item.from_record(record) for records in _pages(_older(scope, None), None) for record in records]
 
 
 def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
@@ -55,7 +60,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     reads at once, 1 MB, so that Lambda can answer with it. What has expired does not count. Raises aws.Unavailable.
     """
     found: list[Item] = []
-    for records in _pages(scope, before, count + 1):
+    for records in _pages(_older(scope, before), count + 1):
         if len(found) > 1 and len(repr(found)) > _LARGE:
             return found[:-1], True  # the last one begins the next page, which is thus not empty
         found += map(Item.from_record, records)
@@ -82,8 +87,29 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
 
 def every(scope: str) -> Iterator[Item]:
     """Yield all items of a scope, also those of which only modules were ever set. Raises aws.Unavailable."""
-    for page in dynamodb.pages({"scope": scope}, limit=None, KeyConditionExpression="#scope = :scope"):
-        yield from map(Item.from_record, page)
+    selections = [{"scope": scope}, _older(scope, None)]  # in this order what is moved meanwhile is found
+    for selected in selections if selections[0] != selections[1] else selections[:1]:
+        for page in dynamodb.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
+            yield from map(Item.from_record, page)
+
+
+def beneath(scopes: Sequence[str]) -> Iterator[Item]:
+    """Yield the items of some scopes that lie in one collection, the last scope and the newest first.
+
+    What lies between them is read too. What is sealed is left out. Raises aws.Unavailable.
+    """
+    collection, first = places.collected(min(scopes))
+    last = places.collected(max(scopes))[1]
+    for records in _pages({"scope": collection, "first": first, "last": f"{last}~"}, None):
+        yield from map(Item.from_record, records)
+
+
+def of_second_edition(scope: str) -> list[Item]:
+    """Return the items of a scope whose records lie where the second edition put them, newest first.
+
+    What is sealed is left out. Raises aws.Unavailable.
+    """
+    return [Item.from_record(record) for records in _pages({"scope": scope}, None) for record in records]
 
 
 def between(scope: str, first: str, last: str) -> Iterator[Item]:
@@ -98,9 +124,9 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
         yield from map(Item.from_record, records)
 
 
-def drop(scope: str, id: str) -> None:
+def drop(item: Item) -> None:
     """Remove an item of which only modules were ever set. Raises ConditionFailed, aws.Unavailable."""
-    dynamodb.do(Write.delete(scope, id, Condition("attribute_not_exists(#body)")))
+    dynamodb.do(Write.delete(*item.place, Condition("attribute_not_exists(#body)")))
 
 
 def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
@@ -194,11 +220,34 @@ def _renewed(scope: str, id: str, lease: int) -> Write:
     return Write.update(scope, id, items.live(), sets=items.leased(lease))
 
 
-def _pages(scope: str, before: str | None, count: int | None) -> Iterator[list[dict[str, Any]]]:
+def _record(scope: str, id: str) -> dict[str, Any] | None:
+    """Return the record of an item, wherever it lies. Raises aws.Unavailable."""
+    latest = places.latest(scope, id)
+    if latest == (scope, id):
+        return dynamodb.get(scope, id)
+    # What is moved between two reads is found by the third.
+    return dynamodb.get(*latest) or dynamodb.get(scope, id) or dynamodb.get(*latest)
+
+
+def _older(scope: str, before: str | None) -> dict[str, str]:
+    """Return what selects the records of a scope's items that are older than the id `before`, None for all of them."""
+    collection, begin = places.collected(scope)
+    if begin:
+        below = f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""  # of as many characters
+        return {"scope": collection, "first": begin, "last": f"{begin}{below}~"}
+    return {"scope": scope, **({"before": before} if before else {})}
+
+
+def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict[str, Any]]]:
     return dynamodb.pages(
-        {"scope": scope, "now": clock.seconds(), **({"before": before} if before else {})},
+        {**selected, "now": clock.seconds()},
         limit=count,
-        KeyConditionExpression="#scope = :scope" + (" AND #id < :before" if before else ""),
+        KeyConditionExpression=_key(selected),
         FilterExpression=items.live().text,
-        ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #expires, #lease, #revision",
+        ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #pointed_by, #expires, #lease, #revision",
     )
+
+
+def _key(selected: Mapping[str, str]) -> str:
+    """Return the condition of a query that selects so."""
+    return next(condition for value, condition in _KEYS.items() if value in selected)

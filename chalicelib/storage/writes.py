@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 from chalicelib.storage import aws, dynamodb, items, references, shared_keys, table, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
+from chalicelib.storage.places import Place
 from chalicelib.storage.references import InUse, MissingTarget, Reference, TooManyReferrers
 from chalicelib.storage.unique_keys import Taken
 
 T = TypeVar("T")
-Place = tuple[str, str]  # a scope and an id
-
 MAX_RELATIONS = 97  # of an item, and of one change: a transaction holds 100 actions, with item, holder and event
 _TRIES = 12  # at a change that others overtake
 _PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
@@ -58,13 +57,13 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
-    return [Write.delete(item.scope, item.id, unused), *_relations(item, gone, holder)]
+    return [Write.delete(*item.place, unused), *_relations(item, gone, holder)]
 
 
 def end(item: Item) -> list[Write]:
     """Return the writes that remove an item whose lease has ended; they fail if it was renewed."""
     gone = replace(item, unique_keys=(), references=())
-    return [Write.delete(item.scope, item.id, items.lapsed()), *_relations(item, gone, None)]
+    return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
 
 
 def commit(writes: Sequence[Write], *, proof: Place | None = None, created: Sequence[Item] = ()) -> None:

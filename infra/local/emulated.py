@@ -31,6 +31,7 @@ PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
     "STRICT_REFERENCES": "StrictReferences",
     "AUDIT_DAYS": "AuditDays",
+    "RECORDS_EDITION": "RecordsEdition",
     "TUNNEL_DOMAIN": "TunnelDomain",
     "TCP_PORTS": "TcpPorts",
     "LOG_LEVEL": "LogLevel",

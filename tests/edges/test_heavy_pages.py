@@ -11,7 +11,7 @@ from chalicelib.storage import dynamodb, items
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from tests import conformity
-from tests.queries import queries
+from tests.queries import reads
 from tests.transports import Client
 
 PATH = "/edges/https"
@@ -42,18 +42,17 @@ def heavy(owner: Client) -> list[Any]:
 
 
 def test_a_page_shows_what_fits_and_reads_no_more(owner: Client, heavy: list[Any]) -> None:
-    read: list[str] = []
+    read: list[int] = []
     uri, pages = PATH, []
     while uri:
-        with queries() as seen:
+        with reads() as seen:
             page = owner.get(uri).json
         pages.append(page["https_edges"])
-        read += [scope for scope in seen if scope.endswith("/routes")]
+        read += seen
         uri = (page["next_page_uri"] or "").removeprefix("http://localhost")
     assert pages == [heavy[:2], heavy[2:]]
-    own = [items.scope(owner.account, f"{PATH}/{edge['id']}/routes") for edge in heavy]
-    assert [*dict.fromkeys(read)] == own
-    assert len(read) == len(own) * 3  # each of a good two MB, and DynamoDB reads one at once
+    edges, routes = [4, 2], 4 * 9
+    assert sum(read) - sum(edges) <= routes + 4  # what DynamoDB reads at once, 1 MB, may begin the next page's
 
 
 def test_light_edges_around_a_heavy_one_are_all_shown(owner: Client) -> None:

@@ -185,7 +185,7 @@ def test_a_client_secret_is_kept_only_sealed(admin: Client) -> None:
     assert secret not in json.dumps(records, default=lambda raw: raw.decode(errors="replace"))
     (record,) = [record for record in records if "parts" in record]
     sealed = record["parts"]["M"]["oauth"]["M"]["provider"]["M"]["gitlab"]["M"]["client_secret"]["B"]
-    context = {"account": admin.account, "resource": record["id"]["S"]}
+    context = {"account": admin.account, "resource": record["id"]["S"].rpartition("/")[2]}
     assert vault.unseal(sealed, context, bytes.decode) == secret
     with pytest.raises(aws.client("kms").exceptions.InvalidCiphertextException):
         vault.unseal(sealed, {**context, "resource": "edghtsrt_another"}, bytes.decode)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from chalicelib import clock, ids
-from chalicelib.model import kinds, shards
+from chalicelib.model import details, kinds, shards
 from chalicelib.model.details import Details
 from chalicelib.model.records import Created
 from chalicelib.storage import items
@@ -26,7 +26,6 @@ Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "
 
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, in which events alone stand
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
-_MAX_NAME = 255  # bytes
 _DAY = 24 * 60 * 60  # seconds
 
 
@@ -91,8 +90,8 @@ def operated_by(name: str) -> Iterator[None]:
 
 def _as(name: str) -> Trail:
     """Return a new operation of the operator, on this host."""
-    actor = Actor("operator", name=_clean(name))
-    return Trail(actor, ids.new("op"), _clean(socket.gethostname()))
+    actor = Actor("operator", name=details.cleaned(name))
+    return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
 
 def _user() -> str:
@@ -102,12 +101,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _clean(text: str) -> str:
-    printable = "".join(sign for sign in text if sign.isprintable())
-    return printable.encode(errors="replace")[:_MAX_NAME].decode(errors="ignore")
-
-
-def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str], details: Details) -> Item:
+def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str], told: Details) -> Item:
     """Return the event of a change of an item, given its state after it, or of a module of the item.
 
     It is kept for AUDIT_DAYS (400).
@@ -116,7 +110,7 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
     created_at, kept_for = ids.created_at(id), int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
     account, _, path = item.scope.partition("#")
     account = account if path else item.id  # an account is a resource of its own
-    told = Event(
+    shown = Event(
         created_at=clock.rfc3339(created_at),
         action=".".join(filter(None, (kinds.of(item.id).noun, module, verb))),
         resource_id=item.id,
@@ -126,11 +120,11 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
         source_ip=by.source_ip,
         revision=item.revision,
         changed=list(changed),
-        details=dict(details),
+        details=dict(told),
     )
     expires, indexed = int(created_at.timestamp()) + kept_for, f"{account}#{item.id}"
     acted = f"{account}#{acting(by.actor.key_id or by.actor.type, 0)}"
-    own = Item(items.scope(account, OF_THE_EDGE), id, told.to_record(), expires=expires, indexed=indexed, acted=acted)
+    own = Item(items.scope(account, OF_THE_EDGE), id, shown.to_record(), expires=expires, indexed=indexed, acted=acted)
     return own if by.actor.type == "edge" else _placed(own, shards.next_for(account, id))
 
 

@@ -78,10 +78,10 @@ class Change:
         count = self.names - names.weight(item, item.unique_keys)
         return replace(made, own=own, item=self.item or item, names=count)
 
-    def end(self, item: Item) -> "Change":
-        """Remove an item whose lease has ended."""
+    def end(self, item: Item, *, more: Details = _NONE) -> "Change":
+        """Remove an item whose lease has ended. `more` is as of `put`."""
         gone = replace(item, revision=item.revision + 1)
-        return replace(self._with_event(gone, "delete", told=_whole(item, _NONE)), own=(*self.own, *writes.end(item)))
+        return replace(self._with_event(gone, "delete", told=_whole(item, more)), own=(*self.own, *writes.end(item)))
 
     def also(self, *more: Write) -> "Change":
         """Add other writes and their conditions, which have no event of their own."""
@@ -144,13 +144,16 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
     return writes.retried(attempt)
 
 
-def delete(change: Change, scope: str, id: str) -> bool:
-    """Remove an item; False when there is none. Raises InUse when something refers to it, and what `commit` does."""
+def delete(change: Change, scope: str, id: str, *, more: Callable[[Item], Details] = lambda _: _NONE) -> bool:
+    """Remove an item; False when there is none. `more` returns further details for its event.
+
+    Raises InUse when something refers to it, and what `commit` does.
+    """
 
     def attempt() -> bool:
         item = table.read(scope, id)
         if item:
-            change.remove(item).commit()
+            change.remove(item, more=more(item)).commit()
         return item is not None
 
     return writes.retried(attempt)

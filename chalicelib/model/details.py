@@ -14,6 +14,7 @@ Details = Mapping[str, Any]
 
 _MAX_BYTES = 4096  # of a value, so that an event stays small beside what it tells of
 _SEALED = "(secret)"
+_MAX_CLEANED = 255  # bytes
 
 
 def of(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +35,12 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the names that two records have not in common, or not with the same value."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+def cleaned(text: str) -> str:
+    """Return the printable characters of a text that a client or an operator chose, cut after 255 bytes."""
+    printable = "".join(sign for sign in text if sign.isprintable())
+    return printable.encode(errors="replace")[:_MAX_CLEANED].decode(errors="ignore")
 
 
 def digest(text: str) -> str:

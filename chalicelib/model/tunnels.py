@@ -6,13 +6,15 @@ which the same credential takes over at once, and anybody when the tunnel is gon
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, changes, kinds, names
+from chalicelib.model import audit, changes, details, kinds, names
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
+from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created, Stored
 from chalicelib.storage import items, table, unique_keys
@@ -31,7 +33,8 @@ class Tunnel(Stored):
     """The stored form of both kinds of tunnel; other resources are named by their ids.
 
     `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
-    what carries it, and `credential` the SSH credential or user certificate that opened it: the API shows neither.
+    what carries it, `credential` the SSH credential or user certificate that opened it, `address` and `client` those of
+    the SSH client, and its version: the API shows none of them, its audit events all but the gateway.
     """
 
     started_at: str = ""
@@ -42,6 +45,8 @@ class Tunnel(Stored):
     metadata_0: str = ""
     gateway: str = ""
     credential: str = ""
+    address: str = ""
+    client: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +72,28 @@ class EitherTunnel(Tunnel):
     public_url: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    TOLD = ("credential", "public_url", "labels")
+    TOLD = ("credential", "public_url", "labels", "address", "client")
+
+    def told(self) -> dict[str, Any]:
+        return {**super().told(), "name": urlsplit(self.public_url).hostname}
 
 
 def of(item: Item) -> AgentTunnel | BackendTunnel:
     """Return the tunnel that an item holds."""
     return BackendTunnel.of(item.body) if "labels" in item.body else AgentTunnel.of(item.body)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What went through a tunnel, as its gateway counted it.
+
+    `bytes_in` came from visitors and `bytes_out` from the SSH client. `requests` are those of HTTP/1; a connection of
+    another protocol counts as one.
+    """
+
+    bytes_in: int
+    bytes_out: int
+    requests: int
 
 
 class EdgeHasName(Exception):
@@ -107,7 +128,8 @@ def open_tunnel(
     aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
-    body = {**tunnel.to_record(), "started_at": clock.rfc3339(ids.created_at(id))}
+    started_at = clock.rfc3339(ids.created_at(id))
+    body = {**tunnel.to_record(), "started_at": started_at, "client": details.cleaned(tunnel.client)}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
     until = clock.seconds() + lease
@@ -142,10 +164,13 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
     return frozenset(id for _, id in table.renew_all(places, lease=clock.seconds() + lease))
 
 
-def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.EDGE) -> bool:
+def close_tunnel(
+    account: str, id: str, *, gateway: str = "", usage: Usage | None = None, by: Trail = audit.EDGE
+) -> bool:
     """Take a tunnel offline, its name with it; False when it was not online. Raises aws.Unavailable.
 
-    `gateway` is what carries it, and announces that afterwards; whoever is not that gateway leaves it out.
+    `gateway` is what carries it, announces that afterwards, and knows its `usage`; whoever is not that gateway leaves
+    both out.
     """
     change = Change(by)
     if gateway:  # it stops being served first
@@ -153,7 +178,7 @@ def close_tunnel(account: str, id: str, *, gateway: str = "", by: Trail = audit.
     elif (item := table.read(_scope(account), id)) and (gateway := of(item).gateway):
         changes.delete(change, _carried_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
-    return changes.delete(change, _scope(account), id)
+    return changes.delete(change, _scope(account), id, more=lambda item: _at_end(item, clock.seconds(), usage))
 
 
 def carried_by(gateway: str) -> list[Carried]:
@@ -185,7 +210,8 @@ def end_lapsed(account: str) -> list[Item]:
     found = list(table.every(_scope(account)))
     for lapsed in (item for item in found if not item.is_live):
         with suppress(Overtaken):  # another has done it
-            gateway, end = of(lapsed).gateway, Change(audit.EDGE).end(lapsed)
+            gateway = of(lapsed).gateway
+            end = Change(audit.EDGE).end(lapsed, more=_at_end(lapsed, _until(lapsed), None))
             (end.also(Write.delete(_carried_scope(gateway), lapsed.id)) if gateway else end).commit()
     return [item for item in found if item.is_live]
 
@@ -226,6 +252,12 @@ def is_banned(name: str) -> bool:
 def banned_names() -> list[str]:
     """Return the host names that no tunnel may have. Raises aws.Unavailable."""
     return sorted(item.id for item in table.newest(_BANNED))
+
+
+def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
+    """Return what the event of a tunnel's end tells beside the tunnel: how long it was online, and its usage."""
+    seconds = end - int(ids.created_at(item.id).timestamp())
+    return details.of({"seconds": max(seconds, 0), **(asdict(usage) if usage else {})})
 
 
 def _until(item: Item) -> int:

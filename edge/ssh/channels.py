@@ -8,6 +8,7 @@ import asyncssh
 
 from edge.process.settings import Limits
 from edge.ssh.connection import Connection
+from edge.ssh.metering import Counted
 from edge.ssh.relay import Exchange, Relay, Timer
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
 
@@ -106,7 +107,8 @@ class Channels:
 
     def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport) -> asyncio.Protocol:
         """Return the relay of a new connection, over a channel of its own if the tunnel may have one more."""
-        relay = _FromEnvoy(_Joining(self, tunnel, transport), self._shown(), self._limits)
+        counted = Counted(tunnel.meter, self._shown())
+        relay = _FromEnvoy(_Joining(self, tunnel, transport), counted, self._limits)
         self.relays.add(relay)
         if self._is_held:
             relay.hold(self)

@@ -48,18 +48,20 @@ def read(host: str, port: int, domain: str) -> Named | Labelled:
 
 @dataclass(frozen=True)
 class Asking:
-    """Who asks: a grant, on a session of a gateway, from an address."""
+    """Who asks: a grant, on a session of a gateway, from an address, by an SSH client of a version."""
 
     grant: Grant
     gateway: str
     session: str
     address: str
+    client: str
 
 
 def opening_of(host: str, port: int, asking: Asking, settings: Settings) -> Opening:
     """Return the tunnel that is asked for; raise Refused for what there is not and what the grant does not permit."""
     asked = read(host, port, settings.tunnel_domain)
-    opening = Opening(asking.grant, asking.gateway, asking.session, forwards_to=asking.address)
+    grant, address = asking.grant, asking.address
+    opening = Opening(grant, asking.gateway, asking.session, address, address=address, client=asking.client)
     if isinstance(asked, Labelled):
         opening = opening.labelled(asked.labels)
     else:

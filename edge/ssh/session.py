@@ -180,7 +180,8 @@ class Session(Client):
 
     async def _open(self, asked: tuple[str, int]) -> OnlineTunnel:
         self._check(asked)
-        asking = forwarding.Asking(self.grant, self._gateway.id, self._id, self._address)
+        client = str(self._connection.get_extra_info("client_version", ""))
+        asking = forwarding.Asking(self.grant, self._gateway.id, self._id, self._address, client)
         for left in reversed(range(_DRAWS)):
             opening = forwarding.opening_of(*asked, asking, self._gateway.settings)
             try:

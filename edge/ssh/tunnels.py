@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from chalicelib.model.tunnels import Carried
 from edge.process import log
 from edge.process.settings import Limits
+from edge.ssh.metering import Meter
 from edge.ssh.rights import concerns
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Store, TooManyTunnels, Unavailable
@@ -52,6 +53,7 @@ class OnlineTunnel:
     is_reserved: bool  # its name, when it was opened
     until: float = 0  # on the monotonic clock: when its lease ends
     connections: set[asyncio.BaseTransport] = field(default_factory=set)
+    meter: Meter = field(default_factory=Meter)
 
     @property
     def id(self) -> str:
@@ -125,7 +127,7 @@ class Tunnels:
         """Take a tunnel offline; its name is free when this returns, or at its lease's end where the store is away."""
         if self._drop(tunnel, reason):
             try:
-                await asyncio.to_thread(self._store.close, tunnel.carried)
+                await asyncio.to_thread(self._store.close, tunnel.carried, tunnel.meter.usage())
             except Unavailable:
                 log.event("tunnel_left_to_its_lease", **_said(tunnel))
 

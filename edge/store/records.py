@@ -7,7 +7,7 @@ from typing import Protocol
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.ssh import acl
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import Carried, Usage
 from chalicelib.storage.change_log import Change, Place
 from edge.link.authority import Authority, KeyPair
 
@@ -54,7 +54,10 @@ class Grant:
 
 @dataclass(frozen=True)
 class Opening:
-    """A tunnel to be opened; either `name`, the whole host name, or `labels`. `is_drawn`: the name is one of chance."""
+    """A tunnel to be opened; either `name`, the whole host name, or `labels`. `is_drawn`: the name is one of chance.
+
+    `address` is that of the SSH client, and `client` its version as it says it.
+    """
 
     grant: Grant
     gateway: str
@@ -64,6 +67,8 @@ class Opening:
     url: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     is_drawn: bool = False
+    address: str = ""
+    client: str = ""
 
     @property
     def targets(self) -> list[str]:
@@ -104,8 +109,8 @@ class Store(Protocol):
     def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         """Renew leases for `lease` seconds from now; return the ids of the tunnels that are offline already."""
 
-    def close(self, tunnel: Carried) -> None:
-        """Take a tunnel offline, its name with it."""
+    def close(self, tunnel: Carried, usage: Usage) -> None:
+        """Take a tunnel offline, its name with it; the event of its end tells its usage."""
 
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         """Say that a gateway is up, for so many seconds."""

@@ -14,7 +14,7 @@ from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Step
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import ServedCertificate, TlsCertificate
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried, Usage
 from chalicelib.storage import aws, change_log, items, table
 from chalicelib.storage.change_log import Change, Place
 from chalicelib.storage.unique_keys import Taken
@@ -141,6 +141,8 @@ class Records:
             "forwards_to": opening.forwards_to,
             "gateway": opening.gateway,
             "credential": opening.grant.credential,
+            "address": opening.address,
+            "client": opening.client,
         }
         if opening.labels:
             return BackendTunnel(**common, labels=dict(opening.labels))
@@ -152,8 +154,8 @@ class Records:
         return tunnels.renew_leases(carried, lease=lease)
 
     @_translated
-    def close(self, tunnel: Carried) -> None:
-        tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway)
+    def close(self, tunnel: Carried, usage: Usage) -> None:
+        tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
 
     @_translated
     def announce(self, gateway: Gateway, *, lease: int) -> None:

@@ -12,6 +12,7 @@ from chalicelib.crypto import public_keys
 from chalicelib.model import names, proofs
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.proofs import Found, Step
+from chalicelib.model.tunnels import Usage
 from chalicelib.storage import aws, dynamodb
 from edge.process.settings import Settings
 from edge.store import table as store
@@ -106,7 +107,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.key_pair(admin.account, certificate)
     edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
     edge.end_lapsed(admin.account)
-    edge.close(leased)
+    edge.close(leased, Usage(1, 2, 3))
     edge.withdraw("gw-1")
 
 

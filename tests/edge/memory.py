@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import GATEWAYS, Carried
+from chalicelib.model.tunnels import GATEWAYS, Carried, Usage
 from chalicelib.storage import items
 from chalicelib.storage.change_log import Change, Place
 from edge.link import authority
@@ -30,6 +30,7 @@ class Memory:
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
     online: dict[str, tuple[Carried, Opening]] = field(default_factory=dict)
+    used: dict[str, Usage] = field(default_factory=dict)  # of the tunnels that their gateways closed
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     taken: int = 0  # of the next names that are asked for, so many are somebody's
     is_away: bool = False
@@ -90,9 +91,10 @@ class Memory:
                 self.online[id] = replace(it, expires=int(time.time()) + lease), opening
             return frozenset(it.id for it in tunnels) - frozenset(kept)
 
-    def close(self, tunnel: Carried) -> None:
+    def close(self, tunnel: Carried, usage: Usage) -> None:
         self._reach()
         with self.lock:
+            self.used[tunnel.id] = usage
             self._end(tunnel.id)
 
     def announce(self, gateway: Gateway, *, lease: int) -> None:

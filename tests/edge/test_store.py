@@ -16,7 +16,7 @@ from chalicelib import __main__ as operator
 from chalicelib.model import names, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import Carried, Usage
 from chalicelib.storage import aws
 from edge.process.settings import SettingError, Settings
 from edge.store.records import (
@@ -39,6 +39,7 @@ from tests.transports import Client
 
 GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
 NAME = "demo.tunnels.localhost"
+USAGE = Usage(bytes_in=10, bytes_out=2_000, requests=3)
 
 
 @pytest.fixture
@@ -184,9 +185,36 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(either: Store, admin: C
     assert either.renew([leased], lease=600) == frozenset()
     assert either.carried_by("gw-1")[0].expires > time.time() + 500
     before = time.time()
-    either.close(leased)
+    either.close(leased, USAGE)
     assert (served(either), told(either, before - 0.001)) == ([], {None})
     assert either.renew([leased], lease=60) == {leased.id}
+
+
+def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_through(
+    records: Records, admin: Client
+) -> None:
+    named = opening(Grant(admin.account, "sshcr_1", ()), address="192.0.2.9", client="SSH-2.0-x\x1b[2J" + "é" * 200)
+    labelled = Opening(named.grant, "gw-1", "ts_1", "192.0.2.9", labels=(("app", "web"),), address="192.0.2.9")
+    for asked in (named, labelled):
+        records.close(records.open(asked, lease=60, most=100), USAGE)
+    ended, opened, by_name_ended, by_name = (
+        event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"]
+    )
+    client = "SSH-2.0-x[2J" + "é" * 121
+    who = {"credential": "sshcr_1", "address": "192.0.2.9"}
+    assert by_name == {**who, "name": NAME, "public_url": f"https://{NAME}", "client": client}
+    assert opened == {**who, "labels.app": "web"}
+    used = {"bytes_in": "10", "bytes_out": "2000", "requests": "3"}
+    for end, start in ((ended, opened), (by_name_ended, by_name)):
+        assert int(end.pop("seconds")) < 10
+        assert end == {**start, **used}
+
+
+def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: Records, admin: Client) -> None:
+    records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
+    records.end_lapsed(admin.account)
+    ended, opened = (event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"])
+    assert ended == {**opened, "seconds": "0"}
 
 
 def test_a_gateway_is_up_from_its_first_word_to_its_last(either: Store) -> None:
@@ -246,7 +274,7 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
     with pytest.raises(NameTaken):
         records.open(opening(other), lease=60, most=100)
     assert not records.is_reserved(admin.account, NAME)
-    records.close(records.open(opening(mine), lease=60, most=100))
+    records.close(records.open(opening(mine), lease=60, most=100), USAGE)
     admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"{NAME}:443"]})
     with pytest.raises(NameOfEdge):
         records.open(opening(mine), lease=60, most=100)
@@ -273,7 +301,7 @@ def test_an_account_may_be_limited_to_reserved_names(records: Records, admin: Cl
     with pytest.raises(NameNotReserved):
         records.open(opening(mine), lease=60, most=100)
     backend = Opening(mine, "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
-    records.close(records.open(backend, lease=60, most=100))
+    records.close(records.open(backend, lease=60, most=100), USAGE)
     operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
     records.open(opening(mine), lease=60, most=100)
 

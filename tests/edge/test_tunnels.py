@@ -307,6 +307,25 @@ def test_requests_are_shown_with_their_answers_unless_there_is_no_terminal(edge:
 
 
 @needs_envoy
+def test_the_store_is_told_which_client_opens_a_tunnel_and_at_its_end_what_went_through(
+    edge: Edge, origin: int
+) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", f"counted:80:127.0.0.1:{origin}")
+    client.says("is online")
+    ((leased, opening),) = edge.store.online.values()
+    assert (opening.address, opening.client[:8]) == ("127.0.0.1", "SSH-2.0-")
+    until(lambda: edge.status("counted") == "200")
+    for _ in range(3):
+        edge.curl("counted", "-X", "PUT", "-d", "a" * 10_000)
+    client.kill()
+    until(lambda: leased.id in edge.store.used)
+    used = edge.store.used[leased.id]
+    assert used.requests == 4
+    assert 30_000 < used.bytes_in < 40_000
+    assert 0 < used.bytes_out < 10_000
+
+
+@needs_envoy
 def test_clients_that_are_dropped_leave_nothing_behind(edge: Edge) -> None:
     clients = [
         edge.ssh(edge.key("acct_D"), "-R", f"drop{number}:80:localhost:1", terminal="-T") for number in range(20)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib.model import tunnels
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.tunnels import Usage
 from chalicelib.storage import table
 from edge.control.reading import Reader
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
@@ -51,7 +52,7 @@ def change(store: Store, number: int, chance: random.Random) -> None:
     name = f"n{chance.randrange(20)}.{account}.example.com"
     carried = [it for it in store.carried_by(gateway) if it.account == account] if chance.random() < 0.4 else []
     if carried:
-        store.close(chance.choice(carried))
+        store.close(chance.choice(carried), Usage(0, 0, 0))
         return
     try:
         grant = Grant(account, f"sshcr_{account}", ())

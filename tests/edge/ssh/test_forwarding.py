@@ -82,7 +82,7 @@ def test_what_is_not_offered_is_refused_with_a_sentence(host: str, port: int, se
 
 
 def opening_of(host: str, *acl: str) -> Opening:
-    asking = Asking(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9")
+    asking = Asking(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
     return forwarding.opening_of(host, 80, asking, Settings(tunnel_domain=DOMAIN, edge_port=8443))
 
 
@@ -115,9 +115,9 @@ def test_a_credential_binds_what_its_rules_permit(acl: tuple[str, ...], host: st
 
 def test_an_opening_says_who_asks_for_what() -> None:
     grant = Grant("acct_a", "sshcr_1", ())
-    named = Opening(grant, "gw-1", "ts_1", "192.0.2.9", "demo.t.example.com", "https://demo.t.example.com:8443")
-    assert opening_of("demo") == named
-    assert opening_of("b=2,a=1") == Opening(grant, "gw-1", "ts_1", "192.0.2.9", labels=(("a", "1"), ("b", "2")))
+    asked = Opening(grant, "gw-1", "ts_1", "192.0.2.9", address="192.0.2.9", client="SSH-2.0-x")
+    assert opening_of("demo") == asked.named("demo.t.example.com", "https://demo.t.example.com:8443")
+    assert opening_of("b=2,a=1") == asked.labelled((("a", "1"), ("b", "2")))
     drawn = {opening_of("").name for _ in range(20)}
     assert len(drawn) == 20
     assert all(len(name.removesuffix(".t.example.com")) == 10 for name in drawn)

@@ -1,0 +1,52 @@
+"""The bytes and requests of a tunnel, counted as they go by. Pure."""
+
+import re
+from dataclasses import dataclass
+
+from chalicelib.model.tunnels import Usage
+from edge.ssh.relay import Exchange
+
+_REQUEST = re.compile(rb"[A-Z]{3,20} [^ \r\n]+ HTTP/1\.[01]\r\n")
+
+
+@dataclass(eq=False)
+class Meter:
+    """The counts of one tunnel, over all its connections."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    requests: int = 0
+
+    def usage(self) -> Usage:
+        """Return the counts as they are now."""
+        return Usage(self.bytes_in, self.bytes_out, self.requests)
+
+
+class Counted:
+    """One connection, counted, and told to another observer.
+
+    It begins with a request. Envoy sends a further one when the last was answered, so that it begins where a read does;
+    of what is not HTTP/1 the connection counts as one.
+    """
+
+    def __init__(self, meter: Meter, observer: Exchange) -> None:
+        self._meter, self._observer = meter, observer
+        self._may_ask = self._is_first = True
+
+    def asked(self, data: bytes) -> None:
+        """Count what goes to the SSH client."""
+        self._meter.bytes_in += len(data)
+        if self._may_ask and (self._is_first or _REQUEST.match(data)):
+            self._meter.requests += 1
+        self._may_ask = self._is_first = False
+        self._observer.asked(data)
+
+    def answered(self, data: bytes) -> None:
+        """Count what comes from it."""
+        self._meter.bytes_out += len(data)
+        self._may_ask = True
+        self._observer.answered(data)
+
+    def closed(self) -> None:
+        """Pass the end of the connection on."""
+        self._observer.closed()

@@ -29,6 +29,11 @@ def normal(text: str) -> str:
     return name
 
 
+def is_below(host: str, domain: str) -> bool:
+    """Tell whether a host, perhaps with `*.` in front, lies below a domain or is it; nothing lies below ""."""
+    return bool(domain) and (host.removeprefix(WILDCARD) == domain or host.endswith(f".{domain}"))
+
+
 def is_public_suffix(name: str) -> bool:
     """Tell whether names directly below a normal name belong to anybody, as below co.uk; of `*.d` that is d."""
     return _suffixes().is_public(name.removeprefix(WILDCARD))

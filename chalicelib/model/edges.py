@@ -111,10 +111,16 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
     return str(found["id"]) if found else None
 
 
+def listening(account: str, hostport: str) -> UniqueKey:
+    """Return the key that an edge of an account has while it listens on a hostport."""
+    return UniqueKey(_KIND, _value(account, hostport))
+
+
 def end_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
     """End the tunnels of an account on hosts that its edges have taken. Raises aws.Unavailable."""
     for host in sorted({hostport.rpartition(":")[0] for hostport in hostports}):
-        if names.unit(host) == host and (found := table.look_up(names.KIND, host)) and found.get("account") == account:
+        found = table.look_up(names.KIND, host) if names.may_be_a_tunnels(host) else None
+        if found and found.get("account") == account:
             tunnels.close_tunnel(account, found["id"], by=by)
 
 

@@ -91,8 +91,7 @@ def forget_settings() -> bool:
 
 def is_below(host: str) -> bool:
     """Tell whether a host in its normal form lies below TUNNEL_DOMAIN, or is it."""
-    below = domain()
-    return bool(below) and (host.removeprefix(domains.WILDCARD) == below or host.endswith(f".{below}"))
+    return domains.is_below(host, domain())
 
 
 def unit(host: str) -> str:
@@ -100,6 +99,11 @@ def unit(host: str) -> str:
     below = domain()
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
+
+
+def may_be_a_tunnels(host: str) -> bool:
+    """Tell whether a tunnel may have a host for its name: one label below TUNNEL_DOMAIN, or whatever is elsewhere."""
+    return bool(domain()) and not host.startswith(domains.WILDCARD) and unit(host) in (host, "")
 
 
 def is_kept(unit: str) -> bool:

@@ -1,19 +1,21 @@
 """Reserved domains and addresses: names that stay an account's, online or not."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from random import SystemRandom
 from typing import Any
 
-from chalicelib import clock
-from chalicelib.model import names
+from chalicelib import clock, domains
+from chalicelib.model import names, proofs
 from chalicelib.model.proofs import Proof
 from chalicelib.model.records import Described, References
-from chalicelib.storage import dynamodb, items, unique_keys
+from chalicelib.storage import dynamodb, items, table, unique_keys
+from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 _AT_ONCE = 100  # ports in one read
+_OWN, _PROVED = "reserved_domain", "domain"  # the keys of a domain in its account, and of a proved one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +35,35 @@ class ReservedDomain(Described):
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the domain in its account, and the name, or the domain in the whole service once it is proved."""
-        own = UniqueKey("reserved_domain", f"{account}/{self.domain}", field="domain")
+        own = UniqueKey(_OWN, f"{account}/{self.domain}", field="domain")
         if not self.proof:
             unit = names.unit(self.domain)
             return (own, names.key(unit, field="domain")) if unit else (own,)
-        proved = UniqueKey("domain", self.domain, {"account": account, "id": id})
+        proved = UniqueKey(_PROVED, self.domain, {"account": account, "id": id})
         return (own, proved) if Proof(**self.proof).holds else (own,)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A reserved domain as the edge serves it; below TUNNEL_DOMAIN it counts as proved."""
+
+    account: str
+    id: str
+    domain: str
+    is_proved: bool
+    certificate_id: str = ""
+    proxy_protocol: bool = False
+
+    @staticmethod
+    def of(item: Item) -> "Held":
+        """Return the reservation that an item holds."""
+        stored = ReservedDomain.of(item.body)
+        is_proved = not stored.proof or Proof(**stored.proof).holds
+        return Held(item.account, item.id, stored.domain, is_proved, stored.certificate_id, stored.proxy_protocol)
+
+
+class NotProved(Exception):
+    """The account has not proved the domain, or has not any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +83,34 @@ def with_proof(item: Item, proof: Proof) -> Item:
     stored = replace(ReservedDomain.of(item.body), proof=asdict(proof))
     keys = stored.unique_keys(item.account, item.id)
     return replace(item, body=stored.to_record(), unique_keys=keys, revision=items.following(item))
+
+
+def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Held]:
+    """Return the reservations that matter for hosts of an account: its own below TUNNEL_DOMAIN, elsewhere whoever has
+    proved one. Raises aws.Unavailable.
+    """
+    keys = (key for host in hosts for key in _keys(account, host, tunnel_domain))
+    found = table.records((key.scope, unique_keys.ID) for key in keys)
+    stored = table.records((record["home"], record["holder"]) for record in found.values())
+    return [Held.of(item) for item in map(table.of_record, stored.values()) if item]
+
+
+def proving(host: str, tunnel_domain: str) -> Held | None:
+    """Return the reservation that proves a host elsewhere, None where nobody's does. Raises aws.Unavailable."""
+    found = held_for("", [host], tunnel_domain)
+    return proofs.proving(host, {it.domain: it for it in found if it.is_proved})
+
+
+def still_proved(held: Held) -> Write:
+    """Return the check that a reservation proves its domain as long as nothing else is written; NotProved."""
+    same = Condition("#holder = :proved", {"proved": held.id})
+    return Write.check(UniqueKey(_PROVED, held.domain).scope, unique_keys.ID, same, NotProved())
+
+
+def _keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
+    is_below = domains.is_below(host, tunnel_domain)
+    for domain in proofs.proving_names(host):
+        yield UniqueKey(_OWN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED, domain)
 
 
 def resting(item: Item) -> Item:

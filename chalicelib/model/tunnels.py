@@ -4,7 +4,7 @@ A tunnel is online while its lease runs: one that its server does not renew is g
 which the same credential takes over at once, and anybody when the tunnel is gone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -120,12 +120,18 @@ class Carried:
 
 
 def open_tunnel(
-    account: str, tunnel: AgentTunnel | BackendTunnel, *, lease: int, name: str = "", by: Trail = audit.EDGE
+    account: str,
+    tunnel: AgentTunnel | BackendTunnel,
+    *,
+    lease: int,
+    name: str = "",
+    checks: Iterable[Write] = (),
+    by: Trail = audit.EDGE,
 ) -> str:
-    """Bring a tunnel online for `lease` seconds under a host name, if it has one; return its id.
+    """Bring a tunnel online for `lease` seconds under a host name, if it has one and `checks` hold; return its id.
 
-    Raises Taken when another account, a tunnel of another credential or the operator has the name; EdgeHasName;
-    aws.Unavailable.
+    Raises Taken when another account, a tunnel of another credential or the operator has the name; EdgeHasName; what
+    the failing of a check means; aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = clock.rfc3339(ids.created_at(id))
@@ -142,7 +148,7 @@ def open_tunnel(
     if name:
         listened = UniqueKey("hostports", f"{account}/{name}:443").scope
         free = Condition("attribute_not_exists(#id)")
-        change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()))
+        change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
     change.commit()
     return id
 
@@ -179,6 +185,12 @@ def close_tunnel(
         changes.delete(change, _carried_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
     return changes.delete(change, _scope(account), id, more=lambda item: _at_end(item, clock.seconds(), usage))
+
+
+def end_other(account: str, name: str) -> bool:
+    """Take the tunnel offline that another account has at a name; False where there is none. Raises aws.Unavailable."""
+    found = table.look_up(names.KIND, name) or {}
+    return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 
 
 def carried_by(gateway: str) -> list[Carried]:

@@ -20,8 +20,8 @@ _SHARDS = 4  # each takes 500 changes a second
 _KEPT = 24 * 60 * 60  # seconds
 # The scopes of what the edge reads, and of what its rights rest on.
 _TOLD = re.compile(
-    r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|ssh_credentials|ssh_user_certificates|tls_certificates|tunnels"
-    r"|users|ssh_certificate_authorities(?:/.*)?)"
+    r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_domains|ssh_credentials|ssh_user_certificates"
+    r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?)"
 )
 
 

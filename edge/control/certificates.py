@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
 from edge.link.authority import KeyPair
 from edge.process import log
 from edge.store.records import Store, Unavailable
-from edge.traffic import world
+from edge.traffic import certificate_choice
 
 _AT_ONCE = 32
 
@@ -18,12 +19,13 @@ _AT_ONCE = 32
 class Uploaded:
     """The certificates of an account that cover some of its names, and the keys of those that had not been read.
 
-    `is_away` is whether the store could not be reached.
+    `held` are the reservations that matter for the names. `is_away` is whether the store could not be reached.
     """
 
     account: str
     names: frozenset[str]
     certificates: tuple[ServedCertificate, ...] = ()
+    held: tuple[Held, ...] = ()
     pairs: Mapping[str, KeyPair] = field(default_factory=dict, repr=False)
     is_away: bool = False
 
@@ -67,8 +69,9 @@ class Certificates:
     def _read(self, account: str, names: frozenset[str], known: frozenset[str]) -> Uploaded:
         """Read an account's certificates; one whose records cannot be read has none, and keeps nobody else waiting."""
         try:
+            held = tuple(self._store.held_for(account, names))
             every = self._store.certificates(account)
-            wanted = [it for it in every if any(world.covers_any(it, name) for name in names)]
+            wanted = [it for it in every if any(certificate_choice.covers_any(it, name) for name in names)]
             pairs = {it.id: self._store.key_pair(account, it.id) for it in wanted if it.id not in known}
         except Unavailable:
             return Uploaded(account, names, is_away=True)
@@ -76,4 +79,5 @@ class Certificates:
             log.event("certificates_unreadable", account=account, reason=type(error).__name__)
             return Uploaded(account, names)
         has_key = {id: pair for id, pair in pairs.items() if pair}
-        return Uploaded(account, names, tuple(it for it in wanted if it.id in has_key or it.id in known), has_key)
+        usable = tuple(it for it in wanted if it.id in has_key or it.id in known)
+        return Uploaded(account, names, usable, held, has_key)

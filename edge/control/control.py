@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from chalicelib.model.reservations import Held
 from chalicelib.model.tunnels import Carried
 from edge.control.certificates import Certificates, Uploaded
 from edge.control.discovery import Discovery
@@ -69,13 +70,19 @@ class Control:
         """Take up what has changed; wait so many seconds for the certificates of accounts."""
         news = await asyncio.to_thread(self.reader.news, self._world)
         facts = [*news.facts, *(self._unused() if news.is_all else ())]
+        reserved = self._reserved(facts)
         changes = self._update(facts, self._due())
         waiting = {it.account for it in news.facts if isinstance(it, Carried) and self._world.waits(it)}
-        for account in waiting | news.accounts:
+        for account in waiting | news.accounts | reserved | self._reserved(facts):
             self._read(account)
         for uploaded in await self._certificates.taken(within=within):
             changes |= self._take(uploaded)
         await self._publish({**changes, **self._renewed()})
+
+    def _reserved(self, facts: Iterable[Fact]) -> frozenset[str]:
+        """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
+        known = (fact if isinstance(fact, Held) else self._world.held.get(fact.id) for fact in facts)
+        return frozenset(account for it in known if it for account in self._world.accounts_at(it))
 
     def _update(self, facts: Sequence[Fact], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
         """Return the resources that facts change; a certificate that is gone takes its key with it."""
@@ -84,12 +91,13 @@ class Control:
         return {**changes, **{Key("secret", id): None for id in gone}}
 
     def _unused(self) -> list[Fact]:
-        """Forget the certificates of accounts that have no name any more, and their keys."""
+        """Forget the certificates of accounts that have no name any more, and their keys; reservations of no name."""
         unused = [it for it in self._world.certificates.values() if not self._world.names_of(it.account)]
         for certificate in unused:
             self._certificates.forget(certificate.account)
             self._world.ready(certificate.account, frozenset())
-        return [Gone(certificate.id) for certificate in unused]
+        idle = [it for it in self._world.held.values() if not self._world.hosts_of(it)]
+        return [*(Gone(it.id) for it in unused), *(Gone(it.id) for it in idle)]
 
     def _read(self, account: str) -> None:
         """Have the certificates of an account read, or forget them where it has no names."""
@@ -102,6 +110,8 @@ class Control:
         """Take up the certificates of an account in the place of those before."""
         account, kept = uploaded.account, {it.id for it in uploaded.certificates}
         gone = [Gone(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
+        held = {it.id for it in uploaded.held}
+        freed = [Gone(it.id) for it in self._world.held_for(account, uploaded.names) if it.id not in held]
         if uploaded.names == self._world.ready_of(account) and (gone or uploaded.pairs):
             self.reader.suspect(account)
         names = self._world.ready(account, uploaded.names)
@@ -109,7 +119,7 @@ class Control:
         for certificate in uploaded.certificates:
             for moment in (certificate.not_before, certificate.not_after):
                 heapq.heappush(self._ends, (moment.timestamp(), account))
-        return {**secrets, **self._update([*gone, *uploaded.certificates], names)}
+        return {**secrets, **self._update([*gone, *freed, *uploaded.certificates, *uploaded.held], names)}
 
     def _due(self) -> frozenset[str]:
         """Return the names of accounts of which a certificate has begun or ended."""

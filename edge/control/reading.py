@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
 from chalicelib.storage.change_log import Place
@@ -144,6 +145,6 @@ def _known(world: World, is_full: bool) -> list[Gateway | Carried]:
     return [*world.gateways.values(), *(world.tunnels.values() if is_full else carried)]
 
 
-def _fact(place: Place, found: Gateway | Carried | None) -> Fact:
-    is_served = isinstance(found, Gateway) or (found and found.name and found.gateway)
+def _fact(place: Place, found: Gateway | Carried | Held | None) -> Fact:
+    is_served = isinstance(found, Gateway | Held) or (found and found.name and found.gateway)
     return found if found and is_served else Gone(place.id)

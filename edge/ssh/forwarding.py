@@ -7,9 +7,19 @@ import re
 import secrets
 from dataclasses import dataclass
 
+from chalicelib import domains
 from chalicelib.model.names import KEPT
 from edge.process.settings import Limits, Settings
-from edge.store.records import Grant, NameBanned, NameNotReserved, NameOfEdge, NameTaken, Opening, TooManyTunnels
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameNotProved,
+    NameNotReserved,
+    NameOfEdge,
+    NameTaken,
+    Opening,
+    TooManyTunnels,
+)
 
 AWAY = "The gateway cannot reach its store just now: try again in a moment."
 
@@ -43,7 +53,9 @@ def read(host: str, port: int, domain: str) -> Named | Labelled:
     _check_port(host, port)
     if "=" in host:
         return Labelled(_labels(host))
-    return Named("") if host in _ANY else Named(f"{_name(host, domain)}.{domain}")
+    if host in _ANY:
+        return Named("")
+    return Named(_own_domain(host, domain) or f"{_name(host, domain)}.{domain}")
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,8 @@ def reason(error: Exception, name: str, limits: Limits) -> str:
             return f"An edge of your account listens on {name}: choose another name, or take it from the edge."
         case NameNotReserved():
             return f"Your account binds reserved names alone, and {name} is none of them: reserve it first."
+        case NameNotProved():
+            return f"{name} is not proved to be your account's: reserve it and set its TXT record first."
         case NameBanned():
             return f"{name} may not be used here: choose another name."
         case TooManyTunnels():
@@ -121,6 +135,15 @@ def _labels(host: str) -> tuple[tuple[str, str], ...]:
     if any(len(text.encode()) > _MOST_BYTES for key, _, value in pairs for text in (key, value)):
         raise Refused(f"The name or the value of a label is longer than {_MOST_BYTES} bytes.")
     return tuple(sorted({key: value for key, _, value in pairs}.items()))
+
+
+def _own_domain(host: str, domain: str) -> str:
+    """Return a host that is not below the domain, "" for one that is, and for what is none."""
+    try:
+        name = domains.normal(host)
+    except ValueError:
+        return ""
+    return "" if domains.is_below(name, domain) or name.startswith(domains.WILDCARD) else name
 
 
 def _name(host: str, domain: str) -> str:

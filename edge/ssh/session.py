@@ -25,6 +25,7 @@ from edge.ssh.tunnels import ClientGone, OnlineTunnel, Tunnels
 from edge.store.records import (
     Grant,
     NameBanned,
+    NameNotProved,
     NameNotReserved,
     NameOfEdge,
     NameTaken,
@@ -34,7 +35,7 @@ from edge.store.records import (
 )
 
 _DRAWS = 3  # of a name of chance, which may be somebody's
-_REFUSING = (NameTaken, NameBanned, NameOfEdge, NameNotReserved, TooManyTunnels, Unavailable)
+_REFUSING = (NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels, Unavailable)
 
 
 class Host(Protocol):

@@ -157,7 +157,7 @@ class Tunnels:
         lost = await asyncio.get_running_loop().run_in_executor(self._thread, self._renew, online)
         for tunnel in online:
             if tunnel.id in lost:
-                await self.close(tunnel, "its credential or its lease is gone")
+                await self.close(tunnel, "its credential, its lease or its right to the name is gone")
             else:
                 tunnel.until = began + self._limits.lease
 

@@ -1,10 +1,11 @@
 """The calls of the edge to the store, as one typed protocol. Every call blocks, and is made from a thread."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.reservations import Held
 from chalicelib.model.ssh import acl
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Usage
@@ -26,6 +27,10 @@ class NameOfEdge(Exception):
 
 class NameNotReserved(Exception):
     """The account may have reserved names alone, and this is none."""
+
+
+class NameNotProved(Exception):
+    """The name is not below TUNNEL_DOMAIN, and the account has not proved that it is its own."""
 
 
 class NameBanned(Exception):
@@ -100,14 +105,17 @@ class Store(Protocol):
     def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
         """Bring a tunnel online for `lease` seconds.
 
-        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, TooManyTunnels (of `most`).
+        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels (of `most`).
         """
 
     def is_reserved(self, account: str, name: str) -> bool:
-        """Tell whether an account has reserved a name, which is its own then while no tunnel has it."""
+        """Tell whether an account has reserved or proved a name, which is its own then while no tunnel has it."""
 
     def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
-        """Renew leases for `lease` seconds from now; return the ids of the tunnels that are offline already."""
+        """Renew leases for `lease` seconds from now.
+
+        Return the ids of the tunnels that are offline already, or that may not have their name any more.
+        """
 
     def close(self, tunnel: Carried, usage: Usage) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
@@ -121,8 +129,8 @@ class Store(Protocol):
     def changes(self, since: float) -> list[Change]:
         """Return the changes in the log that were stamped after a Unix second, by the writers' clocks."""
 
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | None:
-        """Return the gateway, tunnel or certificate at a place as it is now, None where there is none that is live."""
+    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
+        """Return what the edge serves by at a place as it is now, None where there is none that is live."""
 
     def gateways(self) -> list[tuple[Gateway, bool]]:
         """Return all gateways, and whether each is up."""
@@ -132,6 +140,9 @@ class Store(Protocol):
 
     def certificates(self, account: str) -> list[ServedCertificate]:
         """Return the certificates that an account has uploaded."""
+
+    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+        """Return what is reserved for hosts: by the account below TUNNEL_DOMAIN, elsewhere by whoever has proved it."""
 
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         """Return an uploaded certificate with its key."""

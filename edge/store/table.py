@@ -2,21 +2,23 @@
 
 import base64
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from chalicelib import ids
-from chalicelib.model import accounts, gateways, kinds, looks, names, tls_certificates, tunnels
+from chalicelib import domains, ids
+from chalicelib.model import accounts, bindings, gateways, kinds, looks, names, reservations, tls_certificates, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Step
+from chalicelib.model.reservations import Held, NotProved
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import ServedCertificate, TlsCertificate
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried, Usage
 from chalicelib.storage import aws, change_log, items, table
 from chalicelib.storage.change_log import Change, Place
+from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 from edge.link.authority import Authority, KeyPair
 from edge.process.settings import SettingError, Settings
@@ -24,6 +26,7 @@ from edge.store import link_authority
 from edge.store.records import (
     Grant,
     NameBanned,
+    NameNotProved,
     NameNotReserved,
     NameOfEdge,
     NameTaken,
@@ -34,6 +37,11 @@ from edge.store.records import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_READ: Mapping[str, Callable[[Item], ServedCertificate | Held]] = {
+    kinds.TLS_CERTIFICATES.path: ServedCertificate.of,
+    kinds.RESERVED_DOMAINS.path: Held.of,
+}
 
 
 def connect(settings: Settings) -> "Records":
@@ -47,7 +55,7 @@ def connect(settings: Settings) -> "Records":
         ) from None
     except names.OtherSettingsError as error:
         raise SettingError(str(error)) from None
-    return Records(settings.region)
+    return Records(settings.region, settings.tunnel_domain)
 
 
 def _translated(ask: Callable[P, R]) -> Callable[P, R]:
@@ -66,8 +74,8 @@ def _translated(ask: Callable[P, R]) -> Callable[P, R]:
 class Records:
     """Implements edge.store.records.Store."""
 
-    def __init__(self, region: str) -> None:
-        self._region = region
+    def __init__(self, region: str, tunnel_domain: str) -> None:
+        self._region, self._tunnel_domain = region, tunnel_domain
 
     # For both
 
@@ -80,14 +88,15 @@ class Records:
         return change_log.since(since)
 
     @_translated
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | None:
+    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
         account, _, path = place.scope.partition("#")
         if place.scope == tunnels.GATEWAYS:
             return gateways.read(place.id)
         if path == kinds.TUNNELS.path:
             return tunnels.read(account, place.id)
-        found = table.read(place.scope, place.id) if path == kinds.TLS_CERTIFICATES.path else None
-        return ServedCertificate.of(found) if found else None
+        read = _READ.get(path)
+        found = table.read(place.scope, place.id) if read else None
+        return read(found) if read and found else None
 
     # For the gateway
 
@@ -111,16 +120,12 @@ class Records:
     @_translated
     def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
         account, name = opening.grant.account, opening.name
-        if name and accounts.may_bind_reserved_alone(account) and not names.is_reserved(account, name):
+        proof = self._proof(account, name)
+        if name and not proof and accounts.may_bind_reserved_alone(account) and not names.is_reserved(account, name):
             raise NameNotReserved
         if len(tunnels.end_lapsed(account)) >= most:
             raise TooManyTunnels
-        try:
-            id = tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name)
-        except tunnels.EdgeHasName:
-            raise NameOfEdge from None
-        except Taken:
-            raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
+        id = self._opened(opening, lease, proof)
         try:
             if len(tunnels.online(account)) > most:  # others were opened at the same moment
                 raise TooManyTunnels
@@ -130,9 +135,33 @@ class Records:
             raise
         return Carried(account, id, opening.gateway, name, labels=dict(opening.labels))
 
+    def _proof(self, account: str, name: str) -> Held | None:
+        """Return the reservation that lets an account bind a name, None where none is needed; raise NameNotProved."""
+        if not name or domains.is_below(name, self._tunnel_domain):
+            return None
+        held = reservations.proving(name, self._tunnel_domain)
+        if held is None or held.account != account:
+            raise NameNotProved
+        return held
+
+    def _opened(self, opening: Opening, lease: int, proof: Held | None) -> str:
+        """Open a tunnel; end that of another account where the name is proved to be this one's."""
+        account, name = opening.grant.account, opening.name
+        checks = [reservations.still_proved(proof)] if proof else []
+        try:
+            return tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name, checks=checks)
+        except tunnels.EdgeHasName:
+            raise NameOfEdge from None
+        except NotProved:
+            raise NameNotProved from None
+        except Taken:
+            if proof and tunnels.end_other(account, name):
+                return self._opened(opening, lease, proof)
+            raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
+
     @_translated
     def is_reserved(self, account: str, name: str) -> bool:
-        return names.is_reserved(account, name)
+        return not domains.is_below(name, self._tunnel_domain) or names.is_reserved(account, name)
 
     def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
         common = {
@@ -151,7 +180,8 @@ class Records:
 
     @_translated
     def renew(self, carried: Sequence[Carried], *, lease: int) -> frozenset[str]:
-        return tunnels.renew_leases(carried, lease=lease)
+        refused = bindings.refused(carried, self._tunnel_domain)
+        return refused | tunnels.renew_leases([it for it in carried if it.id not in refused], lease=lease)
 
     @_translated
     def close(self, tunnel: Carried, usage: Usage) -> None:
@@ -179,6 +209,10 @@ class Records:
     def certificates(self, account: str) -> list[ServedCertificate]:
         found = table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path))
         return [ServedCertificate.of(item) for item in found]
+
+    @_translated
+    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+        return reservations.held_for(account, hosts, self._tunnel_domain)
 
     @_translated
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:

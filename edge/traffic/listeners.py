@@ -4,6 +4,8 @@ The public one reads the server name and leads each name that has a certificate 
 refuses a listener as a whole, so one that it cannot use closes nobody else's addresses.
 """
 
+import re
+
 from edge.process.settings import Settings
 from edge.traffic import parts
 from edge.traffic import routes as http
@@ -13,6 +15,7 @@ from edge.traffic.world import OPERATOR
 
 FRONT = "https"  # the public listener
 _PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
+_REFUSED = "refused"  # no chain has this name: Envoy closes the connection
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # where the filter that passes a connection on finds its upstream
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
@@ -28,7 +31,10 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
         "listener_filters": [_listener_filter("tls_inspector", "TlsInspector")],
         "filter_chains": [{"name": _PASSED_ON, "filters": [_name_to_cluster(), _passed_on()]}],
         "default_filter_chain": _https_chain(OPERATOR, settings),
-        "filter_chain_matcher": _by_server_name({"": _PASSED_ON}),  # Envoy wants one name: a client cannot send this
+        "filter_chain_matcher": {
+            **_by_server_name({"": _PASSED_ON}),  # Envoy wants one name: a client cannot send this
+            "on_no_match": {"matcher": {"matcher_list": {"matchers": [_elsewhere(settings)]}}},
+        },
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
 
@@ -70,7 +76,21 @@ def _https_chain(certificate: str, settings: Settings) -> Json:
     }
 
 
-def _by_server_name(chains: dict[str, str]) -> Json:
+def _elsewhere(settings: Settings) -> Json:
+    """Return the refusal of names that are not below the domain: the operator's certificate does not stand for them."""
+    domain = re.escape(settings.tunnel_domain)
+    named, below = _matches(".+"), _matches(f"(?i:(.*[.])?{domain})")
+    predicate: Json = {"and_matcher": {"predicate": [named, {"not_matcher": below}]}}
+    return {"predicate": predicate, "on_match": {"action": _chain(_REFUSED)}}
+
+
+def _matches(regex: str) -> Json:
+    value: Json = {"safe_regex": {"google_re2": {}, "regex": regex}}
+    name = parts.typed("server_name", _SERVER_NAME)
+    return {"single_predicate": {"input": name, "value_match": value}}
+
+
+def _by_server_name(chains: dict[str, str]) -> dict[str, Json]:
     """Return the choice of a chain, of the default chain for any other name; it keeps the connections of chains."""
     names: Json = {name: {"action": _chain(chain)} for name, chain in chains.items()}
     return {

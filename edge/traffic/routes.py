@@ -9,6 +9,7 @@ from edge.traffic.world import OPERATOR, Site
 
 _SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
 
+_REDIRECTING = "http"  # the routes of the port without TLS
 _NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
 
 
@@ -37,22 +38,21 @@ def _manager(settings: Settings, **more: Json) -> Json:
 
 
 def redirecting_manager(settings: Settings) -> Json:
-    """Return the HTTP manager that sends every address of the domain to its https form."""
-    port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
-    permanent = "PERMANENT_REDIRECT"  # 308: a POST stays a POST
-    redirect: Json = {
-        "match": {"prefix": "/"},
-        "redirect": {"https_redirect": True, "response_code": permanent, **port},
-    }
-    route_config: Json = {
-        "name": "http",
-        "ignore_port_in_host_matching": True,
-        "virtual_hosts": [
-            {"name": "domain", "domains": [f"*.{settings.tunnel_domain}"], "routes": [redirect]},
-            _answer("unknown", "*", status=404, text=pages.NO_TUNNEL),
-        ],
-    }
-    return _manager(settings, stat_prefix="http", route_config=route_config, http_filters=[_router()])
+    """Return the HTTP manager of the port without TLS."""
+    rds: Json = {"route_config_name": _REDIRECTING, "config_source": parts.ADS}
+    return _manager(settings, stat_prefix="http", rds=rds, http_filters=[_router()])
+
+
+def redirecting(settings: Settings) -> Resource:
+    """Return the routes that send every address of the domain to its https form."""
+    domain = _redirect("domain", f"*.{settings.tunnel_domain}", settings)
+    hosts = [domain, _answer("unknown", "*", status=404, text=pages.NO_TUNNEL)]
+    return Resource(Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": hosts})
+
+
+def redirected(name: str, settings: Settings) -> Resource:
+    """Return the part of these for a name that is not below the domain."""
+    return Resource(Key("routes", _REDIRECTING, name), {"virtual_hosts": [_redirect(name, name, settings)]})
 
 
 def https_manager(certificate: str, settings: Settings) -> Json:
@@ -113,6 +113,13 @@ def _host(site: Site) -> Json:
         "routes": [grpc, {"match": {"prefix": "/"}, "route": {"cluster": gateway, "timeout": "0s"}}],
         "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
     }
+
+
+def _redirect(name: str, host: str, settings: Settings) -> Json:
+    port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
+    permanent = "PERMANENT_REDIRECT"  # 308: a POST stays a POST
+    redirect: Json = {"https_redirect": True, "response_code": permanent, **port}
+    return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": redirect}]}
 
 
 def _answer(name: str, *domains: str, status: int, text: str) -> Json:

@@ -14,7 +14,7 @@ class Serving:
     """The resources of one edge host. `link_authority` is the certificate that gateways prove themselves with, PEM."""
 
     def __init__(self, settings: Settings, link_authority: str) -> None:
-        self.world = World()
+        self.world = World(settings.tunnel_domain)
         self.sites: dict[str, Site] = {}
         self._settings, self._link_authority = settings, link_authority
         self._groups: dict[str, dict[str, Site]] = {}  # sites by name, by the id of their certificate
@@ -22,7 +22,7 @@ class Serving:
 
     def begin(self) -> Changes:
         """Return the resources that are served before anything is known."""
-        fixed = (*listeners.fixed(self._settings), routes.operator())
+        fixed = (*listeners.fixed(self._settings), routes.operator(), routes.redirecting(self._settings))
         return {resource.key: resource for resource in fixed}
 
     def update(self, facts: Iterable[Fact], now: datetime, names: Iterable[str] = ()) -> Changes:
@@ -63,6 +63,8 @@ class Serving:
         if site.certificate == OPERATOR:
             return self._put(("site", name), [routes.host(site)])
         made = [clusters.of_name(site), listeners.of_name(name), routes.misdirected(name)]
+        if self.world.is_own_domain(name):
+            made.append(routes.redirected(name, self._settings))
         return self._put(("site", name), made)
 
     def _group(self, certificate: str) -> Changes:

@@ -1,29 +1,34 @@
-"""The world that an edge host serves: gateways, tunnels and certificates as they are known, changed one by one. Pure.
+"""The world that an edge host serves: gateways, tunnels, certificates and reserved domains as they are known. Pure.
 
-Here alone stands which tunnel and which certificate answer a host name.
+They change one by one. Here alone stands whose a host name is, and which tunnel answers it.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from chalicelib import domains
+from chalicelib.model import proofs
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
+from edge.traffic import certificate_choice
 
+T = TypeVar("T")
 OPERATOR = "operator"  # in the place of a certificate's id: the operator's own, which every unknown name has too
 
 
 @dataclass(frozen=True)
 class Gone:
-    """The gateway, tunnel or certificate of an id is not there any more."""
+    """What an id stood for is not there any more."""
 
     id: str
 
 
-Known: TypeAlias = Gateway | Carried | ServedCertificate
+Known: TypeAlias = Gateway | Carried | ServedCertificate | Held
 Fact: TypeAlias = Known | Gone
 
 
@@ -39,10 +44,13 @@ class Site:
 class World:
     """All that is known, by id: ids are of one kind each."""
 
-    def __init__(self) -> None:
+    def __init__(self, tunnel_domain: str) -> None:
+        self._tunnel_domain = tunnel_domain
         self.gateways: dict[str, Gateway] = {}
         self.tunnels: dict[str, Carried] = {}
         self.certificates: dict[str, ServedCertificate] = {}
+        self.held: dict[str, Held] = {}
+        self._by_domain: defaultdict[str, dict[str, Held]] = defaultdict(dict)
         self._by_name: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
         self._by_account: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
         self._by_gateway: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
@@ -51,7 +59,7 @@ class World:
 
     def known(self, id: str) -> Known | None:
         """Return the fact that is known under an id."""
-        return self.gateways.get(id) or self.tunnels.get(id) or self.certificates.get(id)
+        return self.gateways.get(id) or self.tunnels.get(id) or self.certificates.get(id) or self.held.get(id)
 
     def take(self, fact: Fact) -> frozenset[str]:
         """Take up a fact; return the names for which something else may be served now."""
@@ -89,15 +97,52 @@ class World:
     def certificates_of(self, account: str) -> list[ServedCertificate]:
         return list(self._of_account.get(account, {}).values())
 
+    def is_own_domain(self, host: str) -> bool:
+        """Tell whether a host is not below TUNNEL_DOMAIN, so that its account must have proved it."""
+        return not domains.is_below(host, self._tunnel_domain)
+
+    def owner_of(self, host: str) -> str | None:
+        """Return the account that has proved a host, by the longest of the proved domains; None where none has.
+
+        Of a host below TUNNEL_DOMAIN the store's keys decide: whoever has something there is its owner.
+        """
+        for domain in proofs.proving_names(host):
+            if proved := {it.account for it in self._held_at(domain) if it.is_proved}:
+                return proved.pop() if len(proved) == 1 else None  # while it passes from one to another
+        return None
+
+    def may_serve(self, account: str, host: str) -> bool:
+        """Tell whether what an account has at a host may be served."""
+        return not self.is_own_domain(host) or self.owner_of(host) == account
+
+    def reservation_of(self, account: str, host: str) -> Held | None:
+        """Return the reservation of an account that stands for a host, the longest one; None where it has none."""
+        every = (it for domain in proofs.proving_names(host) for it in self._held_at(domain))
+        return next((it for it in every if it.account == account and it.is_proved), None)
+
+    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+        """Return what is known of the reservations that matter for hosts of an account, as Store.held_for does."""
+        every = {it for host in hosts for domain in proofs.proving_names(host) for it in self._held_at(domain)}
+        return [it for it in every if it.account == account or self.is_own_domain(it.domain)]
+
+    def certificate(self, account: str, host: str, now: datetime) -> str | None:
+        """Return the id of the certificate that an account's host is served under; None: the handshake is refused."""
+        held = self.reservation_of(account, host)
+        chosen = held.certificate_id if held else ""
+        found = certificate_choice.choose(host, self.certificates_of(account), now, chosen=chosen)
+        return found or (None if self.is_own_domain(host) else OPERATOR)
+
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return the site of a name: its newest tunnel whose gateway is up, under the best certificate."""
-        up = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
+        """Return the site of a name: its newest tunnel that may be served and whose gateway is up."""
+        live = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
+        up = [it for it in live if self.may_serve(it.account, name)]
         if not up:
             return None
         newest = max(up, key=lambda tunnel: tunnel.id)  # where a name was taken over
         if self.waits(newest):
             return None
-        return Site(name, newest, best(name, self.certificates_of(newest.account), now))
+        certificate = self.certificate(newest.account, name, now)
+        return Site(name, newest, certificate) if certificate else None
 
     def _add(self, fact: Known) -> frozenset[str]:
         match fact:
@@ -110,6 +155,9 @@ class World:
             case ServedCertificate():
                 self.certificates[fact.id] = fact
                 self._of_account[fact.account][fact.id] = fact
+            case Held():
+                self.held[fact.id] = fact
+                self._by_domain[fact.domain][fact.id] = fact
         return self._touched(fact)
 
     def _drop(self, fact: Known) -> frozenset[str]:
@@ -124,7 +172,23 @@ class World:
             case ServedCertificate():
                 del self.certificates[fact.id]
                 _remove(self._of_account, fact.account, fact.id)
+            case Held():
+                del self.held[fact.id]
+                _remove(self._by_domain, fact.domain, fact.id)
         return touched
+
+    def _held_at(self, domain: str) -> list[Held]:
+        return list(self._by_domain.get(domain, {}).values())
+
+    def accounts_at(self, held: Held) -> frozenset[str]:
+        """Return the accounts with names that a reservation stands for."""
+        return frozenset(it.account for host in self.hosts_of(held) for it in self._by_name[host].values())
+
+    def hosts_of(self, held: Held) -> frozenset[str]:
+        """Return the names that a reservation stands for, whoever has them."""
+        if not held.domain.startswith(domains.WILDCARD):
+            return frozenset({held.domain} & self._by_name.keys())
+        return frozenset(name for name in self._by_name if name.endswith(held.domain.removeprefix("*")))
 
     def _indexes(self, tunnel: Carried) -> Iterable[tuple[defaultdict[str, dict[str, Carried]], str]]:
         by_gateway = (self._by_gateway, tunnel.gateway)
@@ -137,29 +201,13 @@ class World:
             case Carried():
                 return frozenset({fact.name})
             case ServedCertificate():
-                return frozenset(name for name in self.names_of(fact.account) if covers_any(fact, name))
+                names = self.names_of(fact.account)
+                return frozenset(name for name in names if certificate_choice.covers_any(fact, name))
+            case Held():
+                return self.hosts_of(fact)
 
 
-def best(name: str, certificates: Iterable[ServedCertificate], now: datetime) -> str:
-    """Return the id of the certificate that covers a name, of several the one that runs longest; else OPERATOR."""
-    fitting = [it for it in certificates if it.not_before <= now < it.not_after and covers_any(it, name)]
-    return max(fitting, key=lambda it: (it.not_after, it.id)).id if fitting else OPERATOR
-
-
-def covers_any(certificate: ServedCertificate, name: str) -> bool:
-    """Tell whether a certificate stands for a host name."""
-    return any(covers(pattern, name) for pattern in certificate.names)
-
-
-def covers(pattern: str, name: str) -> bool:
-    """Tell whether a name in a certificate stands for a host name; a wildcard is one label (RFC 6125)."""
-    pattern = pattern.lower()
-    return pattern == name or (pattern.startswith("*.") and pattern[2:] == name.partition(".")[2])
-
-
-def _remove(
-    index: "defaultdict[str, dict[str, Carried]] | defaultdict[str, dict[str, ServedCertificate]]", key: str, id: str
-) -> None:
+def _remove(index: defaultdict[str, dict[str, T]], key: str, id: str) -> None:
     del index[key][id]
     if not index[key]:
         del index[key]

@@ -3,18 +3,29 @@
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from chalicelib.model import kinds
+from chalicelib import domains
+from chalicelib.model import kinds, proofs
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import GATEWAYS, Carried, Usage
 from chalicelib.storage import items
 from chalicelib.storage.change_log import Change, Place
 from edge.link import authority
 from edge.link.authority import Authority, KeyPair
-from edge.store.records import Grant, NameBanned, NameNotReserved, NameTaken, Opening, TooManyTunnels, Unavailable
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameNotProved,
+    NameNotReserved,
+    NameTaken,
+    Opening,
+    TooManyTunnels,
+    Unavailable,
+)
 
 
 @dataclass
@@ -27,11 +38,13 @@ class Memory:
     log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
+    held: dict[str, Held] = field(default_factory=dict)  # reserved domains by id
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
     online: dict[str, tuple[Carried, Opening]] = field(default_factory=dict)
     used: dict[str, Usage] = field(default_factory=dict)  # of the tunnels that their gateways closed
     authority: Authority = field(default_factory=lambda: authority.make("link"))
+    tunnel_domain: str = "tunnels.localhost"
     taken: int = 0  # of the next names that are asked for, so many are somebody's
     is_away: bool = False
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
@@ -85,7 +98,8 @@ class Memory:
         if self.silent.intersection(tunnel.name for tunnel in tunnels):
             raise Unavailable
         with self.lock:
-            kept = [it.id for it in tunnels if it.id in self.online and self.online[it.id][0].is_live]
+            live = [it for it in tunnels if it.id in self.online and self.online[it.id][0].is_live]
+            kept = [it.id for it in live if not (it.name and self._is_unproved(it.account, it.name))]
             for id in kept:
                 it, opening = self.online[id]
                 self.online[id] = replace(it, expires=int(time.time()) + lease), opening
@@ -113,14 +127,13 @@ class Memory:
         self._reach()
         return [change for change in self.log if change.at > since]
 
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | None:
+    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
         self._reach()
         gateway, end = self.up.get(place.id, (None, 0))
         tunnel, _ = self.online.get(place.id, (None, None))
         certificate, _ = self.uploaded.get(place.id, (None, None))
-        return (
-            (gateway if end > time.time() else None) or (tunnel if tunnel and tunnel.is_live else None) or certificate
-        )
+        live = (gateway if end > time.time() else None) or (tunnel if tunnel and tunnel.is_live else None)
+        return live or certificate or self.held.get(place.id)
 
     def gateways(self) -> list[tuple[Gateway, bool]]:
         self._reach()
@@ -135,6 +148,10 @@ class Memory:
         self._reach()
         return [it for it, _ in self.uploaded.values() if it.account == account]
 
+    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+        self._reach()
+        return list(self.held.values())
+
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         self._reach()
         it, pair = self.uploaded.get(certificate, (None, None))
@@ -147,6 +164,11 @@ class Memory:
                 self._end(it.id)
 
     # What a test does in the place of the API
+
+    def reserve(self, held: Held) -> None:
+        """Keep a reserved domain, or what has become of it."""
+        self.held[held.id] = held
+        self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id)
 
     def upload(self, certificate: ServedCertificate, pair: KeyPair | None) -> None:
         """Keep a certificate with its key."""
@@ -172,8 +194,14 @@ class Memory:
             raise NameBanned
         if self.reserved.get(name, account) != account:
             raise NameTaken
+        if name and self._is_unproved(account, name):
+            raise NameNotProved
         if name and account in self.limited and name not in self.reserved:
             raise NameNotReserved
+
+    def _is_unproved(self, account: str, name: str) -> bool:
+        proved = {it.domain: it.account for it in self.held.values() if it.is_proved}
+        return not domains.is_below(name, self.tunnel_domain) and proofs.proving(name, proved) != account
 
     def _end(self, id: str) -> None:
         if it := self.online.pop(id, None):

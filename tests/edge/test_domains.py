@@ -4,6 +4,8 @@ import json
 import os
 import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests import openssl
 from tests.conftest import ROOT, Served, free_port, serve
 from tests.edge.beside import Started, credential, start_edge
 from tests.edge.conftest import needs_envoy
@@ -92,6 +95,17 @@ class World:
         assert client.ends() == 1
         return client.said
 
+    def shown(self, host: str) -> str:
+        """Return the certificate that a visitor of a host is shown, PEM; "" where the handshake is refused."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            raw = socket.create_connection(("127.0.0.1", int(self.started.ports["EDGE_PORT"])), 5)
+            with raw, context.wrap_socket(raw, server_hostname=host) as secure:
+                return ssl.DER_cert_to_PEM_cert(secure.getpeercert(binary_form=True) or b"")
+        except OSError:
+            return ""
+
     def write(self, *values: str, to: int = 2) -> None:
         for server in self.servers[:to]:
             server.records[TXT, "TXT"] = list(values)
@@ -156,6 +170,37 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
     assert world.look(id)["status"] == "verified"
 
 
+def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) -> None:
+    api = world.started.api.client()
+    (mine,) = api.get("/reserved_domains").json["reserved_domains"]
+    unproved = "is not proved to be your account's: reserve it and set its TXT record first."
+    assert world.refused(DOMAIN) == [f"{DOMAIN} {unproved}"]
+    assert world.started.ssh("-R", f"x.{DOMAIN}:80:localhost:1").ends() == 1
+    client = world.opens(f"{DOMAIN.upper()}.")
+    assert client.said == [f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']} is online."]
+    assert (world.shown(DOMAIN), bool(world.shown("nobody.tunnels.localhost"))) == ("", True)
+
+    exact, wildcard = (
+        openssl.issue("/CN=shop", "p256", extensions=(f"subjectAltName=DNS:{name}",))
+        for name in (DOMAIN, "*.example.com")
+    )
+    uploads = [{"certificate_pem": it.certificate, "private_key_pem": it.key} for it in (exact, wildcard)]
+    _, second = [api.create("/tls_certificates", upload)["id"] for upload in uploads]
+    until(lambda: world.shown(DOMAIN) == exact.certificate)
+    api.patch(f"/reserved_domains/{mine['id']}", {"certificate_id": second})
+    until(lambda: world.shown(DOMAIN) == wildcard.certificate, within=2)
+    assert api.delete(f"/reserved_domains/{mine['id']}/certificate").status == 204
+    until(lambda: world.shown(DOMAIN) == exact.certificate, within=2)
+    assert (world.shown(f"x.{DOMAIN}"), world.shown("example.com")) == ("", "")
+
+    plain = f"http://127.0.0.1:{world.started.ports['HTTP_PORT']}/a"
+    asked = ["curl", "-s", "-o", "/dev/null", "-w", "%{redirect_url}", "-H", f"Host: {DOMAIN}", plain]
+    redirected = subprocess.run(asked, capture_output=True, text=True).stdout
+    assert redirected == f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']}/a"
+    client.kill()
+    until(lambda: world.shown(DOMAIN) == "")
+
+
 def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(world: World) -> None:
     api = world.started.api.client()
     (mine,) = api.get("/reserved_domains").json["reserved_domains"]
@@ -175,9 +220,16 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
 
     until(lambda: found()["checked_at"] is not None)
     both = mine["verification"]["value"], theirs["verification"]["value"]
+    client = world.opens(DOMAIN)
+    until(lambda: world.shown(DOMAIN) != "")
     assert challenged(*both) == ("pending", "verified")
     assert challenged(both[1]) == ("verified", "lapsed")
+    until(lambda: world.shown(DOMAIN) == "", within=5)
+    assert client.ends(within=5) == 1
     assert world.events(mine["id"])[-1] == ("lapsed", "edge")
+    other = world.started.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
+    other.says("is online.")
+    other.kill()
 
 
 def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:

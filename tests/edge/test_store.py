@@ -6,22 +6,29 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
-from chalicelib.model import names, tunnels
+from chalicelib import clock, ids
+from chalicelib.model import audit, kinds, looks, names, tunnels
+from chalicelib.model.changes import Change
+from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.proofs import Step
+from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Usage
-from chalicelib.storage import aws
+from chalicelib.storage import aws, items
+from chalicelib.storage.items import Item
 from edge.process.settings import SettingError, Settings
 from edge.store.records import (
     Grant,
     NameBanned,
+    NameNotProved,
     NameNotReserved,
     NameOfEdge,
     NameTaken,
@@ -44,7 +51,7 @@ USAGE = Usage(bytes_in=10, bytes_out=2_000, requests=3)
 
 @pytest.fixture
 def records() -> Records:
-    made = Records("local")
+    made = Records("local", "tunnels.localhost")
     made.announce(GATEWAY, lease=60)
     return made
 
@@ -52,7 +59,7 @@ def records() -> Records:
 @pytest.fixture(params=[Records, Memory])
 def either(request: pytest.FixtureRequest) -> Store:
     """Return the store of the edge, and that of its tests: what one does the other does."""
-    made: Store = Records("local") if request.param is Records else Memory()
+    made: Store = Records("local", "tunnels.localhost") if request.param is Records else Memory()
     made.announce(GATEWAY, lease=60)
     return made
 
@@ -62,7 +69,7 @@ def served(store: Store) -> list[tuple[str, str]]:
     return sorted((it.name, it.id) for it in store.carried_by("gw-1") if it.is_live)
 
 
-def told(store: Store, since: float) -> set[Gateway | Carried | ServedCertificate | None]:
+def told(store: Store, since: float) -> set[Gateway | Carried | Held | None]:
     """Return what has changed since a second, as it is now."""
     places = {place for change in store.changes(since) for place in change.places}
     return {found if not isinstance(found := store.present(place), ServedCertificate) else None for place in places}
@@ -282,6 +289,99 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
         records.open(opening(other), lease=60, most=100)
 
 
+def prove(id: str, status: Literal["verified", "lapsed"] = "verified") -> None:
+    """Have a look find that a reserved domain is proved, or is not any more."""
+    (due,) = [it for it in looks.due(clock.seconds() + 2 * 86400, 100) if it.id == id]
+    assert looks.record(due, Step(replace(due.proof, status=status), status))
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds(
+    records: Records, admin: Client, stranger: Client
+) -> None:
+    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
+    wildcard, exact = (
+        client.create("/reserved_domains", {"domain": domain})["id"]
+        for client, domain in ((admin, "*.example.com"), (stranger, "shop.example.com"))
+    )
+
+    def opened(grant: Grant, name: str = "shop.example.com") -> Carried:
+        return records.open(opening(grant, name), lease=60, most=100)
+
+    for grant in (mine, other):
+        with pytest.raises(NameNotProved):
+            opened(grant)
+    prove(wildcard)
+    first = opened(mine)
+    assert records.is_reserved(admin.account, "shop.example.com")
+    assert records.renew([first], lease=60) == frozenset()
+    for grant, name in ((other, "shop.example.com"), (mine, "example.com")):
+        with pytest.raises(NameNotProved):
+            opened(grant, name)
+
+    prove(exact)  # the longer one wins, though the other's tunnel is still online
+    second = opened(other)
+    assert served(records) == [("shop.example.com", second.id)]
+    assert records.renew([first, second], lease=60) == {first.id}
+    prove(exact, "lapsed")
+    assert records.renew([second], lease=60) == {second.id}
+    again = opened(mine)
+    tunnels.ban_name("shop.example.com")
+    assert records.renew([again], lease=60) == {again.id}
+    with pytest.raises(NameBanned):
+        opened(mine)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_what_the_edge_knows_of_reservations_is_what_matters_for_its_names(
+    records: Records, admin: Client, stranger: Client
+) -> None:
+    since, upload = time.time() - 0.001, openssl.issue("/CN=shop", extensions=("subjectAltName=DNS:a.example",)).upload
+    certificate = admin.create("/tls_certificates", upload)["id"]
+    body = {"domain": NAME, "certificate_id": certificate, "proxy_protocol": True}
+    below = admin.create("/reserved_domains", body)["id"]
+    elsewhere = stranger.create("/reserved_domains", {"domain": "*.example.com"})["id"]
+    known = Held(admin.account, below, NAME, True, certificate, True)
+    proved = Held(stranger.account, elsewhere, "*.example.com", True)
+    assert records.held_for(admin.account, [NAME, "a.example.com", "x.tunnels.localhost"]) == [known]
+    assert told(records, since) >= {known, replace(proved, is_proved=False)}
+    prove(elsewhere)
+    assert records.held_for(admin.account, [NAME, "a.example.com"]) == [known, proved]
+    assert records.held_for(stranger.account, [NAME, "example.com"]) == []
+    assert told(records, since) >= {proved}
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_renewal_ends_what_an_edge_has_taken_and_what_a_limited_account_has_not_reserved(
+    records: Records, admin: Client
+) -> None:
+    mine = Grant(admin.account, "sshcr_1", ())
+    admin.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
+    loose, kept, taken, backend = (
+        records.open(it, lease=60, most=100)
+        for it in (
+            opening(mine),
+            opening(mine, "kept.tunnels.localhost"),
+            opening(mine, "taken.tunnels.localhost"),
+            Opening(mine, "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),)),
+        )
+    )
+    operator.main(["accounts", "limits", admin.account, "--only-reserved"])
+    assert records.renew([loose, kept, taken, backend], lease=60) == {loose.id, taken.id}
+    operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
+    assert records.renew([loose, kept, taken, backend], lease=60) == frozenset()
+    commit_alone(admin, "taken.tunnels.localhost:443")
+    assert records.renew([loose, kept, taken, backend], lease=60) == {taken.id}
+
+
+def commit_alone(client: Client, hostport: str) -> None:
+    """Make an edge whose process ends with its commit, before it has ended the tunnel that is there."""
+    stored = HttpsEdge(hostports=[hostport])
+    scope, id = items.scope(client.account, kinds.HTTPS_EDGES.path), ids.new(kinds.HTTPS_EDGES.prefix)
+    item = Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(client.account, id))
+    Change(audit.OPERATOR).put(item).commit()
+
+
 @pytest.mark.usefixtures("tunnel_domain")
 @pytest.mark.parametrize("count", [1, 30])
 def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
@@ -375,7 +475,10 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: Records, admin: 
 
 
 def test_every_edge_has_the_same_authority_for_the_link() -> None:
-    first, second = Records("local").link_authority(), Records("local").link_authority()
+    first, second = (
+        Records("local", "tunnels.localhost").link_authority(),
+        Records("local", "tunnels.localhost").link_authority(),
+    )
     assert first.to_pem() == second.to_pem()
     stored = str(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
     assert "PRIVATE KEY" not in stored

@@ -242,7 +242,7 @@ def test_a_deleted_credential_loses_its_tunnels_within_a_third_of_the_lease(tmp_
         edge.store.keys.clear()
 
         assert client.ends(within=2) == 1
-        assert client.said[-1].endswith("has ended: its credential or its lease is gone.")
+        assert client.said[-1].endswith("has ended: its credential, its lease or its right to the name is gone.")
         assert edge.store.online == {}
 
 

@@ -27,7 +27,7 @@ class Control:
 
     def start(self) -> None:
         """Begin anew, as after a kill."""
-        self.reader, self.world = Reader(self._store, lambda: time.time() + self._skew), World()
+        self.reader, self.world = Reader(self._store, lambda: time.time() + self._skew), World("tunnels.localhost")
 
     def hear(self) -> None:
         for fact in self.reader.news(self.world).facts:
@@ -49,7 +49,7 @@ def change(store: Store, number: int, chance: random.Random) -> None:
             store.withdraw(gateway)
         return
     account = f"acct_{number}"
-    name = f"n{chance.randrange(20)}.{account}.example.com"
+    name = f"n{chance.randrange(20)}.{account}.tunnels.localhost"
     carried = [it for it in store.carried_by(gateway) if it.account == account] if chance.random() < 0.4 else []
     if carried:
         store.close(chance.choice(carried), Usage(0, 0, 0))
@@ -100,7 +100,9 @@ def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     control = Control(store, 0)
     control.hear()
     untold = store.open(
-        Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.example.com", ""), lease=60, most=9
+        Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", ""),
+        lease=60,
+        most=9,
     )
     store.log.clear()
     control.hear()
@@ -118,7 +120,7 @@ def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
 def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
     store = Memory()
     store.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=60)
-    lapsing = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.example.com", "")
+    lapsing = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "")
     store.open(lapsing, lease=1, most=9)
     control = Control(store, 0)
     control.hear()
@@ -130,9 +132,11 @@ def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
 
 
 def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
-    records = Records("local")
+    records = Records("local", "tunnels.localhost")
     records.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=0)
-    opening = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.example.com", "https://a")
+    opening = Opening(
+        Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a"
+    )
     lost = records.open(opening, lease=0, most=9)
     control = Control(records, 0)
     control.hear()

@@ -71,7 +71,7 @@ GRANT = Grant("acct_a", "sshcr_1", ("bind:*.example.com",))
 )
 def test_a_renewal_ends_what_is_not_permitted_any_more(change: Callable[[Memory], None], ends: bool) -> None:
     async def ask() -> list[str]:
-        store, client = Memory(keys={"key": GRANT}), Client()
+        store, client = Memory(tunnel_domain="example.com", keys={"key": GRANT}), Client()
         tunnels = Tunnels(store, Limits())
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9", "demo.example.com", "https://demo.example.com")
         await tunnels.open(opening, ("demo", 80), client)
@@ -80,4 +80,4 @@ def test_a_renewal_ends_what_is_not_permitted_any_more(change: Callable[[Memory]
         assert len(tunnels) == len(store.online) == (not ends)
         return client.ended_for
 
-    assert asyncio.run(ask()) == ["its credential or its lease is gone"] * ends
+    assert asyncio.run(ask()) == ["its credential, its lease or its right to the name is gone"] * ends

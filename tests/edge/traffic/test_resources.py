@@ -154,23 +154,32 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
     redirecting, front = listeners.fixed(SETTINGS)
     assert (redirecting.key, front.key) == (Key("listener", "http"), Key("listener", "https"))
     body = plain(front)
+    on_no_match = body["filter_chain_matcher"].pop("on_no_match")
     assert body["filter_chain_matcher"] == matcher("")["filter_chain_matcher"]
+    (elsewhere,) = on_no_match["matcher"]["matcher_list"]["matchers"]
+    named, below = elsewhere["predicate"]["and_matcher"]["predicate"]
+    regexes = [it["single_predicate"]["value_match"]["safe_regex"]["regex"] for it in (named, below["not_matcher"])]
+    assert regexes == [".+", "(?i:(.*[.])?tunnels\\.localhost)"]
+    assert elsewhere["on_match"]["action"]["typed_config"]["value"] not in [it["name"] for it in body["filter_chains"]]
     assert body["filter_chains"][0]["name"] == "passed-on"
     assert body["default_filter_chain"]["filters"][0]["typed_config"]["rds"]["route_config_name"] == "operator"
     assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 8443}}
     assert body["socket_options"] == SOCKETS
     (manager,) = (it["typed_config"] for it in plain(redirecting)["filter_chains"][0]["filters"])
-    assert manager["route_config"]["ignore_port_in_host_matching"] is True
-    assert manager["route_config"]["virtual_hosts"][0] == {
-        "name": "domain",
-        "domains": ["*.tunnels.localhost"],
-        "routes": [
-            {
-                "match": {"prefix": "/"},
-                "redirect": {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443},
-            }
-        ],
-    }
+    assert manager["rds"]["route_config_name"] == "http"
+
+
+def test_the_port_without_tls_redirects_the_names_of_the_domain_and_those_that_are_served_besides() -> None:
+    def redirect(name: str, host: str) -> Any:
+        to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
+        return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": to}]}
+
+    body = plain(routes.redirecting(SETTINGS))
+    assert (body["name"], body["ignore_port_in_host_matching"]) == ("http", True)
+    assert body["virtual_hosts"][0] == redirect("domain", "*.tunnels.localhost")
+    assert routes.redirected("a.example.com", SETTINGS) == Resource(
+        Key("routes", "http", "a.example.com"), {"virtual_hosts": [redirect("a.example.com", "a.example.com")]}
+    )
 
 
 def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
@@ -29,7 +30,7 @@ OWN = {
 
 def serving(*facts: Fact) -> Serving:
     """Return what is served when these facts were taken up."""
-    made = Serving(Settings(), "PEM")
+    made = Serving(Settings(tunnel_domain="example.com"), "PEM")
     made.world.ready("acct_a", frozenset({"a.example.com", "b.example.com"}))
     made.update(facts, NOW)
     return made
@@ -47,7 +48,7 @@ def gone(names: Iterable[str]) -> set[str]:
 
 
 def test_before_anything_is_known_the_public_ports_and_the_operators_routes_are_there() -> None:
-    assert told(serving().begin()) == {"listener http", "listener https", "routes operator"}
+    assert told(serving().begin()) == {"listener http", "listener https", "routes http", "routes operator"}
 
 
 def test_a_gateway_is_reached_by_two_versions_of_http() -> None:
@@ -94,6 +95,22 @@ def test_a_certificate_that_follows_another_moves_the_name() -> None:
     changes = serving(UP, TUNNEL, CERTIFICATE).update([longer], NOW)
     follower = {"listener certificate/cert_2", "routes cert_2", "cluster name/a.example.com"}
     assert told(changes) == follower | gone({"listener certificate/cert_1", "routes cert_1"})
+
+
+def test_a_proved_domain_is_served_under_its_accounts_certificate_alone_and_redirected() -> None:
+    def elsewhere(*facts: Fact) -> Serving:
+        made = Serving(Settings(), "PEM")
+        made.world.ready("acct_a", frozenset({"a.example.com"}))
+        made.update(facts, NOW)
+        return made
+
+    held, redirect = Held("acct_a", "rd_1", "a.example.com", True), {"routes http[a.example.com]"}
+    assert told(elsewhere(UP, TUNNEL, CERTIFICATE).update([held], NOW)) == OWN | redirect
+    assert told(elsewhere(UP, held, CERTIFICATE).update([TUNNEL], NOW)) == OWN | redirect
+    assert told(elsewhere(UP, TUNNEL).update([held], NOW)) == set()
+    lapsed = replace(held, is_proved=False)
+    assert told(elsewhere(UP, TUNNEL, CERTIFICATE, held).update([lapsed], NOW)) == gone(OWN | redirect)
+    assert told(elsewhere(UP, TUNNEL, CERTIFICATE, held).update([Gone("cert_1")], NOW)) == gone(OWN | redirect)
 
 
 def test_a_certificate_ends_by_itself() -> None:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
-from edge.traffic import world
 from edge.traffic.world import OPERATOR, Fact, Gone, Site, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -21,9 +21,14 @@ def certificate(id: str, *names: str, account: str = "acct_a", since: int = -1, 
     return ServedCertificate(account, id, "", names, NOW + since * DAY, NOW + until * DAY)
 
 
-def known(*facts: Fact) -> World:
+CERTIFICATE, WILDCARD = certificate("cert_1", "a.example.com"), certificate("cert_2", "*.example.com", until=9)
+MINE = Held("acct_a", "rd_1", "a.example.com", True)
+ABOVE = Held("acct_a", "rd_2", "*.example.com", True)
+
+
+def known(*facts: Fact, domain: str = "example.com") -> World:
     """Return a world in which these are known, and all certificates of all accounts."""
-    made = World()
+    made = World(domain)
     for fact in facts:
         made.take(fact)
     for account in made.accounts():
@@ -32,45 +37,63 @@ def known(*facts: Fact) -> World:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "name", "covered"),
+    ("domain", "held", "served_under"),
     [
-        ("a.example.com", "a.example.com", True),
-        ("A.Example.Com", "a.example.com", True),
-        ("a.example.com", "b.a.example.com", False),
-        ("*.example.com", "a.example.com", True),
-        ("*.EXAMPLE.com", "a.example.com", True),
-        ("*.example.com", "b.a.example.com", False),
-        ("*.example.com", "example.com", False),
-        ("*.example.com", "aexample.com", False),
-        ("*", "a", False),
-        ("a*.example.com", "ab.example.com", False),
+        ("example.com", (), OPERATOR),  # below TUNNEL_DOMAIN
+        ("example.com", (CERTIFICATE,), "cert_1"),
+        ("example.com", (CERTIFICATE, WILDCARD), "cert_1"),
+        ("example.com", (CERTIFICATE, WILDCARD, replace(MINE, certificate_id="cert_2")), "cert_2"),
+        ("example.com", (CERTIFICATE, WILDCARD, replace(ABOVE, certificate_id="cert_2")), "cert_2"),
+        ("example.com", (CERTIFICATE, WILDCARD, replace(ABOVE, certificate_id="cert_2"), MINE), "cert_1"),
+        ("example.com", (CERTIFICATE, WILDCARD, replace(MINE, account="acct_b", certificate_id="cert_2")), "cert_1"),
+        ("example.com", (replace(CERTIFICATE, account="acct_b"),), OPERATOR),
+        ("tunnels.localhost", (MINE,), None),
+        ("tunnels.localhost", (MINE, CERTIFICATE), "cert_1"),
+        ("tunnels.localhost", (CERTIFICATE,), None),
+        ("tunnels.localhost", (replace(MINE, is_proved=False), CERTIFICATE), None),
+        ("tunnels.localhost", (replace(MINE, account="acct_b"), CERTIFICATE), None),
+        ("tunnels.localhost", (ABOVE, CERTIFICATE), "cert_1"),
+        ("tunnels.localhost", (ABOVE, replace(MINE, account="acct_b"), CERTIFICATE), None),
+        ("tunnels.localhost", (MINE, replace(ABOVE, account="acct_b"), CERTIFICATE), "cert_1"),
+        ("tunnels.localhost", (replace(MINE, certificate_id="cert_2"), CERTIFICATE, WILDCARD), "cert_2"),
     ],
 )
-def test_a_wildcard_is_one_label(pattern: str, name: str, covered: bool) -> None:
-    assert world.covers(pattern, name) is covered
+def test_a_name_is_served_to_whom_it_belongs_under_that_accounts_certificate(
+    domain: str, held: tuple[Fact, ...], served_under: str | None
+) -> None:
+    site = known(UP, TUNNEL, *held, domain=domain).site("a.example.com", NOW)
+    assert site == (Site("a.example.com", TUNNEL, served_under) if served_under else None)
 
 
 @pytest.mark.parametrize(
-    ("certificates", "chosen"),
+    ("proved", "host", "owner"),
     [
-        ((), OPERATOR),
-        ((certificate("cert_1", "a.example.com"),), "cert_1"),
-        ((certificate("cert_1", "x.example.com", "*.example.com"),), "cert_1"),
-        ((certificate("cert_1", "b.example.com"),), OPERATOR),
-        ((certificate("cert_1", "a.example.com", until=0),), OPERATOR),
-        ((certificate("cert_1", "a.example.com", since=0),), "cert_1"),
-        ((certificate("cert_1", "a.example.com", since=1, until=2),), OPERATOR),
-        ((certificate("cert_1", "a.example.com", until=3), certificate("cert_2", "*.example.com", until=2)), "cert_1"),
-        ((certificate("cert_1", "a.example.com", until=2), certificate("cert_2", "*.example.com", until=3)), "cert_2"),
-        ((certificate("cert_2", "a.example.com"), certificate("cert_1", "a.example.com")), "cert_2"),
-        ((certificate("cert_9", "a.example.com", until=-1), certificate("cert_1", "a.example.com")), "cert_1"),
-        ((certificate("cert_1", "a.example.com", account="acct_b"),), OPERATOR),
+        ((), "a.example.com", None),
+        (("a example.com",), "example.com", "a"),
+        (("a example.com",), "x.example.com", None),
+        (("a *.example.com",), "example.com", None),
+        (("a *.example.com",), "x.example.com", "a"),
+        (("a *.example.com",), "y.x.example.com", "a"),
+        (("a *.example.com",), "*.example.com", "a"),
+        (("a *.example.com",), "*.x.example.com", "a"),
+        (("a *.example.com",), "xexample.com", None),
+        (("a *.example.com", "b *.x.example.com"), "y.x.example.com", "b"),
+        (("a *.example.com", "b *.x.example.com"), "x.example.com", "a"),
+        (("a *.example.com", "b x.example.com"), "x.example.com", "b"),
+        (("a *.example.com", "b x.example.com"), "y.x.example.com", "a"),
+        (("a *.example.com", "b y.x.example.com", "c *.x.example.com"), "y.x.example.com", "b"),
+        (("a x.example.com", "b x.example.com"), "x.example.com", None),
+        (("a x.example.com", "a x.example.com"), "x.example.com", "a"),
     ],
 )
-def test_of_an_accounts_certificates_that_cover_a_name_the_one_that_runs_longest_serves_it(
-    certificates: tuple[ServedCertificate, ...], chosen: str
-) -> None:
-    assert known(UP, TUNNEL, *certificates).site("a.example.com", NOW) == Site("a.example.com", TUNNEL, chosen)
+def test_the_longest_proved_domain_says_whose_a_host_is(proved: tuple[str, ...], host: str, owner: str | None) -> None:
+    made = World("tunnels.localhost")
+    for place, (account, _, domain) in enumerate(text.partition(" ") for text in proved):
+        made.take(Held(account, f"rd_{place}", domain, True))
+        made.take(Held(f"not {account}", f"rd_not{place}", host, False))
+    assert made.owner_of(host) == owner
+    assert made.may_serve("a", host) is (owner == "a")
+    assert made.may_serve("anybody", "x.tunnels.localhost") is True
 
 
 @pytest.mark.parametrize(
@@ -97,7 +120,7 @@ def test_the_newest_tunnel_of_a_name_answers_whose_gateway_is_up(facts: tuple[Fa
 
 
 def test_a_name_is_not_served_before_the_certificates_of_its_account_are_known() -> None:
-    made, other = World(), replace(TUNNEL, id="tn_2", name="b.example.com")
+    made, other = World("example.com"), replace(TUNNEL, id="tn_2", name="b.example.com")
     for fact in (UP, TUNNEL, other):
         made.take(fact)
     assert (made.waits(TUNNEL), made.site("a.example.com", NOW)) == (True, None)
@@ -125,6 +148,10 @@ def test_a_name_is_not_served_before_the_certificates_of_its_account_are_known()
         (certificate("cert_1", "*.example.com"), {"a.example.com", "b.example.com"}),
         (certificate("cert_1", "*.example.com", account="acct_b"), set()),
         (Gone("cert_0"), {"b.example.com"}),
+        (MINE, {"a.example.com"}),
+        (ABOVE, {"a.example.com", "b.example.com"}),
+        (replace(MINE, account="acct_b"), {"a.example.com"}),
+        (replace(MINE, domain="example.com"), set()),
         (certificate("cert_0", "a.example.com"), {"a.example.com", "b.example.com"}),
     ],
 )
@@ -134,10 +161,11 @@ def test_a_fact_touches_the_names_for_which_it_matters(fact: Fact, touched: set[
 
 
 def test_what_is_gone_leaves_nothing() -> None:
-    made = known(UP, TUNNEL, certificate("cert_1", "a.example.com"))
+    made = known(UP, TUNNEL, certificate("cert_1", "a.example.com"), MINE)
     assert [made.known(id) for id in ("gw-1", "tn_1")] == [UP, TUNNEL]
     assert (made.carried_by("gw-1"), [it.id for it in made.certificates_of("acct_a")]) == ([TUNNEL], ["cert_1"])
-    for id in ("tn_1", "gw-1", "cert_1"):
+    for id in ("tn_1", "gw-1", "cert_1", "rd_1"):
         made.take(Gone(id))
     assert (made.accounts(), made.carried_by("gw-1"), made.certificates_of("acct_a")) == ([], [], [])
     assert (made.gateways, made.tunnels, made.certificates, made.known("tn_1")) == ({}, {}, {}, None)
+    assert (made.held, made.owner_of("a.example.com")) == ({}, None)

@@ -1,0 +1,41 @@
+"""Which names tunnels may have: by an account's limit, by proof, and unless an edge listens there."""
+
+from collections.abc import Sequence
+
+from chalicelib import domains
+from chalicelib.model import accounts, edges, names, proofs, reservations
+from chalicelib.model.reservations import Held
+from chalicelib.model.tunnels import Carried
+from chalicelib.storage import table, unique_keys
+
+
+def refused(tunnels: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
+    """Return the ids of tunnels that may not keep their names. Raises aws.Unavailable."""
+    named = [it for it in tunnels if it.name]
+    listening = table.records(_edge(it) for it in named)
+    limited = {account for account in {it.account for it in named} if accounts.may_bind_reserved_alone(account)}
+    unproved = _unproved([it for it in named if not domains.is_below(it.name, tunnel_domain)], tunnel_domain)
+    unreserved = {
+        it.id
+        for it in named
+        if it.account in limited
+        and domains.is_below(it.name, tunnel_domain)
+        and not names.is_reserved(it.account, it.name)
+    }
+    return frozenset({it.id for it in named if _edge(it) in listening} | unproved | unreserved)
+
+
+def _edge(tunnel: Carried) -> tuple[str, str]:
+    """Return the place of the record that is there while an edge of the account listens on a tunnel's name."""
+    return edges.listening(tunnel.account, f"{tunnel.name}:443").scope, unique_keys.ID
+
+
+def _unproved(elsewhere: Sequence[Carried], tunnel_domain: str) -> set[str]:
+    """Return the ids of tunnels whose names another account has proved, or nobody."""
+    found = reservations.held_for("", {it.name for it in elsewhere}, tunnel_domain)
+    proved = {held.domain: held for held in found if held.is_proved}
+
+    def owner(held: Held | None) -> str:
+        return held.account if held else ""
+
+    return {it.id for it in elsewhere if owner(proofs.proving(it.name, proved)) != it.account}

@@ -121,8 +121,8 @@ def test_whoever_polls_is_told_only_of_changes(admin: Client) -> None:
 def test_an_unknown_edge_and_one_with_modules_alone_have_none(admin: Client, stranger: Client, path: str) -> None:
     id = ids.new({"/edges/https": "edghts", "/edges/tls": "edgtls", "/edges/tcp": "edgtcp"}[path])
     assert_not_found(status(admin, f"{path}/{id}"), path)
-    module, body = ("tls_termination", {}) if path == "/edges/https" else ("backend", {})
-    assert admin.put(f"{path}/{id}/{module}", body).status == 200
+    module = "tls_termination" if path == "/edges/https" else "backend"
+    assert admin.put(f"{path}/{id}/{module}", {}).status == 200
     assert_not_found(status(admin, f"{path}/{id}"), path)
     assert_not_found(status(stranger, edge(admin, path, LIVE)), path)
 

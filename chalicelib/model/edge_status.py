@@ -207,9 +207,9 @@ def _scope(host: str) -> str:
 
 
 def _id(account: str, edge_id: str) -> str:
-    return f"{account}/{edge_id}"
+    return f"{account} {edge_id}"
 
 
 def _place(id: str) -> tuple[str, str]:
-    account, _, edge_id = id.partition("/")
+    account, _, edge_id = id.partition(" ")
     return account, edge_id

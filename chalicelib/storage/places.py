@@ -12,6 +12,7 @@ import re
 Place = tuple[str, str]  # the scope and id of a record
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
+_COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
@@ -34,9 +35,10 @@ def collected(scope: str) -> tuple[str, str]:
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
     """Return the scope and id of the item whose record lies at a place of any edition."""
-    above, _, own = id.rpartition("/")
-    holder, _, last = scope.rpartition("/")
-    return (f"{holder}/{above}/{last}", own) if above else (scope, id)
+    if "/" in id and (found := _COLLECTION.fullmatch(scope)):
+        above, _, own = id.partition("/")
+        return f"{found[1]}/{above}{found[2]}", own
+    return scope, id
 
 
 def edition() -> int:

@@ -55,7 +55,8 @@ def of_name(site: Site) -> Resource:
     )
     address: Json = {"envoy_internal_address": {"server_listener_name": internal(site.certificate)}}
     name = PREFIX + site.name
-    return _resource(name, {**parts.cluster(name, address), "transport_socket": proxy_protocol})
+    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": proxy_protocol}
+    return _resource(name, body)
 
 
 def _resource(name: str, body: Json) -> Resource:

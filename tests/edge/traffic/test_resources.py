@@ -122,6 +122,7 @@ def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> No
     body: Any = {
         "name": name,
         "type": "STATIC",
+        "alt_stat_name": "name",
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
         "transport_socket": {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": proxy_protocol},
     }
@@ -187,6 +188,7 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
     assert found.key == Key("listener", "certificate/cert_1")
     body = plain(found)
     assert (body["name"], body["internal_listener"]) == ("certificate/cert_1", {})
+    assert body["stat_prefix"] == "certificate"
     (chain,) = body["filter_chains"]
     context = chain["transport_socket"]["typed_config"]["common_tls_context"]
     ads = {"ads": {}, "resource_api_version": "V3"}
@@ -284,6 +286,8 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
         "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
         "re2.max_program_size.error_level": 5000,
     }
+    uncounted = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
+    assert found["stats_config"] == {"stats_matcher": {"exclusion_list": {"patterns": uncounted}}}
     monitors = json.dumps(overload.manager(Limits(max_connections=7, max_heap_mib=3)))
     assert '"max_active_downstream_connections": 7' in monitors
     assert f'"max_heap_size_bytes": {3 << 20}' in monitors

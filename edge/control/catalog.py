@@ -8,8 +8,9 @@ import hashlib
 import importlib
 import json
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
@@ -40,14 +41,12 @@ for _module in (
 ):
     importlib.import_module(f"envoy.extensions.{_module}_pb2")
 
-_MESSAGES: dict[Kind, Any] = {"cluster": Cluster, "listener": Listener, "routes": RouteConfiguration, "secret": Secret}
-TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in _MESSAGES.items()}
+MESSAGES: dict[Kind, Any] = {"cluster": Cluster, "listener": Listener, "routes": RouteConfiguration, "secret": Secret}
+TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in MESSAGES.items()}
 
 
-_ALWAYS: tuple[Kind, ...] = (
-    "cluster",
-    "listener",
-)  # which Envoy wants whatever they are named; it asks for others by name
+_ALWAYS: tuple[Kind, ...] = ("cluster", "listener")  # which Envoy wants by whatever name; it asks for others by theirs
+_FILL = "\x7f"  # of the blanks: in no name, id or PEM
 
 
 class Name(NamedTuple):
@@ -124,18 +123,40 @@ class Catalog:
 
 def encoded(resource: Resource) -> Encoded:
     """Return a resource, or a part of one, as Envoy reads it. Raises json_format.ParseError for what is none."""
-    kind, name = resource.key.kind, resource.key.name.partition("/")[2]
-    text, blank = json.dumps(resource.body), "?" * len(name)
-    if kind == "listener" and name:  # those of certificates differ in their id alone, which is always as long
-        value = _serialized(kind, text.replace(name, blank)).replace(blank.encode(), name.encode())
-    else:
-        value = _serialized.__wrapped__(kind, text)
+    value = _value(resource)
     return Encoded(int.from_bytes(hashlib.blake2b(value, digest_size=16).digest()), value)
 
 
-@functools.lru_cache(8)
+def _value(resource: Resource) -> bytes:
+    """Return a resource's encoding: that of the same resource with blanks as long for its words, which are put in."""
+    kind, text, blanks = resource.key.kind, json.dumps(resource.body), _blanks(resource.words)
+    if _as_json(_FILL) in text:
+        return _serialized.__wrapped__(kind, text)
+    blanked = text
+    for word, blank in blanks:
+        blanked = blanked.replace(_as_json(word), blank)
+    try:
+        value = _serialized(kind, blanked)
+    except json_format.ParseError:  # also where a word stands for more than itself
+        return _serialized.__wrapped__(kind, text)
+    for word, blank in blanks:
+        value = value.replace(blank.encode(), word.encode())
+    return value
+
+
+def _blanks(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return words each with a blank of its own, as many as there are letters."""
+    several = zip((word for word in words if len(word) > 1), ascii_uppercase, strict=False)
+    return [(word, letter + _FILL * (len(word.encode()) - 1)) for word, letter in several]
+
+
+def _as_json(word: str) -> str:
+    return json.dumps(word)[1:-1]
+
+
+@functools.lru_cache(1024)
 def _serialized(kind: Kind, text: str) -> bytes:
-    return bytes(json_format.Parse(text, _MESSAGES[kind]()).SerializeToString(deterministic=True))
+    return bytes(json_format.Parse(text, MESSAGES[kind]()).SerializeToString(deterministic=True))
 
 
 def _joined(parts: Collection[Encoded]) -> Encoded:

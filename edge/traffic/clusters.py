@@ -37,7 +37,10 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
         "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
     }
     return [
-        _resource(name, {**parts.cluster(name, address), **common, "typed_extension_protocol_options": _http(version)})
+        Resource(
+            Key("cluster", name),
+            {**parts.cluster(name, address), **common, "typed_extension_protocol_options": _http(version)},
+        )
         for name, version in names.items()
     ]
 
@@ -56,11 +59,7 @@ def of_name(site: Site) -> Resource:
     address: Json = {"envoy_internal_address": {"server_listener_name": internal(site.certificate)}}
     name = PREFIX + site.name
     body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": proxy_protocol}
-    return _resource(name, body)
-
-
-def _resource(name: str, body: Json) -> Resource:
-    return Resource(Key("cluster", name), body)
+    return Resource(Key("cluster", name), body, (site.name, site.certificate))
 
 
 def _mutual_tls(gateway: str, link_authority: str) -> Json:

@@ -41,7 +41,8 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
 
 def of_name(name: str) -> Resource:
     """Return the part of the public listener that leads a host name to the listener of its certificate."""
-    return Resource(Key("listener", FRONT, name), {"filter_chain_matcher": _by_server_name({name: _PASSED_ON})})
+    body: Json = {"filter_chain_matcher": _by_server_name({name: _PASSED_ON})}
+    return Resource(Key("listener", FRONT, name), body, (name,))
 
 
 def of_certificate(certificate: str, settings: Settings) -> Resource:
@@ -53,13 +54,13 @@ def of_certificate(certificate: str, settings: Settings) -> Resource:
         "listener_filters": [_listener_filter("proxy_protocol", "ProxyProtocol")],
         "filter_chains": [_https_chain(certificate, settings)],
     }
-    return Resource(Key("listener", internal(certificate)), listener)
+    return Resource(Key("listener", internal(certificate)), listener, (certificate,))
 
 
 def secret(name: str, chain: str, private_key: str) -> Resource:
     """Return a certificate with its private key, PEM."""
     pair: Json = {"certificate_chain": {"inline_string": chain}, "private_key": {"inline_string": private_key}}
-    return Resource(Key("secret", name), {"name": name, "tls_certificate": pair})
+    return Resource(Key("secret", name), {"name": name, "tls_certificate": pair}, (name, chain, private_key))
 
 
 def _https_chain(certificate: str, settings: Settings) -> Json:

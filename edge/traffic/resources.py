@@ -19,10 +19,14 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource, or a part of one: the same message, with only that in it which is its own."""
+    """A resource, or a part of one: the same message, with only that in it which is its own.
+
+    `words` stand in it where others of its kind have other words: what is encoded for one serves for all.
+    """
 
     key: Key
     body: Json = field(repr=False)
+    words: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
 
 def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:

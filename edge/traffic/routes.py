@@ -76,7 +76,7 @@ def operator() -> Resource:
 
 def host(site: Site) -> Resource:
     """Return the part of the operator's routes that leads a host name to its tunnel."""
-    return Resource(Key("routes", OPERATOR, site.name), {"virtual_hosts": [_host(site)]})
+    return Resource(Key("routes", OPERATOR, site.name), {"virtual_hosts": [_host(site)]}, _words(site))
 
 
 def misdirected(name: str) -> Resource:
@@ -86,18 +86,23 @@ def misdirected(name: str) -> Resource:
     (RFC 9110, 421).
     """
     answer = _answer(name, name, status=421, text=pages.MISDIRECTED)
-    return Resource(Key("routes", OPERATOR, name), {"virtual_hosts": [answer]})
+    return Resource(Key("routes", OPERATOR, name), {"virtual_hosts": [answer]}, (name,))
 
 
 def of_certificate(sites: Sequence[Site]) -> Resource:
     """Return the routes of an uploaded certificate: its names, and that any other is misdirected."""
     certificate = sites[0].certificate
     hosts = [*map(_host, sites), _answer("misdirected", "*", status=421, text=pages.MISDIRECTED)]
-    return Resource(Key("routes", certificate), {**_common(certificate), "virtual_hosts": hosts})
+    words = (certificate, *(word for site in sites for word in _words(site)))
+    return Resource(Key("routes", certificate), {**_common(certificate), "virtual_hosts": hosts}, words)
 
 
 def _common(name: str) -> dict[str, Json]:
     return {"name": name, "ignore_port_in_host_matching": True}
+
+
+def _words(site: Site) -> tuple[str, ...]:
+    return site.name, site.tunnel.id, site.tunnel.account
 
 
 def _host(site: Site) -> Json:

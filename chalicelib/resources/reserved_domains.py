@@ -58,6 +58,9 @@ class Change(Described):
     certificate_management_policy: Policy = None
     """Null: certificates are uploaded."""
 
+    resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
+    """Null or empty."""
+
 
 class Create(Change):
     domain: Domain
@@ -67,9 +70,6 @@ class Create(Change):
 
     certificate_id: CertificateId = ""
     """TLS certificate that the domain is served with, before any other that covers it."""
-
-    resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
-    """Null or empty."""
 
     proxy_protocol: Annotated[bool, if_null(False)] = False
     """True: what answers behind it reads the PROXY protocol first. It cannot be changed."""

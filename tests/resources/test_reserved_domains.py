@@ -18,6 +18,8 @@ from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
 
 PATH, OWN = "/reserved_domains", "app.example.com"
+CERTIFICATE = "cert_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
+CERTIFICATE_URI = f"http://localhost/tls_certificates/{CERTIFICATE}"
 NO_SUFFIX = "must not be a public suffix, below which names belong to anybody"
 
 
@@ -214,9 +216,8 @@ def test_a_wish_makes_a_look_due_once_a_minute(admin: Client) -> None:
 
 
 def test_the_certificate_is_changed_and_taken_away(admin: Client) -> None:
-    id = "cert_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
-    made = reserved(admin, TEAM, certificate_id=id, proxy_protocol=True)
-    assert made["certificate"] == {"id": id, "uri": f"http://localhost/tls_certificates/{id}"}
+    made = reserved(admin, TEAM, certificate_id=CERTIFICATE, proxy_protocol=True)
+    assert made["certificate"] == {"id": CERTIFICATE, "uri": CERTIFICATE_URI}
     assert made["proxy_protocol"] is True
     same = {"description": "", "certificate_id": None, "region": "eu", "certificate_management_policy": None}
     assert admin.patch(address(made), same).json == made
@@ -225,6 +226,36 @@ def test_the_certificate_is_changed_and_taken_away(admin: Client) -> None:
     assert admin.get(address(made)).json == {**made, "certificate": None}
     for what in ("certificate", "certificate_management_policy"):
         assert admin.delete(f"{PATH}/rd_{'0' * 27}/{what}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("created", "changed"),
+    [
+        (  # a client that sends what it has, and empty lists always
+            {"region": "", "description": "", "metadata": "", "resolves_to": []},
+            {"description": "d", "metadata": "m", "certificate_id": CERTIFICATE, "resolves_to": []},
+        ),
+        (  # one that sends what it was given, the id of what it changes too
+            {"region": "us", "certificate_id": CERTIFICATE, "certificate_management_policy": None},
+            {"id": "{id}", "description": "d", "metadata": "m", "certificate_id": CERTIFICATE},
+        ),
+    ],
+)
+def test_published_clients_are_answered_as_they_are(
+    admin: Client, created: dict[str, Any], changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20000-20002")
+    made = reserved(admin, TEAM, **created)
+    body = {name: made["id"] if name == "id" else value for name, value in changed.items()}
+    after = {"description": "d", "metadata": "m", "certificate": {"id": CERTIFICATE, "uri": CERTIFICATE_URI}}
+    assert admin.patch(address(made), body).json == admin.get(address(made)).json == {**made, **after}
+    assert admin.patch(address(made), {"resolves_to": []}).json == {**made, **after}
+    for what in ("/certificate", "/certificate_management_policy", ""):
+        assert admin.delete(f"{address(made)}{what}").status == 204
+    port = admin.create("/reserved_addrs", {"region": "us", "description": "x", "metadata": ""})
+    same = admin.patch(f"/reserved_addrs/{port['id']}", {"id": port["id"], "description": "y"})
+    assert same.json == {**port, "description": "y"}
+    assert admin.delete(f"/reserved_addrs/{port['id']}").status == 204
 
 
 def test_without_a_domain_of_tunnels_only_others_are_reserved(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +289,7 @@ def test_ports_are_reserved_until_none_is_left(
     assert admin.create("/reserved_addrs", {})["addr"] == made[1]["addr"]
 
 
-def test_a_reservation_a_tunnel_and_a_page_take_the_calls_that_they_took(admin: Client, stranger: Client) -> None:
+def test_a_reservation_a_tunnel_an_edge_and_a_page_take_the_same_calls(admin: Client, stranger: Client) -> None:
     def taken(number: int) -> list[list[str]]:
         with calls() as reserving:
             reserved(admin, f"r{number}.{D}")
@@ -266,11 +297,13 @@ def test_a_reservation_a_tunnel_and_a_page_take_the_calls_that_they_took(admin: 
             reserved(admin, f"r{number}.example.com")
         with calls() as opening:
             tunnels.close_tunnel(admin.account, opened(admin.account, name=f"t{number}.{D}"))
+        with calls() as listening:
+            admin.create("/edges/https", {"hostports": [f"e{number}.{D}:443", f"e{number}.example.com:443"]})
         with calls() as listing:
             admin.get(f"{PATH}?limit=10")
         with calls() as looking:
             looks.due(clock.seconds() - 60, 512)
-        return [reserving, claiming, opening, listing, looking]
+        return [reserving, claiming, opening, listening, listing, looking]
 
     taken(0)
     before = taken(1)

@@ -30,6 +30,8 @@ class ReservedDomain(Described):
     proxy_protocol: bool = False
     proof: Mapping[str, Any] = field(default_factory=dict)
 
+    TOLD = ("domain", "region", "certificate_id", "proxy_protocol")
+
     def references(self) -> References:
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
 
@@ -73,6 +75,8 @@ class ReservedAddr(Described):
     addr: str
     region: str = ""
     proxy_protocol: bool = False
+
+    TOLD = ("addr", "region", "proxy_protocol")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (names.key(self.addr, field="addr"),)

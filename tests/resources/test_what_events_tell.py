@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
+from chalicelib.model import names
 from chalicelib.storage import aws
 from tests.resources.test_audit_events import page
 from tests.samples import public_key
@@ -125,3 +126,26 @@ def test_actions_are_found_by_what_they_begin_with(admin: Client) -> None:
     found = [event["action"] for event in page(admin, "action=ssh_*")]
     assert found == ["ssh_user_certificate.create", "ssh_certificate_authority.create"]
     assert page(admin, "action=ssh_") == []
+
+
+def test_they_tell_which_name_was_reserved_and_the_certificate_before_and_after(admin: Client) -> None:
+    certificate = "cert_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
+    made = admin.create("/reserved_domains", {"domain": "Shop.Example.com", "proxy_protocol": True})
+    admin.patch(f"/reserved_domains/{made['id']}", {"certificate_id": certificate})
+    assert admin.delete(f"/reserved_domains/{made['id']}").status == 204
+    gone, changed, created = page(admin, f"resource_id={made['id']}")
+    told = {"domain": "shop.example.com", "proxy_protocol": "true"}
+    assert (created["details"], gone["details"]) == (told, {**told, "certificate_id": certificate})
+    assert changed["details"] == {"before": {}, "after": {"certificate_id": certificate}}
+
+
+def test_they_tell_which_port_was_reserved(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNNEL_DOMAIN", "tunnels.example")
+    monkeypatch.setenv("TCP_PORTS", "20000")
+    names.forget_settings()
+    try:
+        made = admin.create("/reserved_addrs", {"region": "us"})
+    finally:
+        names.forget_settings()
+    (created,) = page(admin, f"resource_id={made['id']}")
+    assert created["details"] == {"addr": "tunnels.example:20000", "proxy_protocol": "false"}

@@ -112,9 +112,10 @@ def _work_as_an_edge(admin: Client) -> None:
 
 
 def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
-    stranger, now = operations.create_account("stranger", "admin")[2], clock.seconds()
+    stranger = operations.create_account("stranger", "admin")[2]
     for client in (admin, admin.with_token(stranger)):
         client.create("/reserved_domains", {"domain": "app.example.com"})
+    now = clock.seconds()
     first, second = edge.due(now, 10)
     first = edge.claim(first, until=now) or first
     assert edge.record(first, proofs.after(first.proof, Found("present"), now))

@@ -283,7 +283,11 @@ def test_an_edge_wins_over_a_tunnel_and_keeps_the_name_from_others(world: World)
 def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     world.stranger.client().create("/reserved_domains", {"domain": "theirs.tunnels.localhost"})
     command = ["accounts", "limits", world.account]
+    open_before = world.started.ssh("-R", "free:80:localhost:1", key=world.key)
+    open_before.says("is online.")
     world.operate(*command, "--only-reserved")
+    assert open_before.ends(within=5) == 1
+    assert open_before.said[-1].endswith("its credential, its lease or its right to the name is gone.")
     assert world.refused("free") == [
         "Your account binds reserved names alone, and free.tunnels.localhost is none of them: reserve it first."
     ]

@@ -13,15 +13,10 @@ def refused(tunnels: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
     """Return the ids of tunnels that may not keep their names. Raises aws.Unavailable."""
     named = [it for it in tunnels if it.name]
     listening = table.records(_edge(it) for it in named)
-    limited = {account for account in {it.account for it in named} if accounts.may_bind_reserved_alone(account)}
-    unproved = _unproved([it for it in named if not domains.is_below(it.name, tunnel_domain)], tunnel_domain)
-    unreserved = {
-        it.id
-        for it in named
-        if it.account in limited
-        and domains.is_below(it.name, tunnel_domain)
-        and not names.is_reserved(it.account, it.name)
-    }
+    below = [it for it in named if domains.is_below(it.name, tunnel_domain)]
+    limited = accounts.limited_to_reserved(it.account for it in below)
+    unreserved = {it.id for it in below if it.account in limited and not names.is_reserved(it.account, it.name)}
+    unproved = _unproved([it for it in named if it not in below], tunnel_domain)
     return frozenset({it.id for it in named if _edge(it) in listening} | unproved | unreserved)
 
 

@@ -221,7 +221,7 @@ OF_THE_EDGE = [
     *(of_data("ConditionCheckItem", TABLE, key) for key in (*_NEVER, "tunnel_name#x")),
     *(of_data(action, TABLE, "hostports#x") for action in ("GetItem", "Query", *_WRITES)),
     of_data("ConditionCheckItem", TABLE),
-    *(of_data("BatchGetItem", TABLE, key) for key in (*_NEVER, *_KEPT)),
+    *(of_data("BatchGetItem", TABLE, key) for key in (*_NEVER, *_KEPT[1:])),
     *(of_data("Query", TABLE, key) for key in (f"{ACCOUNT}#/reserved_domains", "domain#x", "tunnel_name#x")),
     *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("PutItem", "DeleteItem")),
     of_data("BatchGetItem", TABLE),

@@ -27,6 +27,7 @@ Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, in which events alone stand
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 _DAY = 24 * 60 * 60  # seconds
+_MAX_REVISION = 1 << 53  # what every reader of JSON takes
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,20 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
 def is_of_the_edge(event: Item) -> bool:
     """Tell whether an event lies where the edge may put it."""
     return event.path == OF_THE_EDGE
+
+
+def is_event(item: Item) -> bool:
+    """Tell whether an item has the form of an event: where the edge may put one, there can be anything."""
+    body = item.body
+    revision = body.get("revision", 0)
+    return (
+        kinds.AUDIT_EVENTS.has(item.id)
+        and details.is_texts([body.get(name) for name in ("action", "resource_id", "resource_path")])
+        and kinds.is_id(body["resource_id"])
+        and (type(revision) is int and 0 <= revision < _MAX_REVISION)
+        and details.is_texts(body.get("changed", []))
+        and details.are_shown(body.get("details", {}))
+    )
 
 
 def spread(event: Item) -> Item:

@@ -66,6 +66,22 @@ def pem_fingerprint(pem: str) -> str:
     return hashlib.sha256(base64.b64decode(body)).hexdigest()
 
 
+def are_shown(value: Any) -> bool:
+    """Tell whether a value has the form of the details of an event: strings and lists of strings, also one level down.
+
+    That is for a record that another than the API may have written.
+    """
+    if not isinstance(value, dict):
+        return False
+    inner = [each for entry in value.values() for each in (entry.values() if isinstance(entry, dict) else [entry])]
+    return all(isinstance(entry, str) or is_texts(entry) for entry in inner)
+
+
+def is_texts(value: Any) -> bool:
+    """Tell whether a value is a list of strings."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
 def _flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     """Return the values of nested mappings by their dotted paths, without those that are not set."""
     found: dict[str, Any] = {}

@@ -1,11 +1,12 @@
 """Reading audit events: of an account, of a resource and of an actor, from all partitions that they lie in.
 
 A page merges one page of each partition: of what everybody else did, and of what the edge did. A quiet account has one
-of either.
+of either. In the edge's there may be anything: what has not the form of an event is passed over.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 
 from chalicelib import clock, ids
@@ -15,6 +16,7 @@ from chalicelib.storage.items import Item
 
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
+_READ = 500  # items at once where what was read first held no event
 _MAX_KEYS = 20  # of an owner, whose events are looked up key by key; of more they are picked from the newest
 
 
@@ -22,7 +24,7 @@ def read(account: str, id: str) -> Item | None:
     """Return an event of an account, or None. One read. Raises aws.Unavailable."""
     scopes = (shards.scope(account, 0), shards.scope(account, shards.of(id)), _edge(account))
     found = (table.of_record(record) for record in dynamodb.get_each(*((scope, id) for scope in scopes)))
-    return next((_trusted(event) for event in found if event), None)
+    return next(_trusted(item for item in found if item), None)
 
 
 def page(account: str, *, before: str | None, count: int) -> Page:
@@ -35,8 +37,8 @@ def page(account: str, *, before: str | None, count: int) -> Page:
     events = [event for event in first if event.id != shards.MARK]
     pages = [(events[:count], has_more or len(events) > count)]
     others = [shards.scope(account, shard) for shard in range(1, shards.COUNT)] if is_busy else []
-    pages += [table.page(scope, before=before, count=count) for scope in (*others, _edge(account))]
-    return _merged(pages, count)
+    pages += [table.page(scope, before=before, count=count) for scope in others]
+    return _merged([*pages, _of_the_edge(account, before, count)], count)
 
 
 def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> Page:
@@ -61,7 +63,7 @@ def between(account: str, after: str, before: str) -> Iterator[Item]:
     """Yield all events of an account between two ids, which are left out, the oldest first. Raises aws.Unavailable."""
     scopes = [_edge(account), *(shards.scope(account, shard) for shard in range(shards.COUNT))]
     found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
-    yield from (_trusted(event) for event in found if event.id not in (after, before))
+    yield from _trusted(event for event in found if event.id not in (after, before))
 
 
 def _keys(account: str, owner: str) -> list[str]:
@@ -70,14 +72,26 @@ def _keys(account: str, owner: str) -> list[str]:
     return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in found]
 
 
+def _of_the_edge(account: str, before: str | None, count: int) -> Page:
+    scope = _edge(account)
+    return _sound(lambda place, most: table.page(scope, before=place, count=most), {scope}, before, count)
+
+
 def _indexed(index: str, account: str, name: str, before: str | None, count: int) -> Page:
     own = {_edge(account), *(shards.scope(account, shard) for shard in range(shards.COUNT))}
+    value = f"{account}#{name}"
+    return _sound(lambda place, most: table.indexed(index, value, before=place, count=most), own, before, count)
+
+
+def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
+    """Return a page of events, given how items are read; of other scopes than `own` the index key is forged."""
+    most = count
     while True:
-        found, has_more = table.indexed(index, f"{account}#{name}", before=before, count=count)
-        events = [_trusted(event) for event in found if event.scope in own]  # not of a forged index key
+        found, has_more = read(before, most)
+        events = [*_trusted(item for item in found if item.scope in own)]
         if events or not has_more:
-            return events, has_more
-        before = found[-1].id
+            return events[:count], has_more or len(events) > count
+        before, most = found[-1].id, _READ
 
 
 def _merged(pages: Iterable[Page], count: int) -> Page:
@@ -85,7 +99,7 @@ def _merged(pages: Iterable[Page], count: int) -> Page:
     # Beyond the end of a page that goes on, what the other pages have may not be the next.
     reached = max((found[-1].id for found, has_more in known if has_more), default="")
     merged = sorted((it for found, _ in known for it in found if it.id >= reached), key=_id, reverse=True)
-    return [_trusted(event) for event in merged[:count]], bool(reached) or len(merged) > count
+    return merged[:count], bool(reached) or len(merged) > count
 
 
 def _id(event: Item) -> str:
@@ -96,14 +110,21 @@ def _edge(account: str) -> str:
     return f"{account}#{audit.OF_THE_EDGE}"
 
 
-def _trusted(event: Item) -> Item:
-    """Return an event; one that the edge could have written names nobody else as its actor.
+def _trusted(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the events among some items, those of the edge as it may speak."""
+    for item in items:
+        if not audit.is_of_the_edge(item):
+            yield item
+        elif audit.is_event(item):
+            yield _spoken(item)
+
+
+def _spoken(event: Item) -> Item:
+    """Return an event that the edge could have written; it names nobody else as its actor.
 
     Its time is that of its id, or it would end a list that asks for what came after a time. It leads nowhere but into
     the API, whose address its path is put behind.
     """
-    if event.path != audit.OF_THE_EDGE:
-        return event
     known = {
         "created_at": clock.rfc3339(ids.created_at(event.id)),
         "resource_path": path if (path := event.body["resource_path"]).startswith("/") else "",

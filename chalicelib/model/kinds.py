@@ -128,6 +128,14 @@ def of(id: str) -> Kind:
     raise UnknownKind(prefix)
 
 
+def is_id(text: str) -> bool:
+    """Tell whether a text is the id of a kind."""
+    try:
+        return of(text).has(text)
+    except UnknownKind:
+        return False
+
+
 def at(path: str) -> Kind | None:
     """Return the kind that is listed at a path, or None."""
     return _BY_PATH.get(path)

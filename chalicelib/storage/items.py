@@ -19,6 +19,7 @@ from chalicelib.storage.unique_keys import UniqueKey
 _UNEXPIRED = "attribute_not_exists(#lease) AND (attribute_not_exists(#expires) OR #expires > :now)"
 _LIVE = f"(#lease > :now OR ({_UNEXPIRED}))"
 _DAY = 24 * 60 * 60  # seconds
+_NUMBERS = ("expires", "lease", "revision")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,21 @@ class Item:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
-        """Return the item of a record; an edge of which only modules were ever set has an empty body."""
+        """Return the item of a record; an edge of which only modules were ever set has an empty body.
+
+        So has what is of another form than the API writes: where the edge may put records, they may be anything.
+        """
+        try:
+            return Item._of(record)
+        except (TypeError, ValueError, AttributeError):
+            return Item(*places.of_item(record["scope"], record["id"]), {}, revision=0)
+
+    @staticmethod
+    def _of(record: Mapping[str, Any]) -> "Item":
+        if not (
+            isinstance(record.get("body", {}), dict) and all(isinstance(record.get(it, 0), int) for it in _NUMBERS)
+        ):
+            raise TypeError
         place = record["scope"], record["id"]
         return Item(
             *places.of_item(*place),

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import audit, owners, tunnels
 from chalicelib.model.tunnels import AgentTunnel
-from chalicelib.storage import table
+from chalicelib.storage import aws, dynamodb, marshal, table
+from chalicelib.storage.dynamodb import Write
 from tests import records
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.queries import reads
@@ -194,6 +196,75 @@ def test_an_event_from_where_the_edge_may_write_hides_no_other_and_leads_nowhere
     assert (shown["id"], own["id"]) == (forged.id, made.id)
     assert shown["created_at"] == clock.rfc3339(ids.created_at(forged.id))
     assert shown["resource_uri"] == ""
+
+
+SOUND = {"action": "tunnel.create", "resource_id": ids.new("tn"), "resource_path": "/tunnels/tn", "actor": {}}
+NO_EVENTS: list[dict[str, Any]] = [
+    {"id": "zzz"},
+    {"id": "evt_"},
+    {"id": "evt_" + "!" * 27},
+    {"id": ids.new("evt") + "0"},
+    {"body": None},
+    {"body": "text"},
+    {"body": []},
+    {"body": {}},
+    {"body": {"unknown": 1}},
+    *({"body": {name: value for name, value in SOUND.items() if name != left}} for left in SOUND if left != "actor"),
+    *(
+        {"body": {**SOUND, "resource_id": id}}
+        for id in ("", "tn_", "nobody_" + "0" * 27, "tn", ids.new("zz"), 1, None, [])
+    ),
+    *({"body": {**SOUND, name: 1}} for name in ("action", "resource_path", "changed", "details")),
+    *({"body": {**SOUND, "changed": value}} for value in ("name", [1], {"a": "b"}, [["a"]], None)),
+    *({"body": {**SOUND, "revision": value}} for value in ("1", -1, 1 << 60, True, b"1", None)),
+    *(
+        {"body": {**SOUND, "details": value}}
+        for value in ("x", ["x"], {"a": 1}, {"a": b"x"}, {"a": [1]}, {"a": {"b": {"c": "d"}}}, {"a": {"x"}}, None)
+    ),
+    *({name: value} for name in ("revision", "parts", "unseen", "claims", "points") for value in ("x", [1])),
+]
+
+
+@pytest.mark.parametrize("number", range(len(NO_EVENTS)))
+def test_what_is_no_event_is_passed_over_where_the_edge_may_write(
+    admin: Client, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    """A stolen edge host can put any record into its own partitions."""
+    key, scope = f"ak_{admin.token[:27]}", f"{admin.account}#{PATH}/edge"
+    resource = admin.create("/backends/weighted", {})["id"]
+    before, by_resource, by_key = page(admin), page(admin, f"resource_id={resource}"), page(admin, f"actor_id={key}")
+    indexes = {"indexed": f"{admin.account}#{resource}", "acted": f"{admin.account}#{key}"}
+    record = {"scope": scope, "id": ids.new("evt"), "body": SOUND, "revision": 1, **indexes, **NO_EVENTS[number]}
+    dynamodb.do(Write.put(record))
+    for limit in (1, 100):
+        shown = page(admin, f"limit={limit}")
+        assert [event for event in shown if event["id"] != record["id"]] == before
+        assert len(page(admin, f"resource_id={resource}&limit={limit}")) in (len(by_resource), len(by_resource) + 1)
+        assert len(page(admin, f"actor_id={key}&limit={limit}")) in (len(by_key), len(by_key) + 1)
+        page(admin, f"action=tunnel*&limit={limit}")
+    assert admin.get(f"{PATH}/{record['id']}").status in (200, 404)
+    operator.main(["audit", "export", admin.account])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_numbers_and_sets_that_the_product_never_writes_are_no_event(admin: Client) -> None:
+    scope, before = f"{admin.account}#{PATH}/edge", page(admin)
+    for name, value in (("revision", {"N": "1.5"}), ("revision", {"NS": ["1"]}), ("body", {"BS": [b"x"]})):
+        sound = marshal.attributes({"scope": scope, "id": ids.new("evt"), "body": SOUND})
+        aws.client("dynamodb").put_item(TableName="tunnel-edge", Item={**sound, name: value})
+    assert page(admin) == page(admin, "limit=1") == before
+
+
+def test_hundreds_of_records_that_are_no_events_hide_none(admin: Client) -> None:
+    scope = f"{admin.account}#{PATH}/edge"
+    first = page(admin)
+    for _ in range(300):
+        dynamodb.do(Write.put({"scope": scope, "id": ids.new("evt"), "body": {"junk": "x"}}))
+    admin.create("/backends/weighted", {})
+    assert page(admin, "limit=1")[1:] == first
+    with reads() as seen:
+        assert admin.get(f"{PATH}?limit=1").json["next_page_uri"]
+    assert sum(seen) < 400
 
 
 def test_the_operators_changes_are_told_too(admin: Client) -> None:

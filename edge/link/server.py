@@ -5,6 +5,7 @@ the handshake.
 """
 
 import asyncio
+import random
 import ssl
 from collections.abc import Callable
 from typing import Protocol, cast
@@ -15,6 +16,8 @@ from edge.link.authority import Authority
 from edge.link.renewal import PERIOD
 
 CLIENT = "edge"  # the name of Envoy's certificate
+MOST_HANDSHAKES, HANDSHAKE_TIMEOUT = 256, 5.0  # at once; in seconds
+_MOST_UNSENT = 64 << 10  # bytes for Envoy, from which on its channel waits
 
 
 class Target(Protocol):
@@ -51,21 +54,55 @@ async def serve(
     loop = asyncio.get_running_loop()
     renew()
     context.sni_callback = named
-    return await loop.create_server(lambda: _Connection(wanted), host, port, ssl=context, backlog=1024)
+    begun: set[_Arrived] = set()
+    return await loop.create_server(lambda: _Arrived(context, wanted, begun), host, port, backlog=1024)
 
 
-class _Connection(asyncio.Protocol):
-    """A connection whose handshake is over: it hands itself to its tunnel's own protocol."""
+class _Arrived(asyncio.Protocol):
+    """A connection before its handshake. Of too many a random one goes, so that those who only wait keep nobody out."""
 
-    def __init__(self, wanted: "WeakKeyDictionary[object, Target]") -> None:
-        self._wanted = wanted
+    def __init__(
+        self, context: ssl.SSLContext, wanted: "WeakKeyDictionary[object, Target]", begun: set["_Arrived"]
+    ) -> None:
+        self._context, self._wanted, self._begun = context, wanted, begun
+        self._early = b""  # comes with the end of the handshake, of which the task hears later
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast(asyncio.Transport, transport)
-        target = self._wanted.get(transport.get_extra_info("ssl_object"))
-        if target is None:  # no server name at all, which the callback is not asked about
-            transport.abort()
+        self._transport = cast(asyncio.Transport, transport)
+        self._begun.add(self)
+        if len(self._begun) > MOST_HANDSHAKES:
+            random.choice(list(self._begun)).drop()
+        self._task = asyncio.create_task(self._secure())
+
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
+    def drop(self) -> None:
+        """End at once."""
+        self._begun.discard(self)
+        self._transport.abort()
+
+    async def _secure(self) -> None:
+        """Hand the connection to its tunnel's own protocol once the handshake is over."""
+        start = asyncio.get_running_loop().start_tls
+        try:
+            made = await start(
+                self._transport, self, self._context, server_side=True, ssl_handshake_timeout=HANDSHAKE_TIMEOUT
+            )
+        except OSError:
+            self._transport.abort()
             return
-        protocol = target.connected(transport)
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
+        finally:
+            self._begun.discard(self)
+        target = self._wanted.get(made.get_extra_info("ssl_object")) if made else None
+        if (
+            made is None or made.is_closing() or target is None
+        ):  # no server name at all, which the callback is not asked about
+            self._transport.abort()
+            return
+        made.set_write_buffer_limits(high=_MOST_UNSENT)
+        protocol = target.connected(made)
+        made.set_protocol(protocol)
+        protocol.connection_made(made)
+        if self._early:
+            protocol.data_received(self._early)

@@ -7,7 +7,8 @@ from typing import Any, cast
 import asyncssh
 
 from edge.process.settings import Limits
-from edge.ssh.connection import Connection
+from edge.ssh.buffers import Window
+from edge.ssh.connection import Connection, widen
 from edge.ssh.metering import Counted
 from edge.ssh.relay import Exchange, Relay, Timer
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
@@ -30,14 +31,17 @@ class Listener(asyncssh.SSHListener):
 class _Session(asyncssh.SSHTCPSession[bytes]):
     """The channel to the SSH client, which tells a relay of its events."""
 
-    def __init__(self, relay: Relay) -> None:
-        self._relay = relay
+    def __init__(self, relay: Relay, window: Window) -> None:
+        self._relay, self._window = relay, window
 
     def connection_made(self, chan: "asyncssh.SSHTCPChannel[bytes]") -> None:
+        self._channel = chan
         self._relay.opened(chan)
 
     def data_received(self, data: bytes, datatype: Any) -> None:
         self._relay.answered(data)
+        if self._window.read(len(data)):
+            widen(self._channel, self._window.size)
 
     def eof_received(self) -> bool:
         self._relay.close()  # TLS has no half-closed state: the connection ends when all is written
@@ -67,6 +71,7 @@ class _Joining:
         self._channels, self._tunnel, self._transport = channels, tunnel, transport
         self._is_refused = not channels.tunnels.has_room(tunnel)
         self._task: asyncio.Task[None] | None = None
+        self._window = channels.tunnels.buffers.window(tunnel.id)
         tunnel.connections.add(transport)
         channels.tunnels.take_channel(tunnel.carried.account)
 
@@ -82,6 +87,7 @@ class _Joining:
             self._channels.relays.remove(relay)
             self._tunnel.connections.discard(self._transport)
             self._channels.tunnels.give_channel_back(self._tunnel.carried.account)
+            self._window.close()
 
     async def _open(self, relay: Relay) -> None:
         peer = self._transport.get_extra_info("peername", ("127.0.0.1", 0))
@@ -89,7 +95,8 @@ class _Joining:
             if self._is_refused:
                 raise OSError("too many channels")
             connect = self._channels.connection.create_connection
-            await connect(lambda: _Session(relay), *self._tunnel.asked, peer[0], peer[1])
+            size = self._window.size
+            await connect(lambda: _Session(relay, self._window), *self._tunnel.asked, peer[0], peer[1], window=size)
         except (asyncssh.Error, OSError):
             relay.refused()
         finally:

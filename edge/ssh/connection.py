@@ -128,6 +128,11 @@ class Connection(asyncssh.SSHServerConnection):
         super()._process_tcpip_forward_global_request(packet)
 
 
+def widen(channel: "asyncssh.SSHTCPChannel[bytes]", window: int) -> None:
+    """Let a client send so many bytes before they are read; it hears of that as it is read on."""
+    channel._init_recv_window = window
+
+
 class _Nothing(dict[Any, Any]):
     """The environment of a session, of which asyncssh would keep as much as a client sends."""
 

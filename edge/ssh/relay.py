@@ -181,17 +181,26 @@ class Relay:
             self._transport.close()
 
     def _close(self, channel: End) -> None:
-        """Close the channel once the SSH client has read what is left, for which it has as long as when it stalls."""
+        """Close the channel once the SSH client has read what is left, or reads no more of it."""
         if channel.get_write_buffer_size():
-            channel.set_write_buffer_limits(0)  # calls `stalled` now, and `moving` when the buffer is empty
+            channel.set_write_buffer_limits(0)  # calls `moving` when the buffer is empty
+            self._watch()
         else:
             channel.close()
 
     def _watch(self) -> None:
-        """Look after each idle timeout whether the SSH client has read or sent something since."""
+        """Look after each idle timeout whether the SSH client has read or sent something since.
+
+        When the visitor has gone nobody waits for it: then it has no longer than the upstream timeout.
+        """
+        if self._idle:
+            self._idle.cancel()
         self._has_answered = False
         self._unread = self._channel.get_write_buffer_size() if self._channel else 0
-        self._idle = self._host.later(self._limits.idle_timeout, self._end_if_idle)
+        seconds = self._limits.idle_timeout
+        if not self._transport:
+            seconds = min(seconds, self._limits.upstream_timeout)
+        self._idle = self._host.later(seconds, self._end_if_idle)
 
     def _end_if_idle(self) -> None:
         """End both where nothing has moved, and drop what neither has taken."""

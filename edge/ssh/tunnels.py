@@ -14,8 +14,9 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from chalicelib.model.tunnels import Carried
-from edge.process import log
+from edge.process import log, memory
 from edge.process.settings import Limits
+from edge.ssh.buffers import Buffers
 from edge.ssh.metering import Meter
 from edge.ssh.rights import concerns
 from edge.store.changes import Follower
@@ -23,6 +24,7 @@ from edge.store.records import Grant, Opening, Store, TooManyTunnels, Unavailabl
 
 _RENEWALS = 50  # at once: what the store answers for is renewed, whatever becomes of the others
 _POLL = 0.5  # seconds between two readings of the log of changes
+_TRIM, _TRIM_AFTER = 2.0, 8 << 20  # seconds, and bytes that channels gave back meanwhile
 _OPENINGS = 4  # of one account at once: more would keep the store from others
 
 
@@ -72,6 +74,7 @@ class Tunnels:
 
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store, self._limits = store, limits
+        self.buffers = Buffers(limits.max_buffer_mib << 20)
         self._online: dict[str, OnlineTunnel] = {}
         self._opening = 0
         self._channels: Counter[str] = Counter()  # by account
@@ -173,6 +176,15 @@ class Tunnels:
                     await self._renew_some(concerned[start : start + _RENEWALS])
             except Unavailable:
                 pass  # the next renewal tells
+
+    async def trim_for_ever(self) -> None:
+        """Return memory to the system when channels have given some back."""
+        known = 0
+        while True:
+            await asyncio.sleep(_TRIM)
+            if self.buffers.given_back - known > _TRIM_AFTER:
+                known = self.buffers.given_back
+                memory.trim()
 
     async def watch_leases_for_ever(self) -> None:
         """Drop what has lost its lease, each second: also while the store does not answer."""

@@ -193,6 +193,20 @@ def test_a_visitor_who_leaves_closes_the_channel_once_all_was_read(trial: Trial)
     assert trial.done[-1] == "closed"
 
 
+def test_a_channel_whose_visitor_has_gone_ends_soon_when_its_client_reads_nothing(trial: Trial) -> None:
+    trial.joined().channel.unsent = 100
+    trial.relay.stalled("session")
+    trial.relay.connection_lost(None)
+    *before, last = trial.timers
+    assert (last.seconds, [timer.is_cancelled for timer in before]) == (10, [True, True])
+    trial.channel.unsent = 50
+    last.call()
+    assert "channel abort" not in trial.done
+    assert trial.timers[-1].seconds == 10
+    trial.timers[-1].call()
+    assert trial.done[-1] == "channel abort"
+
+
 @pytest.mark.parametrize(
     ("unsent", "answers", "ends"), [(100, False, True), (100, True, False), (99, False, False), (101, False, True)]
 )

@@ -1,0 +1,56 @@
+"""How the buffers of a gateway are shared by tunnels, and given back: as a rule."""
+
+import pytest
+
+from edge.ssh.buffers import LEAST, Buffers, Window
+
+MOST = 2 << 20  # bytes of one channel
+
+
+def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
+    """Return the windows of channels that are read as fast as they may be."""
+    windows = [buffers.window(tunnel) for _ in range(channels)]
+    for _ in range(10):
+        for window in windows:
+            window.read(window.size)
+    return windows
+
+
+@pytest.mark.parametrize(
+    ("most", "channels", "taken"),
+    [
+        (64 << 20, 1, MOST),
+        (64 << 20, 16, 32 << 20),  # half of all
+        (64 << 20, 400, 400 * LEAST),  # each has the least, whatever is left
+    ],
+)
+def test_a_tunnel_has_what_it_leaves_for_the_others(most: int, channels: int, taken: int) -> None:
+    buffers = Buffers(most)
+    _grown(buffers, "tn_1", channels)
+    assert buffers.taken == taken
+
+
+def test_tunnels_share_the_budget_and_a_new_one_always_finds_something() -> None:
+    buffers = Buffers(256 << 20)
+    sizes = [sum(window.size for window in _grown(buffers, f"tn_{number}", 64)) for number in range(3)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] > 64 * LEAST
+    assert buffers.taken == sum(sizes) <= 256 << 20
+
+
+def test_what_is_given_back_is_everybodys() -> None:
+    buffers = Buffers(64 << 20)
+    before = _grown(buffers, "tn_1", 16)
+    for window in before:
+        window.close()
+    assert (buffers.taken, buffers.given_back) == (0, 32 << 20)
+    _grown(buffers, "tn_2", 16)
+    assert buffers.taken == 32 << 20
+
+
+@pytest.mark.parametrize(("reads", "size"), [([LEAST - 1], LEAST), ([LEAST], 2 * LEAST), ([LEAST, LEAST], 2 * LEAST)])
+def test_a_window_doubles_once_a_whole_one_was_read(reads: list[int], size: int) -> None:
+    window = Buffers(64 << 20).window("tn_1")
+    for count in reads:
+        window.read(count)
+    assert window.size == size

@@ -235,7 +235,12 @@ def online(account: str) -> list[Item]:
 
 def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
     """Tell whether a tunnel has all the labels; False if there are none. Tunnels of agents have no labels."""
-    return bool(labels) and labels.items() <= tunnel.body.get("labels", {}).items()
+    return has_labels(tunnel.body.get("labels", {}), labels)
+
+
+def has_labels(own: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    """Tell whether all of some labels are among a tunnel's own; False if there are none."""
+    return bool(labels) and labels.items() <= own.items()
 
 
 def ban_name(name: str) -> None:

@@ -37,6 +37,8 @@ class Limits:
     header_timeout: int = 15
     max_header_kib: int = 60
     max_connections: int = 20_000
+    max_connections_per_edge: int = 5000
+    max_requests_per_backend: int = 5000
     max_socket_kib: int = 512
     max_heap_mib: int = 2048
     lease: int = 60

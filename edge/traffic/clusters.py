@@ -1,6 +1,9 @@
-"""Envoy's upstreams: a gateway, by mutual TLS, and from a host name to the listener of its certificate. Pure."""
+"""Envoy's upstreams: gateways and groups of tunnels, by mutual TLS, and listeners within the process. Pure."""
+
+from collections.abc import Mapping, Sequence
 
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
 from edge.traffic import parts
 from edge.traffic.resources import Json, Key, Resource
@@ -13,9 +16,19 @@ _MANY = 1_000_000
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}
 
 
-def http2(gateway: str) -> str:
-    """Return the name of a gateway's upstream for gRPC, which speaks HTTP/2 to the end."""
-    return f"{gateway}/http2"
+def http2(upstream: str) -> str:
+    """Return the name of the upstream of a gateway or group for gRPC, which speaks HTTP/2 to the end."""
+    return f"{upstream}/http2"
+
+
+def group(backend: str) -> str:
+    """Return the name of the upstream of a tunnel group."""
+    return f"group/{backend}"
+
+
+def answering(backend: str) -> str:
+    """Return the name of the upstream, and of the listener, of an HTTP response."""
+    return f"answer/{backend}"
 
 
 def internal(certificate: str) -> str:
@@ -25,28 +38,45 @@ def internal(certificate: str) -> str:
 
 def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
     """Return how a gateway is reached, by HTTP/1.1 and by HTTP/2: the server name is the tunnel's id."""
-    names: dict[str, Json] = {
-        gateway.id: {"http_protocol_options": {}},
-        http2(gateway.id): {"http2_protocol_options": parts.WINDOWS},
-    }
-    address: Json = {"socket_address": {"address": gateway.host, "port_value": gateway.port}}
+    endpoint: Json = {"endpoint": {"address": _address(gateway)}}
     common: dict[str, Json] = {
-        "transport_socket": _mutual_tls(gateway.id, link_authority),
-        "connect_timeout": f"{settings.limits.upstream_timeout}s",
+        "transport_socket": _mutual_tls([gateway.id], link_authority),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
-        "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
     }
-    return [
-        Resource(
-            Key("cluster", name),
-            {**parts.cluster(name, address), **common, "typed_extension_protocol_options": _http(version)},
-        )
-        for name, version in names.items()
+    return _both(gateway.id, [endpoint], common, settings)
+
+
+def of_group(
+    backend: str, members: Sequence[tuple[Carried, Gateway]], link_authority: str, settings: Settings
+) -> list[Resource]:
+    """Return how the tunnels of a group are reached, each in its turn: the server name is the id of that tunnel."""
+    endpoints: list[Json] = [
+        {"endpoint": {"hostname": tunnel.id, "address": _address(gateway)}} for tunnel, gateway in members
     ]
+    most = settings.limits.max_requests_per_backend
+    bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
+    gateways = sorted({gateway.id for _, gateway in members}) or ["none"]
+    common: dict[str, Json] = {
+        "transport_socket": _mutual_tls(gateways, link_authority, auto_host_sni=True),
+        "circuit_breakers": {"thresholds": [bounds]},
+    }
+    return _both(group(backend), endpoints, common, settings)
+
+
+def of_answer(backend: str) -> Resource:
+    """Return the upstream to the listener of an HTTP response, which is in this process."""
+    name = answering(backend)
+    address: Json = {"envoy_internal_address": {"server_listener_name": name}}
+    return _resource(name, {**parts.cluster(name, address), "circuit_breakers": {"thresholds": [_UNLIMITED]}})
 
 
 def of_name(site: Site) -> Resource:
     """Return the upstream from a host name to the listener of its certificate, told the client by PROXY protocol."""
+    return to_listener(site.name, internal(site.certificate))
+
+
+def to_listener(host: str, listener: str) -> Resource:
+    """Return the upstream from a host name to a listener in this process."""
     raw = parts.typed(
         "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
     )
@@ -56,23 +86,54 @@ def of_name(site: Site) -> Resource:
         config={"version": "V2"},
         transport_socket=raw,
     )
-    address: Json = {"envoy_internal_address": {"server_listener_name": internal(site.certificate)}}
-    name = PREFIX + site.name
+    address: Json = {"envoy_internal_address": {"server_listener_name": listener}}
+    name = PREFIX + host
     body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": proxy_protocol}
-    return Resource(Key("cluster", name), body, (site.name, site.certificate))
+    return _resource(name, body, host, listener)
 
 
-def _mutual_tls(gateway: str, link_authority: str) -> Json:
+def _resource(name: str, body: Json, *words: str) -> Resource:
+    return Resource(Key("cluster", name), body, words)
+
+
+def _both(name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings) -> list[Resource]:
+    """Return an upstream by HTTP/1.1 and by HTTP/2."""
+    names: dict[str, Json] = {
+        name: {"http_protocol_options": {}},
+        http2(name): {"http2_protocol_options": parts.WINDOWS},
+    }
+    return [
+        _resource(
+            it,
+            {
+                **parts.upstream(it, endpoints),
+                **common,
+                "connect_timeout": f"{settings.limits.upstream_timeout}s",
+                "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
+                "typed_extension_protocol_options": _http(version),
+            },
+        )
+        for it, version in names.items()
+    ]
+
+
+def _address(gateway: Gateway) -> Json:
+    return {"socket_address": {"address": gateway.host, "port_value": gateway.port}}
+
+
+def _mutual_tls(gateways: Sequence[str], link_authority: str, **more: Json) -> Json:
     context: Json = {
         "tls_certificate_sds_secret_configs": [parts.secret(LINK_SECRET)],
         "validation_context": {
             "trusted_ca": {"inline_string": link_authority},
-            "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": gateway.lower()}}],
+            "match_typed_subject_alt_names": [
+                {"san_type": "DNS", "matcher": {"exact": gateway.lower()}} for gateway in gateways
+            ],
         },
         "tls_params": {"tls_minimum_protocol_version": "TLSv1_3", "tls_maximum_protocol_version": "TLSv1_3"},
     }
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
-    return parts.typed("envoy.transport_sockets.tls", kind, common_tls_context=context)
+    return parts.typed("envoy.transport_sockets.tls", kind, common_tls_context=context, **more)
 
 
 def _http(version: Json) -> Json:

@@ -5,6 +5,7 @@ refuses a listener as a whole, so one that it cannot use closes nobody else's ad
 """
 
 import re
+from collections.abc import Mapping
 
 from edge.process.settings import Settings
 from edge.traffic import parts
@@ -15,6 +16,7 @@ from edge.traffic.world import OPERATOR
 
 FRONT = "https"  # the public listener
 _PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
+_NO_NAME = " "  # no server name is this
 _REFUSED = "refused"  # no chain has this name: Envoy closes the connection
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # where the filter that passes a connection on finds its upstream
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
@@ -29,12 +31,9 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
     front: Json = {
         **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
         "listener_filters": [_listener_filter("tls_inspector", "TlsInspector")],
-        "filter_chains": [{"name": _PASSED_ON, "filters": [_name_to_cluster(), _passed_on()]}],
+        "filter_chains": [{"name": _PASSED_ON, "filters": [_name_to_cluster(), _passed_on("none")]}],
         "default_filter_chain": _https_chain(OPERATOR, settings),
-        "filter_chain_matcher": {
-            **_by_server_name({"": _PASSED_ON}),  # Envoy wants one name: a client cannot send this
-            "on_no_match": {"matcher": {"matcher_list": {"matchers": [_elsewhere(settings)]}}},
-        },
+        "filter_chain_matcher": _nothing_by_name(settings),
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
 
@@ -45,16 +44,29 @@ def of_name(name: str) -> Resource:
     return Resource(Key("listener", FRONT, name), body, (name,))
 
 
+def of_wildcard(name: str) -> Resource:
+    """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
+    chain: Json = {"name": name, "filters": [_passed_on(PREFIX + name)]}
+    by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", name)}
+    part: Json = {"filter_chains": [chain], "filter_chain_matcher": {"on_no_match": by_wildcard}}
+    return Resource(Key("listener", FRONT, name), part)
+
+
 def of_certificate(certificate: str, settings: Settings) -> Resource:
     """Return the listener of an uploaded certificate; nothing in it depends on a name or a tunnel."""
+    return within(internal(certificate), _https_chain(certificate, settings), certificate)
+
+
+def within(name: str, chain: Json, *words: str) -> Resource:
+    """Return a listener in this process, which the public one passes connections to; `words` are those of `Resource`."""
     listener: Json = {
-        "name": internal(certificate),
+        "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
         "internal_listener": {},
         "listener_filters": [_listener_filter("proxy_protocol", "ProxyProtocol")],
-        "filter_chains": [_https_chain(certificate, settings)],
+        "filter_chains": [chain],
     }
-    return Resource(Key("listener", internal(certificate)), listener, (certificate,))
+    return Resource(Key("listener", name), listener, words)
 
 
 def secret(name: str, chain: str, private_key: str) -> Resource:
@@ -64,26 +76,42 @@ def secret(name: str, chain: str, private_key: str) -> Resource:
 
 
 def _https_chain(certificate: str, settings: Settings) -> Json:
-    context: Json = {
+    context = tls_context(certificate, {"tls_minimum_protocol_version": "TLSv1_2"})
+    return tls_chain({"common_tls_context": context}, [http.https_manager(certificate, settings)], settings)
+
+
+def tls_context(certificate: str, params: Json) -> dict[str, Json]:
+    """Return the certificate of a handshake, and its parameters."""
+    return {
         "alpn_protocols": ["h2", "http/1.1"],
-        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+        "tls_params": params,
         "tls_certificate_sds_secret_configs": [parts.secret(certificate)],
     }
+
+
+def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> Json:
+    """Return the filters of a connection after a handshake."""
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
     return {
         "name": "https",
-        "transport_socket": parts.typed("envoy.transport_sockets.tls", kind, common_tls_context=context),
+        "transport_socket": parts.typed("envoy.transport_sockets.tls", kind, **context),
         "transport_socket_connect_timeout": f"{settings.limits.header_timeout}s",
-        "filters": [http.https_manager(certificate, settings)],
+        "filters": filters,
     }
 
 
-def _elsewhere(settings: Settings) -> Json:
-    """Return the refusal of names that are not below the domain: the operator's certificate does not stand for them."""
-    domain = re.escape(settings.tunnel_domain)
-    named, below = _matches(".+"), _matches(f"(?i:(.*[.])?{domain})")
-    predicate: Json = {"and_matcher": {"predicate": [named, {"not_matcher": below}]}}
-    return {"predicate": predicate, "on_match": {"action": _chain(_REFUSED)}}
+def _nothing_by_name(settings: Settings) -> Json:
+    """Return the choice of a chain as it is before any name has one: Envoy wants one in each list, of no client.
+
+    Names that are not below the domain are refused, since the operator's certificate does not stand for them.
+    """
+    below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
+    elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
+    refused: Json = {"predicate": elsewhere, "on_match": {"action": _chain(_REFUSED)}}
+    by_wildcard = _by_regex(_NO_NAME, _PASSED_ON) | {
+        "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused]}}}
+    }
+    return _by_server_name({"": _PASSED_ON}) | {"on_no_match": {"matcher": by_wildcard}}
 
 
 def _matches(regex: str) -> Json:
@@ -100,6 +128,11 @@ def _by_server_name(chains: dict[str, str]) -> dict[str, Json]:
     }
 
 
+def _by_regex(regex: str, chain: str) -> dict[str, Json]:
+    matcher: Json = {"predicate": _matches(regex), "on_match": {"action": _chain(chain)}}
+    return {"matcher_list": {"matchers": [matcher]}}
+
+
 def _chain(name: str) -> Json:
     return parts.typed("chain", "type.googleapis.com/google.protobuf.StringValue", value=name)
 
@@ -114,9 +147,9 @@ def _name_to_cluster() -> Json:
     return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
 
 
-def _passed_on() -> Json:
+def _passed_on(cluster: str) -> Json:
     kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
-    return parts.typed("envoy.filters.network.tcp_proxy", kind, stat_prefix="front", cluster="none")
+    return parts.typed("envoy.filters.network.tcp_proxy", kind, stat_prefix="front", cluster=cluster)
 
 
 def _listener_filter(name: str, kind: str) -> Json:

@@ -1,5 +1,11 @@
-"""The pages that a browser shows when no tunnel answers a request."""
+"""The pages that a browser shows when no tunnel and no backend answers a request."""
 
 NO_TUNNEL = "404: there is no tunnel of this name.\n"
 NO_ANSWER = "502: the tunnel is open, but what it forwards to does not answer.\n"
 MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
+NO_ROUTE = "404: this edge has no route for the path.\n"
+NO_BACKEND = "503: this route leads to no backend.\n"
+NO_TUNNELS = "503: no tunnel of this backend is online.\n"
+NOT_ENFORCED = "503: this route is closed, since the edge cannot enforce one of its modules.\n"
+TOO_MANY = "503: this backend has too many requests at once.\n"
+USER_AGENT = "403: this route refuses the user agent.\n"

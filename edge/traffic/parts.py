@@ -19,11 +19,15 @@ def typed(name: str, kind: str, **config: Json) -> Json:
 
 def cluster(name: str, address: Json) -> dict[str, Json]:
     """Return an upstream of one address."""
-    endpoint: Json = {"endpoint": {"address": address}}
+    return upstream(name, [{"endpoint": {"address": address}}])
+
+
+def upstream(name: str, endpoints: list[Json]) -> dict[str, Json]:
+    """Return an upstream of some endpoints, each asked in its turn."""
     return {
         "name": name,
         "type": "STATIC",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},
     }
 
 

@@ -1,6 +1,6 @@
 """Envoy's treatment of a request: which tunnel it is for, what the upstream reads, what is logged. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from edge.process.settings import Settings
 from edge.traffic import claims, clusters, pages, parts
@@ -10,10 +10,15 @@ from edge.traffic.world import OPERATOR, Site
 _SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
 
 _REDIRECTING = "http"  # the routes of the port without TLS
+_TUNNEL_WORDS = {
+    "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
+    "tunnel": "%METADATA(VIRTUAL_HOST:edge:tunnel)%",
+}
 _NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
 
 
-def _manager(settings: Settings, **more: Json) -> Json:
+def manager(settings: Settings, **more: Json) -> Json:
+    """Return an HTTP manager of public connections; `more` are its routes, filters and log."""
     limits = settings.limits
     return parts.typed(
         "envoy.filters.network.http_connection_manager",
@@ -40,13 +45,13 @@ def _manager(settings: Settings, **more: Json) -> Json:
 def redirecting_manager(settings: Settings) -> Json:
     """Return the HTTP manager of the port without TLS."""
     rds: Json = {"route_config_name": _REDIRECTING, "config_source": parts.ADS}
-    return _manager(settings, stat_prefix="http", rds=rds, http_filters=[_router()])
+    return manager(settings, stat_prefix="http", rds=rds, http_filters=[router()])
 
 
 def redirecting(settings: Settings) -> Resource:
     """Return the routes that send every address of the domain to its https form."""
     domain = _redirect("domain", f"*.{settings.tunnel_domain}", settings)
-    hosts = [domain, _answer("unknown", "*", status=404, text=pages.NO_TUNNEL)]
+    hosts = [domain, answer("unknown", "*", status=404, text=pages.NO_TUNNEL)]
     return Resource(Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": hosts})
 
 
@@ -57,20 +62,20 @@ def redirected(name: str, settings: Settings) -> Resource:
 
 def https_manager(certificate: str, settings: Settings) -> Json:
     """Return the HTTP manager of the connections of a certificate, which takes the routes of its name."""
-    return _manager(
+    return manager(
         settings,
         stat_prefix="https",
         rds={"route_config_name": certificate, "config_source": parts.ADS},
         upgrade_configs=[{"upgrade_type": "websocket"}],
-        http_filters=[_said_of_the_client(settings), _upstream_name(), _router()],
-        local_reply_config=_local_replies(),
-        access_log=[_access_log(settings)],
+        http_filters=[said_of_the_client(settings, {}), _upstream_name(), router()],
+        local_reply_config=local_replies(),
+        access_log=[access_log(settings, _TUNNEL_WORDS)],
     )
 
 
 def operator() -> Resource:
     """Return the routes of the operator's certificate, as they are before there is any tunnel."""
-    unknown = _answer("unknown", "*", status=404, text=pages.NO_TUNNEL)
+    unknown = answer("unknown", "*", status=404, text=pages.NO_TUNNEL)
     return Resource(Key("routes", OPERATOR), {**_common(OPERATOR), "virtual_hosts": [unknown]})
 
 
@@ -85,14 +90,14 @@ def misdirected(name: str) -> Resource:
     A browser takes a connection that it has for each name that the certificate covers: it is to open another
     (RFC 9110, 421).
     """
-    answer = _answer(name, name, status=421, text=pages.MISDIRECTED)
-    return Resource(Key("routes", OPERATOR, name), {"virtual_hosts": [answer]}, (name,))
+    page = answer(name, name, status=421, text=pages.MISDIRECTED)
+    return Resource(Key("routes", OPERATOR, name), {"virtual_hosts": [page]}, (name,))
 
 
 def of_certificate(sites: Sequence[Site]) -> Resource:
     """Return the routes of an uploaded certificate: its names, and that any other is misdirected."""
     certificate = sites[0].certificate
-    hosts = [*map(_host, sites), _answer("misdirected", "*", status=421, text=pages.MISDIRECTED)]
+    hosts = [*map(_host, sites), answer("misdirected", "*", status=421, text=pages.MISDIRECTED)]
     words = (certificate, *(word for site in sites for word in _words(site)))
     return Resource(Key("routes", certificate), {**_common(certificate), "virtual_hosts": hosts}, words)
 
@@ -127,13 +132,16 @@ def _redirect(name: str, host: str, settings: Settings) -> Json:
     return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": redirect}]}
 
 
-def _answer(name: str, *domains: str, status: int, text: str) -> Json:
+def answer(name: str, *domains: str, status: int, text: str) -> Json:
+    """Return a virtual host that answers every request to some domains with a page."""
     response: Json = {"status": status, "body": {"inline_string": text}}
     return {"name": name, "domains": list(domains), "routes": [{"match": {"prefix": "/"}, "direct_response": response}]}
 
 
-def _said_of_the_client(settings: Settings) -> Json:
+def said_of_the_client(settings: Settings, more: Mapping[str, str]) -> Json:
     """Return the filter that removes what a client says of itself in the place of a proxy, and says what is true.
+
+    `more` are further headers that are said.
 
     Only an upgrade still has `Connection` here; what it names a proxy behind the tunnel would remove (RFC 9110, 7.6.1).
     """
@@ -143,6 +151,7 @@ def _said_of_the_client(settings: Settings) -> Json:
         "x-forwarded-host": "%REQ(:AUTHORITY)%",
         "x-forwarded-proto": "https",
         "x-forwarded-port": str(settings.edge_port),
+        **more,
     }
     said = [_append(name, value, "OVERWRITE_IF_EXISTS_OR_ADD") for name, value in forwarded.items()]
     return parts.typed(
@@ -169,7 +178,8 @@ def _upstream_name() -> Json:
     )
 
 
-def _router() -> Json:
+def router() -> Json:
+    """Return the filter that sends requests on, the last one."""
     return parts.typed(
         "envoy.filters.http.router",
         f"{parts.TYPE}.extensions.filters.http.router.v3.Router",
@@ -177,24 +187,24 @@ def _router() -> Json:
     )
 
 
-def _local_replies() -> Json:
-    """Return the answers where the gateway or the upstream behind it did not answer."""
+def local_replies(*others: Json) -> Json:
+    """Return the answers where the gateway or the upstream behind it did not answer; `others` come first."""
     silent: Json = {"response_flag_filter": {"flags": ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]}}
     late: Json = {"response_flag_filter": {"flags": ["UT"]}}
     return {
         "mappers": [
+            *others,
             {"filter": silent, "status_code": 502, "body": {"inline_string": pages.NO_ANSWER}},
             {"filter": late, "status_code": 504, "body": {"inline_string": pages.NO_ANSWER}},
         ]
     }
 
 
-def _access_log(settings: Settings) -> Json:
-    """Return the log of requests: no body, no cookie, no query."""
+def access_log(settings: Settings, whose: Mapping[str, str]) -> Json:
+    """Return the log of requests, and whose each is: no body, no cookie, no query."""
     words: dict[str, Json] = {
         "time": "%START_TIME%",
-        "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
-        "tunnel": "%METADATA(VIRTUAL_HOST:edge:tunnel)%",
+        **whose,
         "host": "%REQ(:AUTHORITY)%",
         "method": "%REQ(:METHOD)%",
         "path": "%PATH(NQ)%",

@@ -1,12 +1,15 @@
 """The resources of Envoy on an edge host: a fact that changes makes anew what it touches alone. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 
 from chalicelib.model.gateways import Gateway
 from edge.process.settings import Settings
 from edge.traffic import clusters, listeners, routes
+from edge.traffic.edge_serving import EdgeServing
 from edge.traffic.resources import Changes, Key, Resource
+from edge.traffic.standing import Standing
+from edge.traffic.units import Units
 from edge.traffic.world import OPERATOR, Fact, Gone, Site, World
 
 
@@ -18,7 +21,8 @@ class Serving:
         self.sites: dict[str, Site] = {}
         self._settings, self._link_authority = settings, link_authority
         self._groups: dict[str, dict[str, Site]] = {}  # sites by name, by the id of their certificate
-        self._units: dict[tuple[str, str], Mapping[Key, Resource]] = {}  # by what they are made of
+        self._units = Units()
+        self._edges = EdgeServing(self.world, self.sites, self._units, settings, link_authority)
 
     def begin(self) -> Changes:
         """Return the resources that are served before anything is known."""
@@ -28,9 +32,13 @@ class Serving:
     def update(self, facts: Iterable[Fact], now: datetime, names: Iterable[str] = ()) -> Changes:
         """Take up facts, and look at some names again; return what changes by that at this moment."""
         changes: dict[Key, Resource | None] = {}
-        touched, groups = set(names), set[str]()
+        touched, edges, backends, groups = set(names), set[str](), set[str](), set[str]()
         for fact in facts:
+            edges |= self.world.edges_by(fact.id)
+            backends |= self.world.groups_by(fact.id)
             touched |= self.world.take(fact)
+            edges |= self.world.edges_by(fact.id)
+            backends |= self.world.groups_by(fact.id)
             if isinstance(fact, Gateway | Gone):
                 changes |= self._gateway(fact.id)
         for name in sorted(touched):
@@ -40,7 +48,15 @@ class Serving:
                 changes |= self._site(name, site)
         for certificate in sorted(groups - {OPERATOR}):
             changes |= self._group(certificate)
-        return changes
+        return {**changes, **self._edges.update(touched, edges, backends, now)}
+
+    def standing(self, edge: str) -> Standing | None:
+        """Return how an edge of HTTPS stands, None for one that is not there."""
+        return self._edges.standing(edge)
+
+    def touched_edges(self) -> frozenset[str]:
+        """Return the ids of the edges that may stand otherwise, or be gone, since this was asked before."""
+        return self._edges.touched()
 
     def _regroup(self, before: Site | None, site: Site | None) -> set[str]:
         """Put a site among those of its certificate; return the certificates whose sites differ now."""
@@ -55,31 +71,22 @@ class Serving:
     def _gateway(self, id: str) -> Changes:
         gateway = self.world.gateways.get(id)
         made = clusters.of_gateway(gateway, self._link_authority, self._settings) if gateway else ()
-        return self._put(("gateway", id), made)
+        return self._units.put(("gateway", id), made)
 
     def _site(self, name: str, site: Site | None) -> Changes:
         if site is None:
-            return self._put(("site", name), ())
+            return self._units.put(("name", name), ())
         if site.certificate == OPERATOR:
-            return self._put(("site", name), [routes.host(site)])
+            return self._units.put(("name", name), [routes.host(site)])
         made = [clusters.of_name(site), listeners.of_name(name), routes.misdirected(name)]
         if self.world.is_own_domain(name):
             made.append(routes.redirected(name, self._settings))
-        return self._put(("site", name), made)
+        return self._units.put(("name", name), made)
 
     def _group(self, certificate: str) -> Changes:
         sites = tuple(site for _, site in sorted(self._groups[certificate].items()))
         if not sites:
             del self._groups[certificate]
-            return self._put(("certificate", certificate), ())
+            return self._units.put(("certificate", certificate), ())
         made = [listeners.of_certificate(certificate, self._settings), routes.of_certificate(sites)]
-        return self._put(("certificate", certificate), made)
-
-    def _put(self, unit: tuple[str, str], made: Iterable[Resource]) -> Changes:
-        """Put what a unit is made of in the place of what it was; return what differs."""
-        old = self._units.pop(unit, {})
-        new = {resource.key: resource for resource in made}
-        if new:
-            self._units[unit] = new
-        gone: Changes = dict.fromkeys(old.keys() - new.keys())
-        return {**gone, **{key: it for key, it in new.items() if old.get(key) != it}}
+        return self._units.put(("certificate", certificate), made)

@@ -1,6 +1,6 @@
-"""The world that an edge host serves: gateways, tunnels, certificates and reserved domains as they are known. Pure.
+"""The world that an edge host serves: gateways, tunnels, certificates, reserved domains and edges, as known. Pure.
 
-They change one by one. Here alone stands whose a host name is, and which tunnel answers it.
+They change one by one. Here alone stands whose a host name is, and which edge or tunnel answers it.
 """
 
 from collections import defaultdict
@@ -13,9 +13,12 @@ from chalicelib import domains
 from chalicelib.model import proofs
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
+from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
 from edge.traffic import certificate_choice
+from edge.traffic.edge_index import EdgeIndex, hosts_of
+from edge.traffic.groups import Groups
 
 T = TypeVar("T")
 OPERATOR = "operator"  # in the place of a certificate's id: the operator's own, which every unknown name has too
@@ -28,7 +31,7 @@ class Gone:
     id: str
 
 
-Known: TypeAlias = Gateway | Carried | ServedCertificate | Held
+Known: TypeAlias = Gateway | Carried | ServedCertificate | Held | ServedEdge | ServedBackend | ServedAuthority
 Fact: TypeAlias = Known | Gone
 
 
@@ -51,15 +54,29 @@ class World:
         self.certificates: dict[str, ServedCertificate] = {}
         self.held: dict[str, Held] = {}
         self._by_domain: defaultdict[str, dict[str, Held]] = defaultdict(dict)
+        self.edges: dict[str, ServedEdge] = {}
+        self.backends: dict[str, ServedBackend] = {}
+        self.authorities: dict[str, ServedAuthority] = {}
+        self.groups, self.edge_index = Groups(), EdgeIndex()
         self._by_name: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
         self._by_account: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
+        self._below: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
         self._by_gateway: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
         self._of_account: defaultdict[str, dict[str, ServedCertificate]] = defaultdict(dict)
         self._ready: dict[str, frozenset[str]] = {}
 
     def known(self, id: str) -> Known | None:
         """Return the fact that is known under an id."""
-        return self.gateways.get(id) or self.tunnels.get(id) or self.certificates.get(id) or self.held.get(id)
+        places = (
+            self.gateways,
+            self.tunnels,
+            self.certificates,
+            self.held,
+            self.edges,
+            self.backends,
+            self.authorities,
+        )
+        return next((place[id] for place in places if id in place), None)
 
     def take(self, fact: Fact) -> frozenset[str]:
         """Take up a fact; return the names for which something else may be served now."""
@@ -86,10 +103,12 @@ class World:
 
     def accounts(self) -> list[str]:
         """Return the accounts that have names."""
-        return list(self._by_account)
+        return list({**self._by_account, **dict.fromkeys(edge.account for edge in self.edges.values())})
 
     def names_of(self, account: str) -> frozenset[str]:
-        return frozenset(tunnel.name for tunnel in self._by_account.get(account, {}).values())
+        """Return the host names of an account's tunnels and edges."""
+        tunnels = (tunnel.name for tunnel in self._by_account.get(account, {}).values())
+        return self.edge_index.hosts(account).union(tunnels)
 
     def carried_by(self, gateway: str) -> list[Carried]:
         return list(self._by_gateway.get(gateway, {}).values())
@@ -133,10 +152,10 @@ class World:
         return found or (None if self.is_own_domain(host) else OPERATOR)
 
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return the site of a name: its newest tunnel that may be served and whose gateway is up."""
+        """Return the site of a name that no edge has: its newest tunnel that may be served and whose gateway is up."""
         live = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
         up = [it for it in live if self.may_serve(it.account, name)]
-        if not up:
+        if not up or self.listening(name):
             return None
         newest = max(up, key=lambda tunnel: tunnel.id)  # where a name was taken over
         if self.waits(newest):
@@ -144,12 +163,47 @@ class World:
         certificate = self.certificate(newest.account, name, now)
         return Site(name, newest, certificate) if certificate else None
 
+    def listening(self, host: str) -> ServedEdge | None:
+        """Return the edge that has a host, also one that is closed; a tunnel of that name is not served."""
+        return next((edge for edge in self.edge_index.at(host) if self.may_serve(edge.account, host)), None)
+
+    def names_below(self, domain: str) -> list[str]:
+        """Return the names directly below a domain that an edge has, or a tunnel."""
+        tunnels = (it.name for it in self._below.get(domain, {}).values() if self.may_serve(it.account, it.name))
+        return sorted({*filter(self.listening, self.edge_index.below(domain)), *tunnels})
+
+    def members(self, group: ServedBackend) -> list[tuple[Carried, Gateway]]:
+        """Return the tunnels of a group whose gateways are up."""
+        found = self.groups.members(group)
+        return [(it, self.gateways[it.gateway]) for it in found if it.gateway in self.gateways]
+
+    def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
+        """Return the authorities whose clients an edge wants, None for one that its account does not have."""
+        ids = edge.modules.mutual_tls.certificate_authority_ids if edge.modules.mutual_tls else []
+        found = [self.authorities.get(id) for id in ids]
+        return [it if it and it.account == edge.account else None for it in found]
+
+    def edges_by(self, id: str) -> frozenset[str]:
+        """Return the ids of the edges for which what is known under an id matters."""
+        if id in self.edges:
+            return frozenset({id})
+        part = self.backends.get(id) or self.authorities.get(id)
+        return self.edge_index.leading_to(part.account, id) if part else frozenset()
+
+    def groups_by(self, id: str) -> frozenset[str]:
+        """Return the ids of the backends whose tunnels what is known under an id may change."""
+        if id in self.backends:
+            return frozenset({id})
+        own = {id: self.tunnels[id]} if id in self.tunnels else self._by_gateway.get(id, {})
+        return frozenset(group for tunnel in own.values() for group in self.groups.of(tunnel))
+
     def _add(self, fact: Known) -> frozenset[str]:
         match fact:
             case Gateway():
                 self.gateways[fact.id] = fact
             case Carried():
                 self.tunnels[fact.id] = fact
+                self.groups.put(fact)
                 for index, key in self._indexes(fact):
                     index[key][fact.id] = fact
             case ServedCertificate():
@@ -158,6 +212,15 @@ class World:
             case Held():
                 self.held[fact.id] = fact
                 self._by_domain[fact.domain][fact.id] = fact
+            case ServedEdge():
+                self.edges[fact.id] = fact
+                self.edge_index.put(fact)
+            case ServedBackend():
+                self.backends[fact.id] = fact
+                self.edge_index.put(fact)
+                self.groups.put(fact)
+            case ServedAuthority():
+                self.authorities[fact.id] = fact
         return self._touched(fact)
 
     def _drop(self, fact: Known) -> frozenset[str]:
@@ -167,6 +230,7 @@ class World:
                 del self.gateways[fact.id]
             case Carried():
                 del self.tunnels[fact.id]
+                self.groups.drop(fact)
                 for index, key in self._indexes(fact):
                     _remove(index, key, fact.id)
             case ServedCertificate():
@@ -175,6 +239,15 @@ class World:
             case Held():
                 del self.held[fact.id]
                 _remove(self._by_domain, fact.domain, fact.id)
+            case ServedEdge():
+                del self.edges[fact.id]
+                self.edge_index.drop(fact)
+            case ServedBackend():
+                del self.backends[fact.id]
+                self.edge_index.drop(fact)
+                self.groups.drop(fact)
+            case ServedAuthority():
+                del self.authorities[fact.id]
         return touched
 
     def _held_at(self, domain: str) -> list[Held]:
@@ -182,29 +255,39 @@ class World:
 
     def accounts_at(self, held: Held) -> frozenset[str]:
         """Return the accounts with names that a reservation stands for."""
-        return frozenset(it.account for host in self.hosts_of(held) for it in self._by_name[host].values())
+        hosts = self.hosts_of(held)
+        tunnels = (it.account for host in hosts for it in self._by_name.get(host, {}).values())
+        return frozenset(it.account for host in hosts for it in self.edge_index.at(host)).union(tunnels)
 
     def hosts_of(self, held: Held) -> frozenset[str]:
         """Return the names that a reservation stands for, whoever has them."""
+        every = self._by_name.keys() | self.edge_index.all_hosts()
         if not held.domain.startswith(domains.WILDCARD):
-            return frozenset({held.domain} & self._by_name.keys())
-        return frozenset(name for name in self._by_name if name.endswith(held.domain.removeprefix("*")))
+            return frozenset({held.domain} & every)
+        return frozenset(name for name in every if name.endswith(held.domain.removeprefix("*")))
 
     def _indexes(self, tunnel: Carried) -> Iterable[tuple[defaultdict[str, dict[str, Carried]], str]]:
-        by_gateway = (self._by_gateway, tunnel.gateway)
-        return (self._by_name, tunnel.name), (self._by_account, tunnel.account), by_gateway
+        yield self._by_gateway, tunnel.gateway
+        if tunnel.name:
+            yield self._by_name, tunnel.name
+            yield self._by_account, tunnel.account
+            yield self._below, tunnel.name.partition(".")[2]
 
     def _touched(self, fact: Known) -> frozenset[str]:
         match fact:
             case Gateway():
-                return frozenset(tunnel.name for tunnel in self.carried_by(fact.id))
+                return frozenset(tunnel.name for tunnel in self.carried_by(fact.id) if tunnel.name)
             case Carried():
-                return frozenset({fact.name})
+                return frozenset({fact.name} - {""})
             case ServedCertificate():
                 names = self.names_of(fact.account)
                 return frozenset(name for name in names if certificate_choice.covers_any(fact, name))
             case Held():
                 return self.hosts_of(fact)
+            case ServedEdge():
+                return frozenset(hosts_of(fact))
+            case _:
+                return frozenset()
 
 
 def _remove(index: defaultdict[str, dict[str, T]], key: str, id: str) -> None:

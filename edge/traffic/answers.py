@@ -1,0 +1,72 @@
+"""Envoy's listener for an HTTP response, within the process: whatever leads there, its body is kept once. Pure."""
+
+from collections.abc import Mapping
+
+from chalicelib.model.backends import HttpResponse
+from edge.process.settings import Settings
+from edge.traffic import clusters, parts, routes
+from edge.traffic.resources import Json, Key, Resource
+
+_MORE_KIB = 36  # of headers: those that the edge adds to a request, as the client's certificate
+_MAX_BODY = 64 << 10
+# What is of the connection, and not of the response (RFC 9110, 7.6.1): set wrong it would break that.
+_OF_CONNECTION = frozenset(
+    {
+        "connection",
+        "content-length",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+def of_response(backend: str, response: HttpResponse, settings: Settings) -> Resource:
+    """Return the listener that answers every request alike."""
+    name = clusters.answering(backend)
+    listener: Json = {
+        "name": name,
+        "internal_listener": {},
+        "filter_chains": [{"filters": [_manager(name, response, settings)]}],
+    }
+    return Resource(Key("listener", name), listener)
+
+
+def _manager(name: str, response: HttpResponse, settings: Settings) -> Json:
+    host: Json = {"name": "every", "domains": ["*"], "routes": [_route(response)]}
+    route_config: Json = {
+        "name": name,
+        "virtual_hosts": [host],
+        "max_direct_response_body_size_bytes": _MAX_BODY,
+        "response_headers_to_add": _headers(response.headers),
+    }
+    return parts.typed(
+        "envoy.filters.network.http_connection_manager",
+        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="answer",
+        route_config=route_config,
+        http_filters=[routes.router()],
+        generate_request_id=False,
+        server_header_transformation="PASS_THROUGH",
+        max_request_headers_kb=settings.limits.max_header_kib + _MORE_KIB,
+    )
+
+
+def _route(response: HttpResponse) -> Json:
+    body: dict[str, Json] = {"body": {"inline_string": response.body}} if response.body else {}
+    return {"match": {"prefix": "/"}, "direct_response": {"status": response.status_code, **body}}
+
+
+def _headers(headers: Mapping[str, str]) -> Json:
+    kept = {name: value for name, value in headers.items() if name.lower() not in _OF_CONNECTION}
+    return [
+        {
+            "header": {"key": name, "value": value.replace("%", "%%")},
+            "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            "keep_empty_value": True,
+        }
+        for name, value in kept.items()
+    ]

@@ -1,0 +1,88 @@
+"""Edges by what they name: hosts, backends, authorities. What one change touches is found here, without a search. Pure."""
+
+from collections.abc import Iterator
+
+from chalicelib.model import kinds
+from chalicelib.model.served import ServedBackend, ServedEdge
+from edge.traffic import shares
+from edge.traffic.groups import Index
+
+_PORT = ":443"
+
+
+class EdgeIndex:
+    """All edges, and how weighted backends lead to others. Ids are of one account each, but may be named by all."""
+
+    def __init__(self) -> None:
+        self._by_host: Index[str, ServedEdge] = Index()
+        self._by_account: Index[str, ServedEdge] = Index()
+        self._by_named: Index[tuple[str, str], ServedEdge] = Index()
+        self._parents: Index[tuple[str, str], ServedBackend] = Index()
+        self._below: Index[str, str] = Index()  # hosts, by the domain that they are directly below
+
+    def put(self, fact: ServedEdge | ServedBackend) -> None:
+        if isinstance(fact, ServedBackend):
+            self._parents.put(_children(fact), fact.id, fact)
+            return
+        self._by_host.put(hosts_of(fact), fact.id, fact)
+        self._by_account.put([fact.account], fact.id, fact)
+        self._by_named.put(_named(fact), fact.id, fact)
+        for host in hosts_of(fact):
+            self._below.put([host.partition(".")[2]], host, host)
+
+    def drop(self, fact: ServedEdge | ServedBackend) -> None:
+        if isinstance(fact, ServedBackend):
+            self._parents.drop(_children(fact), fact.id)
+            return
+        self._by_host.drop(hosts_of(fact), fact.id)
+        self._by_account.drop([fact.account], fact.id)
+        self._by_named.drop(_named(fact), fact.id)
+        for host in hosts_of(fact):
+            if not self.at(host):
+                self._below.drop([host.partition(".")[2]], host)
+
+    def at(self, host: str) -> list[ServedEdge]:
+        """Return the edges that name a host, of whichever accounts, the oldest first."""
+        return [edge for _, edge in sorted(self._by_host.get(host).items())]
+
+    def all_hosts(self) -> frozenset[str]:
+        return frozenset(self._by_host)
+
+    def below(self, domain: str) -> list[str]:
+        """Return the hosts of edges directly below a domain."""
+        return sorted(self._below.get(domain))
+
+    def hosts(self, account: str) -> frozenset[str]:
+        return frozenset(host for edge in self._by_account.get(account).values() for host in hosts_of(edge))
+
+    def leading_to(self, account: str, id: str) -> frozenset[str]:
+        """Return the ids of the edges of an account that name a backend or authority, or a backend that leads to it."""
+        waiting, seen = [id], {id}
+        for it in waiting:
+            new = self._parents.get((account, it)).keys() - seen
+            seen |= new
+            waiting += new
+        return frozenset(edge for it in seen for edge in self._by_named.get((account, it)))
+
+
+def hosts_of(edge: ServedEdge) -> list[str]:
+    """Return the hosts whose HTTPS port an edge has; one of TCP has none."""
+    if edge.kind is kinds.TCP_EDGES:
+        return []
+    return [it.removesuffix(_PORT) for it in dict.fromkeys(edge.hostports) if it.endswith(_PORT)]
+
+
+def _children(backend: ServedBackend) -> list[tuple[str, str]]:
+    return [(backend.account, id) for id in shares.led_to(backend)]
+
+
+def _named(edge: ServedEdge) -> list[tuple[str, str]]:
+    return [(edge.account, id) for id in dict.fromkeys(_ids(edge))]
+
+
+def _ids(edge: ServedEdge) -> Iterator[str]:
+    for modules in (edge.modules, *(route.modules for route in edge.routes)):
+        if modules.backend and modules.backend.backend_id:
+            yield modules.backend.backend_id
+        if modules.mutual_tls:
+            yield from modules.mutual_tls.certificate_authority_ids

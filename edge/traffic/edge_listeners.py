@@ -1,0 +1,66 @@
+"""Envoy's listeners for edges, within the process: one for an edge under each of its certificates. Pure."""
+
+from collections.abc import Mapping
+
+from edge.process.settings import Settings
+from edge.traffic import edge_routes, listeners, parts
+from edge.traffic.edges import Plan, listener_name
+from edge.traffic.resources import Json, Key, Resource
+
+_VERSIONS = {"1.0": "TLSv1_0", "1.1": "TLSv1_1", "1.2": "TLSv1_2", "1.3": "TLSv1_3"}
+_DEFAULT = "1.2"
+_OLD = frozenset({"1.0", "1.1"})
+_CIPHERS: list[Json] = [  # Envoy's own for TLS 1.2
+    "[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]",
+    "[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]",
+    "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "ECDHE-RSA-AES256-GCM-SHA384",
+]
+_OLD_CIPHERS: list[Json] = [  # what TLS 1.0 and 1.1 need besides
+    "ECDHE-ECDSA-AES128-SHA",
+    "ECDHE-RSA-AES128-SHA",
+    "ECDHE-ECDSA-AES256-SHA",
+    "ECDHE-RSA-AES256-SHA",
+    "AES128-SHA",
+    "AES256-SHA",
+]
+_SIGNATURES: list[Json] = [  # without a list Envoy refuses clients of ed25519
+    "ecdsa_secp256r1_sha256",
+    "rsa_pss_rsae_sha256",
+    "rsa_pkcs1_sha256",
+    "ecdsa_secp384r1_sha384",
+    "rsa_pss_rsae_sha384",
+    "rsa_pkcs1_sha384",
+    "ecdsa_secp521r1_sha512",
+    "rsa_pss_rsae_sha512",
+    "rsa_pkcs1_sha512",
+    "ed25519",
+]
+
+
+def of_edge(plan: Plan, certificate: str, settings: Settings) -> Resource:
+    """Return the listener of an edge under a certificate; its routes are apart, so that it stays when they change."""
+    name = listener_name(plan.edge.id, certificate)
+    connections = parts.typed(
+        "envoy.filters.network.connection_limit",
+        f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
+        stat_prefix="edge",
+        max_connections=settings.limits.max_connections_per_edge,
+    )
+    filters = [connections, edge_routes.manager(plan, settings)]
+    return listeners.within(name, listeners.tls_chain(_context(plan, certificate), filters, settings))
+
+
+def _context(plan: Plan, certificate: str) -> Mapping[str, Json]:
+    """Return what is asked of a client in the handshake."""
+    termination = plan.edge.modules.tls_termination
+    version = (termination.min_version if termination else None) or _DEFAULT
+    params: dict[str, Json] = {"tls_minimum_protocol_version": _VERSIONS[version]}
+    if version in _OLD:
+        params["cipher_suites"] = [*_CIPHERS, *_OLD_CIPHERS]
+    if not plan.trusted:
+        return {"common_tls_context": listeners.tls_context(certificate, params)}
+    params["signature_algorithms"] = _SIGNATURES
+    trusted: Json = {"trusted_ca": {"inline_string": "\n".join(plan.trusted)}}
+    common = {**listeners.tls_context(certificate, params), "validation_context": trusted}
+    return {"require_client_certificate": True, "common_tls_context": common}

@@ -1,0 +1,145 @@
+"""Envoy's treatment of a request to an edge: the route that its path selects, and the backends of that. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from edge.process.settings import Settings
+from edge.traffic import clusters, pages, parts, routes, user_agents
+from edge.traffic.edges import Plan, Target, is_group
+from edge.traffic.resources import Json, Key, Resource
+
+_MISDIRECTED: Json = {"status": 421, "body": {"inline_string": pages.MISDIRECTED}}
+_RETRY: Json = {
+    "retry_on": "connect-failure,reset-before-request",
+    "num_retries": 2,
+    "retry_host_predicate": [
+        parts.typed(
+            "envoy.retry_host_predicates.previous_hosts",
+            f"{parts.TYPE}.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+        )
+    ],
+    "host_selection_retry_max_attempts": 3,
+}
+_WORDS = {
+    "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
+    "edge": "%METADATA(VIRTUAL_HOST:edge:edge)%",
+    "route": "%METADATA(ROUTE:edge:route)%",
+    "backend": "%UPSTREAM_CLUSTER_RAW%",
+    "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%",
+}
+_CLIENT = {
+    "x-forwarded-client-cert": (
+        'Hash=%DOWNSTREAM_PEER_FINGERPRINT_256%;Cert="%DOWNSTREAM_PEER_CERT%";Subject="%DOWNSTREAM_PEER_SUBJECT%"'
+    )
+}
+
+
+def manager(plan: Plan, settings: Settings) -> Json:
+    """Return the HTTP manager of the connections of an edge, which takes its routes."""
+    client = _CLIENT if plan.trusted else {}
+    return routes.manager(
+        settings,
+        stat_prefix="https",
+        rds={"route_config_name": plan.routes_name, "config_source": parts.ADS},
+        upgrade_configs=[{"upgrade_type": "websocket"}],
+        http_filters=[routes.said_of_the_client(settings, client), routes.router()],
+        local_reply_config=routes.local_replies(
+            _reply(["UH", "NC"], 503, pages.NO_TUNNELS), _reply(["UO"], 503, pages.TOO_MANY)
+        ),
+        access_log=[routes.access_log(settings, _WORDS)],
+    )
+
+
+def of_edge(plan: Plan) -> Resource:
+    """Return the routes of an edge: those of its hosts, and that any other host is misdirected."""
+    hosts: list[Json] = [_hosts(plan)] if plan.live else []
+    if plan.elsewhere:
+        hosts.append(routes.answer("elsewhere", *plan.elsewhere, status=421, text=pages.MISDIRECTED))
+    return _named(plan.routes_name, [*hosts, routes.answer("misdirected", "*", status=421, text=pages.MISDIRECTED)])
+
+
+def closed(name: str) -> Resource:
+    """Return routes that lead nowhere, in the place of those of an edge.
+
+    Envoy keeps the last that it had of routes that go: connections from before would still be led by those.
+    """
+    return _named(name, [routes.answer("misdirected", "*", status=421, text=pages.MISDIRECTED)])
+
+
+def _named(name: str, hosts: list[Json]) -> Resource:
+    return Resource(Key("routes", name), {"name": name, "ignore_port_in_host_matching": True, "virtual_hosts": hosts})
+
+
+def _hosts(plan: Plan) -> Json:
+    edge = plan.edge
+    led = [_page(plan.page)] if plan.page else [route for target in plan.targets for route in _routes(target)]
+    return {
+        "name": edge.id,
+        "domains": list(plan.live),
+        "metadata": _metadata(account=edge.account, edge=edge.id),
+        "routes": [*_deeper(list(plan.live)), *led, _page(pages.NO_ROUTE)],
+        "retry_policy": _RETRY,
+    }
+
+
+def _deeper(names: Sequence[str]) -> Iterator[Json]:
+    """Yield the refusal of hosts more than one label below a wildcard, for which Envoy lets that stand."""
+    if any(name.startswith("*.") for name in names):
+        own = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
+        other: Json = {
+            "name": ":authority",
+            "string_match": {"safe_regex": {"regex": f"(?i)(?:{own})(?::[0-9]*)?"}},
+            "invert_match": True,
+        }
+        yield {"match": {"prefix": "/", "headers": [other]}, "direct_response": _MISDIRECTED}
+
+
+def _routes(target: Target) -> Iterator[Json]:
+    """Yield the routes of Envoy for one of the edge's; the last refuses what none before it lets pass."""
+    match: dict[str, Json] = {"path" if target.route.match_type == "exact_path" else "prefix": target.route.match}
+    common = {"metadata": _metadata(route=target.route.id)}
+    if not target.page:
+        filter = target.route.modules.user_agent_filter
+        for headers in user_agents.passing(filter) if filter else [[]]:
+            for kind, action in _actions(target.weights):
+                yield {**common, "match": {**match, **kind, "headers": headers}, "route": action}
+    yield {**common, "match": match, "direct_response": _response(target.page or pages.USER_AGENT)}
+
+
+def _actions(weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], Json]]:
+    """Yield what is done with a gRPC request, and with any other."""
+    if any(is_group(id) for id, _ in weights):
+        yield {"grpc": {}}, _action([(clusters.http2(name), weight) for name, weight in _upstreams(weights)])
+    yield {}, _action(list(_upstreams(weights)))
+
+
+def _upstreams(weights: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    for id, weight in weights:
+        yield clusters.group(id) if is_group(id) else clusters.answering(id), weight
+
+
+def _action(upstreams: Sequence[tuple[str, int]]) -> Json:
+    if len(upstreams) == 1:
+        return {"cluster": upstreams[0][0], "timeout": "0s"}
+    shared: Json = [{"name": name, "weight": weight} for name, weight in upstreams]
+    return {"weighted_clusters": {"clusters": shared}, "timeout": "0s"}
+
+
+def _page(text: str) -> Json:
+    return {"match": {"prefix": "/"}, "direct_response": _response(text)}
+
+
+def _response(text: str) -> Json:
+    return {"status": int(text[:3]), "body": {"inline_string": text}}
+
+
+def _reply(flags: list[Json], status: int, text: str) -> Json:
+    return {
+        "filter": {"response_flag_filter": {"flags": flags}},
+        "status_code": status,
+        "body": {"inline_string": text},
+    }
+
+
+def _metadata(**words: str) -> Json:
+    return {"filter_metadata": {"edge": words}}

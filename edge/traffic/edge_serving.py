@@ -1,0 +1,124 @@
+"""The resources of Envoy for edges: where they are led to, their listeners and routes, and what those lead to. Pure."""
+
+from collections.abc import Container, Iterable
+from datetime import datetime, timedelta
+
+from chalicelib.model.backends import HttpResponse
+from edge.process.settings import Settings
+from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges, listeners, routes, standing
+from edge.traffic.edge_index import hosts_of
+from edge.traffic.edges import Plan, listener_name
+from edge.traffic.resources import Changes, Key, Resource
+from edge.traffic.standing import Standing
+from edge.traffic.units import Units
+from edge.traffic.world import World
+
+_KEPT = timedelta(minutes=1)  # for which routes that went lead nowhere, before they go: until Envoy has that for sure
+
+
+class EdgeServing:
+    """The edges of one edge host. Of a name that no edge has, and that is among `sites`, the unit is not theirs."""
+
+    def __init__(
+        self, world: World, sites: Container[str], units: Units, settings: Settings, link_authority: str
+    ) -> None:
+        self._world, self._sites, self._units = world, sites, units
+        self._settings, self._link_authority = settings, link_authority
+        self._plans: dict[str, Plan] = {}
+        self._led: dict[str, set[str]] = {}  # edges by the groups and responses that they lead to
+        self._closed: dict[Key, datetime] = {}  # routes that went, and when
+        self._touched: set[str] = set()
+
+    def update(self, names: Iterable[str], ids: Iterable[str], backends: Iterable[str], now: datetime) -> Changes:
+        """Make anew what is served at some names, some edges, and what some backends are; return what changes."""
+        changes: dict[Key, Resource | None] = {**self._forgotten(now)}
+        touched = {*ids, *(id for name in names for id in self._at(name))}
+        hosts = {host for id in ids for host in self._hosts(id)}
+        for name in sorted({*names, *hosts}):
+            changes |= self._host(name, now)
+        to_make = set(backends)
+        for id in sorted(touched):
+            before = self._backends(id)
+            changes |= self._edge(id, now)
+            to_make |= before ^ self._backends(id)
+        for id in sorted(to_make):
+            changes |= self._backend(id)
+            self._touched |= self._led.get(id, set())
+        self._touched |= touched
+        return changes
+
+    def standing(self, id: str) -> Standing | None:
+        """Return how an edge stands, None for one that is not served here."""
+        found = self._plans.get(id)
+        return standing.of(found, self._world) if found else None
+
+    def touched(self) -> frozenset[str]:
+        """Return the ids of the edges that may stand otherwise, or be gone, since this was asked before."""
+        found, self._touched = frozenset(self._touched), set()
+        return found
+
+    def _at(self, name: str) -> list[str]:
+        """Return the ids of the edges at a name, and of those whose wildcard stands for it."""
+        found = [*self._world.edge_index.at(name), *self._world.edge_index.at(f"*.{name.partition('.')[2]}")]
+        return [edge.id for edge in found]
+
+    def _hosts(self, id: str) -> list[str]:
+        edge = self._world.edges.get(id)
+        return hosts_of(edge) if edge else []
+
+    def _backends(self, id: str) -> frozenset[str]:
+        return self._plans[id].backends if id in self._plans else frozenset()
+
+    def _host(self, name: str, now: datetime) -> Changes:
+        """Lead a name to the listener of the edge that has it; where that is closed, to none."""
+        edge, unit = self._world.listening(name), ("name", name)
+        if edge is None:
+            return {} if name in self._sites else self._units.put(unit, ())
+        found = edges.host(edge, name, self._world, now)
+        front = listeners.of_wildcard(name) if name.startswith("*.") else listeners.of_name(name)
+        made = [front, routes.misdirected(name)]
+        if found.state == "live":
+            made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
+        return self._units.put(unit, made)
+
+    def _edge(self, id: str, now: datetime) -> Changes:
+        edge = self._world.edges.get(id)
+        for backend in self._backends(id):
+            self._led[backend].discard(id)
+        if edge is None or not edges.is_served(edge):
+            self._plans.pop(id, None)
+            return self._kept(self._units.put(("edge", id), ()), now)
+        plan = self._plans[id] = edges.plan(edge, self._world, now)
+        for backend in plan.backends:
+            self._led.setdefault(backend, set()).add(id)
+        made = [edge_listeners.of_edge(plan, it, self._settings) for it in sorted({*plan.live.values()})]
+        if made:
+            made.append(edge_routes.of_edge(plan))
+        return self._kept(self._units.put(("edge", id), made), now)
+
+    def _kept(self, changes: Changes, now: datetime) -> Changes:
+        """Let routes that go lead nowhere instead, for a while."""
+        gone = [key for key, it in changes.items() if it is None and key.kind == "routes"]
+        self._closed |= dict.fromkeys(gone, now)
+        for key in changes.keys() - gone:
+            self._closed.pop(key, None)
+        return {**changes, **{key: edge_routes.closed(key.name) for key in gone}}
+
+    def _forgotten(self, now: datetime) -> Changes:
+        """Have routes go that have led nowhere for long enough."""
+        gone = [key for key, since in self._closed.items() if since <= now - _KEPT]
+        for key in gone:
+            del self._closed[key]
+        return dict.fromkeys(gone)
+
+    def _backend(self, id: str) -> Changes:
+        """Make what answers for a group or a response, if an edge leads to it."""
+        found = self._world.backends.get(id)
+        if found is None or not self._led.get(id):
+            self._led.pop(id, None)
+            return self._units.put(("backend", id), ())
+        if isinstance(found.value, HttpResponse):
+            made = [clusters.of_answer(id), answers.of_response(id, found.value, self._settings)]
+        else:
+            made = clusters.of_group(id, self._world.members(found), self._link_authority, self._settings)
+        return self._units.put(("backend", id), made)

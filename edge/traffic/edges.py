@@ -1,0 +1,153 @@
+"""What an edge serves, decided from all that is known: on which of its hosts, and where each route leads. Pure."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from chalicelib.model import kinds
+from chalicelib.model.served import ServedEdge, ServedRoute
+from edge.traffic import pages, shares
+from edge.traffic.edge_index import hosts_of
+from edge.traffic.world import World
+
+State = Literal["live", "unproved", "refused", "waiting"]
+_UNPROVED = "The domain is not proved to be the account's."
+_NO_CERTIFICATE = "No TLS certificate of the account covers the host."
+_NOT_READY = "The account's TLS certificates are being read."
+_UPSTREAM = "TLS that ends upstream is not served yet."
+_TLS = "TLS edges are not served yet."
+_NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
+_NO_PATH = "No request has such a path: it holds a ? or #."
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host of an edge; `certificate` is that of a live one, and `error` says why another is closed."""
+
+    name: str
+    state: State
+    error: str = ""
+    certificate: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a route leads: to backends by weight, or to a page where it is closed. `error` says what is amiss."""
+
+    route: ServedRoute
+    weights: tuple[tuple[str, int], ...] = ()
+    page: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
+
+    `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed.
+    """
+
+    edge: ServedEdge
+    hosts: tuple[Host, ...]
+    elsewhere: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
+    page: str = ""
+
+    @property
+    def live(self) -> dict[str, str]:
+        """Return the certificates of its live hosts."""
+        return {host.name: host.certificate for host in self.hosts if host.state == "live"}
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """Return the ids of the groups and responses that its routes lead to."""
+        return frozenset(id for target in self.targets for id, _ in target.weights)
+
+    @property
+    def routes_name(self) -> str:
+        """Return the name of its routes: another one wherever it asks for more, or something else, in the handshake.
+
+        Connections from before, which the listener that is replaced still has, so find no routes any more.
+        """
+        termination = self.edge.modules.tls_termination
+        asked = [termination.min_version or "" if termination else "", *self.trusted]
+        digest = hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
+        return f"edge/{self.edge.id}/{digest}"
+
+
+def is_group(backend: str) -> bool:
+    return kinds.of(backend) is kinds.TUNNEL_GROUPS
+
+
+def listener_name(edge: str, certificate: str) -> str:
+    """Return the name of the listener of an edge under one of its certificates."""
+    return f"edge/{edge}/{certificate}"
+
+
+def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
+    """Return what an edge serves at a moment."""
+    hosts = tuple(host(edge, name, world, now) for name in hosts_of(edge))
+    trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
+    targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
+    page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
+    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page)
+
+
+def is_served(edge: ServedEdge) -> bool:
+    """Tell whether an edge is of a kind that this version serves."""
+    return edge.kind is kinds.HTTPS_EDGES
+
+
+def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
+    """Return how an edge has one of its hosts."""
+    if not world.may_serve(edge.account, name):
+        return Host(name, "unproved", _UNPROVED)
+    if error := _closed(edge, world):
+        return Host(name, "refused", error)
+    if name not in world.ready_of(edge.account):
+        return Host(name, "waiting", _NOT_READY)
+    certificate = world.certificate(edge.account, name, now)
+    return Host(name, "live", "", certificate) if certificate else Host(name, "refused", _NO_CERTIFICATE)
+
+
+def not_enforced(modules: tuple[str, ...]) -> str:
+    """Return the sentence about modules that are enabled and cannot be enforced, "" where there are none."""
+    return f"Enabled, and not enforced by this version: {', '.join(modules)}." if modules else ""
+
+
+def _closed(edge: ServedEdge, world: World) -> str:
+    """Return why no handshake with an edge succeeds, "" where it may."""
+    if not is_served(edge):
+        return _TLS
+    if edge.terminate_at != "edge":
+        return _UPSTREAM
+    authorities = world.authorities_of(edge)
+    return _NO_AUTHORITY if edge.modules.mutual_tls and not (authorities and all(authorities)) else ""
+
+
+def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
+    """Return what routes are sorted by: exact paths come first, then the longest prefix."""
+    return route.match_type != "exact_path", -len(route.match), route.id
+
+
+def _target(edge: ServedEdge, route: ServedRoute, world: World) -> Target:
+    if error := not_enforced(edge.modules.unenforced) or not_enforced(route.modules.unenforced):
+        return Target(route, page=pages.NOT_ENFORCED, error=error)
+    if set("?#") & set(route.match):
+        return Target(route, page=pages.NO_BACKEND, error=_NO_PATH)
+    attached = route.modules.backend.backend_id if route.modules.backend else None
+    if not attached:
+        return Target(route, page=pages.NO_BACKEND)
+    found = shares.of(attached, edge.account, world.backends)
+    return Target(route, found.weights, "" if found.weights else pages.NO_BACKEND, found.error)
+
+
+def _elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
+    """Yield the names directly below an edge's wildcards that it does not serve itself."""
+    own = set(hosts_of(edge))
+    for name in own:
+        if name.startswith("*."):
+            yield from (it for it in world.names_below(name[2:]) if it not in own)

@@ -1,0 +1,79 @@
+"""Which online tunnels belong to which tunnel groups, found by one label instead of by looking at all. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from chalicelib.model import tunnels
+from chalicelib.model.backends import TunnelGroup
+from chalicelib.model.served import ServedBackend
+from chalicelib.model.tunnels import Carried
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+class Index(Generic[K, T]):
+    """Values by a key that several of them share, and by their id."""
+
+    def __init__(self) -> None:
+        self._found: dict[K, dict[str, T]] = {}
+
+    def put(self, keys: Iterable[K], id: str, value: T) -> None:
+        for key in keys:
+            self._found.setdefault(key, {})[id] = value
+
+    def drop(self, keys: Iterable[K], id: str) -> None:
+        for key in keys:
+            del self._found[key][id]
+            if not self._found[key]:
+                del self._found[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._found)
+
+    def get(self, key: K) -> Mapping[str, T]:
+        return self._found.get(key, {})
+
+
+class Groups:
+    """Tunnels by each of their labels, groups by one of theirs."""
+
+    def __init__(self) -> None:
+        self._tunnels: Index[tuple[str, str, str], Carried] = Index()
+        self._groups: Index[tuple[str, str, str], ServedBackend] = Index()
+
+    def put(self, fact: Carried | ServedBackend) -> None:
+        if isinstance(fact, Carried):
+            self._tunnels.put(_labels(fact.account, fact.labels), fact.id, fact)
+        else:
+            self._groups.put(_first(fact), fact.id, fact)
+
+    def drop(self, fact: Carried | ServedBackend) -> None:
+        if isinstance(fact, Carried):
+            self._tunnels.drop(_labels(fact.account, fact.labels), fact.id)
+        else:
+            self._groups.drop(_first(fact), fact.id)
+
+    def members(self, group: ServedBackend) -> list[Carried]:
+        """Return the tunnels that carry all labels of a group, in the order of their ids; none where it has none."""
+        labels = _labels_of(group)
+        found = [self._tunnels.get(key) for key in _labels(group.account, labels)]
+        fewest = min(found, key=len, default={})
+        return [it for _, it in sorted(fewest.items()) if tunnels.has_labels(it.labels, labels)]
+
+    def of(self, tunnel: Carried) -> frozenset[str]:
+        """Return the ids of the groups that a tunnel belongs to."""
+        found = (it for key in _labels(tunnel.account, tunnel.labels) for it in self._groups.get(key).values())
+        return frozenset(it.id for it in found if tunnels.has_labels(tunnel.labels, _labels_of(it)))
+
+
+def _labels_of(backend: ServedBackend) -> Mapping[str, str]:
+    return backend.value.labels if isinstance(backend.value, TunnelGroup) else {}
+
+
+def _labels(account: str, labels: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    return [(account, name, value) for name, value in labels.items()]
+
+
+def _first(group: ServedBackend) -> list[tuple[str, str, str]]:
+    return sorted(_labels(group.account, _labels_of(group)))[:1]

@@ -1,4 +1,4 @@
-"""Edges by what they name: hosts, backends, authorities. What one change touches is found here, without a search. Pure."""
+"""Edges by what they name: hosts, backends, authorities; so what one change touches is found without a search. Pure."""
 
 from collections.abc import Iterator
 

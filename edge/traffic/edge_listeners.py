@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from edge.process.settings import Settings
 from edge.traffic import edge_routes, listeners, parts
 from edge.traffic.edges import Plan, listener_name
-from edge.traffic.resources import Json, Key, Resource
+from edge.traffic.resources import Json, Resource
 
 _VERSIONS = {"1.0": "TLSv1_0", "1.1": "TLSv1_1", "1.2": "TLSv1_2", "1.3": "TLSv1_3"}
 _DEFAULT = "1.2"

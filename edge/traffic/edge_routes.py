@@ -99,8 +99,8 @@ def _routes(target: Target) -> Iterator[Json]:
     match: dict[str, Json] = {"path" if target.route.match_type == "exact_path" else "prefix": target.route.match}
     common = {"metadata": _metadata(route=target.route.id)}
     if not target.page:
-        filter = target.route.modules.user_agent_filter
-        for headers in user_agents.passing(filter) if filter else [[]]:
+        rules = target.route.modules.user_agent_filter
+        for headers in user_agents.passing(rules) if rules else [[]]:
             for kind, action in _actions(target.weights):
                 yield {**common, "match": {**match, **kind, "headers": headers}, "route": action}
     yield {**common, "match": match, "direct_response": _response(target.page or pages.USER_AGENT)}

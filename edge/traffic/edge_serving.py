@@ -79,6 +79,8 @@ class EdgeServing:
         made = [front, routes.misdirected(name)]
         if found.state == "live":
             made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
+            if self._world.is_own_domain(name):
+                made.append(routes.redirected(name, self._settings))
         return self._units.put(unit, made)
 
     def _edge(self, id: str, now: datetime) -> Changes:

@@ -74,7 +74,7 @@ def _served(plan: Plan, host: Host, world: World) -> Served:
 
 
 def _route(plan: Plan, target: Target) -> RouteStanding:
-    is_open = not target.page or target.page == pages.NO_BACKEND and not target.error
+    is_open = not target.page or (target.page == pages.NO_BACKEND and not target.error)
     keys = frozenset([Key("routes", plan.routes_name), *_upstreams(target)]) if plan.live else frozenset()
     return RouteStanding(target.route.id, "live" if is_open else "refused", target.error, keys)
 

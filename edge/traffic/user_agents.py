@@ -12,15 +12,15 @@ from edge.traffic.resources import Json
 _HEADER = "user-agent"
 
 
-def passing(filter: UserAgentFilter) -> list[list[Json]]:
+def passing(rules: UserAgentFilter) -> list[list[Json]]:
     """Return the conditions on headers under which a request passes: all those of one of the lists.
 
     Without the header it passes where a pattern of `allow` is found in the empty text.
     """
     present: Json = {"name": _HEADER, "present_match": True}
-    denied: list[Json] = [{**_found([pattern]), "invert_match": True} for pattern in filter.deny]
-    allowed: list[list[Json]] = [[{**_found(filter.allow), "treat_missing_header_as_empty": True}]]
-    return [*(allowed if filter.allow else []), [present, *denied]]
+    denied: list[Json] = [{**_found([pattern]), "invert_match": True} for pattern in rules.deny]
+    allowed: list[list[Json]] = [[{**_found(rules.allow), "treat_missing_header_as_empty": True}]]
+    return [*(allowed if rules.allow else []), [present, *denied]]
 
 
 def _found(patterns: Sequence[str]) -> dict[str, Json]:

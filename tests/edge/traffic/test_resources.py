@@ -157,7 +157,9 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
     body = plain(front)
     on_no_match = body["filter_chain_matcher"].pop("on_no_match")
     assert body["filter_chain_matcher"] == matcher("")["filter_chain_matcher"]
-    (elsewhere,) = on_no_match["matcher"]["matcher_list"]["matchers"]
+    (by_wildcard,) = on_no_match["matcher"]["matcher_list"]["matchers"]
+    assert by_wildcard["predicate"]["single_predicate"]["value_match"]["safe_regex"]["regex"] == " "
+    (elsewhere,) = on_no_match["matcher"]["on_no_match"]["matcher"]["matcher_list"]["matchers"]
     named, below = elsewhere["predicate"]["and_matcher"]["predicate"]
     regexes = [it["single_predicate"]["value_match"]["safe_regex"]["regex"] for it in (named, below["not_matcher"])]
     assert regexes == [".+", "(?i:(.*[.])?tunnels\\.localhost)"]

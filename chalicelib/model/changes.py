@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import accounts, audit, details, forms, kinds, names
+from chalicelib.model import accounts, audit, details, forms, kinds, listening, names
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
@@ -49,7 +49,8 @@ class Change:
 
         `more` are details for its event beside those of the stored value.
         """
-        own, created = (*self.own, *writes.put(item, _holder(item))), (*self.created, item)
+        own = (*self.own, *writes.put(item, _holder(item)), *listening.moved(None, item))
+        created = (*self.created, item)
         made = self._with_event(item, "create", told=_whole(item, more))
         count = self.names + names.weight(item, item.unique_keys)
         return replace(made, own=own, once=self.once or once, created=created, names=count)
@@ -65,14 +66,15 @@ class Change:
         after = replace(after, revision=items.following(before))
         changed = details.differing(*_parts(before, after, module))
         told = {} if changed in _UNTOLD else _between(before, after, module)
-        own, created = (*self.own, *writes.rewrite(before, after, _holder(before))), (*self.created, after)
+        own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.moved(before, after))
+        created = (*self.created, after)
         count = self.names + names.weight(after, after.unique_keys) - names.weight(before, before.unique_keys)
         return replace(self._with_event(after, verb, module, changed, told), own=own, created=created, names=count)
 
     def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
-        own = (*self.own, *writes.remove(item, _holder(item)))
+        own = (*self.own, *writes.remove(item, _holder(item)), *listening.moved(item, None))
         gone = replace(item, revision=item.revision + 1)
         made = self._with_event(gone, "delete", told=_whole(item, more))
         count = self.names - names.weight(item, item.unique_keys)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model import audit, edges, kinds, names, tunnels
+from chalicelib.model import audit, edges, kinds, listening, names, tunnels
 from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Owned, Stored
 from chalicelib.model.ssh import authorities
@@ -187,18 +187,29 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
     """Return the keys that an edge lacks: of its hostports in its account, of its names."""
-    item = Item.from_record(record) if _kind(record) in _WITH_HOSTPORTS else None
+    item = Item.from_record(record) if _kind(record) in listening.KINDS else None
     if item is None or not item.body:
         return []
     wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
     return [key for key in wanted if key not in item.unique_keys]
 
 
-_WITH_HOSTPORTS = (kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES)
+def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
+    """Have the live edge find an edge that listens somewhere."""
+    if _kind(record) not in listening.KINDS:
+        return ()
+    item = Item.from_record(record)
+    found = listening.moved(None, item)
+    if not found or listening.is_listed(item.id):
+        return ()
+    return (Write.check(item.scope, item.id, items.unchanged(item)), *found)
+
+
 STEPS = (
     Step(1, "schema, revision, and what leads to authorities", _to_second_edition),
     Step(2, "events by their actors", _with_actor),
     Step(3, "names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
-    Step(4, "fields that have a default", _with_defaults),  # which new fields need no step for
-    Step(5, "routes in one collection", _moved),  # the last one, since nothing is left where the record was
+    Step(4, "edges that the live edge finds", _listed),
+    Step(5, "fields that have a default", _with_defaults),  # which new fields need no step for
+    Step(6, "routes in one collection", _moved),  # the last one, since nothing is left where the record was
 )

@@ -21,7 +21,8 @@ _KEPT = 24 * 60 * 60  # seconds
 # The scopes of what the edge reads, and of what its rights rest on.
 _TOLD = re.compile(
     r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_domains|ssh_credentials|ssh_user_certificates"
-    r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?)"
+    r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
+    r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted))"
 )
 
 

@@ -14,7 +14,8 @@ from chalicelib.storage.references import InUse, MissingTarget, Reference, TooMa
 from chalicelib.storage.unique_keys import Taken
 
 T = TypeVar("T")
-MAX_RELATIONS = 97  # of an item, and of one change: a transaction holds 100 actions, with item, holder and event
+# Of an item, and of one change: a transaction holds 100 actions, with item, event, idempotency key and the log's entry.
+MAX_RELATIONS = 96
 _TRIES = 12  # at a change that others overtake
 _PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
 

@@ -1,0 +1,52 @@
+"""The edges of all accounts that listen somewhere: a record of each, by which the live edge finds them.
+
+The record comes and goes in the transactions that change the edge, and no two edges share one.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+
+from chalicelib.model import kinds
+from chalicelib.model.kinds import EDGE
+from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage.dynamodb import Write
+from chalicelib.storage.items import Item
+
+KINDS = (kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES)
+_PATHS = frozenset(kind.path for kind in KINDS)
+_SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for some thousand
+
+
+def moved(before: Item | None, after: Item | None) -> list[Write]:
+    """Return the write by which an edge that changes listens, or listens no more; none where its hostports stay."""
+    old, new = (_hostports(item) if item else () for item in (before, after))
+    if after and new and new != old:
+        return [
+            Write.put({"scope": _shard(after.id), "id": after.id, "body": {"account": after.account}, "revision": 1})
+        ]
+    return [Write.delete(_shard(before.id), before.id)] if before and old and not new else []
+
+
+def is_listed(edge: str) -> bool:
+    """Tell whether an edge has its record. Raises aws.Unavailable."""
+    return dynamodb.get(_shard(edge), edge) is not None
+
+
+def every() -> Iterator[tuple[str, str]]:
+    """Yield the account and id of each edge that listens somewhere. Raises aws.Unavailable."""
+    for shard in range(_SHARDS):
+        for item in table.every(_scope(shard)):
+            yield item.body["account"], item.id
+
+
+def _hostports(item: Item) -> Sequence[str]:
+    found: Sequence[str] = item.body.get("hostports", ()) if item.path in _PATHS else ()
+    return found
+
+
+def _shard(edge: str) -> str:
+    return _scope(zlib.crc32(edge.encode()) % _SHARDS)
+
+
+def _scope(shard: int) -> str:
+    return items.scope(EDGE, f"/edges/{shard}")

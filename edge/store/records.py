@@ -1,11 +1,12 @@
 """The calls of the edge to the store, as one typed protocol. Every call blocks, and is made from a thread."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
+from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import acl
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Usage
@@ -146,6 +147,15 @@ class Store(Protocol):
 
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         """Return an uploaded certificate with its key."""
+
+    def listening(self) -> Mapping[tuple[str, str], int]:
+        """Return the revision of every edge that listens somewhere, by account and id."""
+
+    def edge(self, account: str, id: str) -> ServedEdge | None:
+        """Return an edge with its routes, which are of its revision or later; None where it listens nowhere."""
+
+    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
+        """Return the backends and authorities of an account with some ids, without those that are not there."""
 
     def end_lapsed(self, account: str) -> None:
         """Take the tunnels of an account offline whose lease has ended, each with one event."""

@@ -2,17 +2,31 @@
 
 import base64
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from chalicelib import domains, ids
-from chalicelib.model import accounts, bindings, gateways, kinds, looks, names, reservations, tls_certificates, tunnels
+from chalicelib.model import (
+    accounts,
+    bindings,
+    edges,
+    gateways,
+    kinds,
+    listening,
+    looks,
+    names,
+    reservations,
+    served,
+    tls_certificates,
+    tunnels,
+)
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Step
 from chalicelib.model.reservations import Held, NotProved
+from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import ServedCertificate, TlsCertificate
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried, Usage
@@ -224,6 +238,28 @@ class Records:
         return KeyPair(TlsCertificate.of(item.body).certificate_pem, pem)
 
     @_translated
+    def listening(self) -> Mapping[tuple[str, str], int]:
+        return {(it.account, it.id): it.revision for it in _each(listening.every())}
+
+    @_translated
+    def edge(self, account: str, id: str) -> ServedEdge | None:
+        kind, routes = kinds.of(id), list[Item]()
+        if kind is kinds.HTTPS_EDGES:
+            found, routes = edges.read_https(account, id) or (None, routes)
+        else:
+            found = table.read(items.scope(account, kind.path), id)
+        if found is None:
+            return None
+        edge = served.edge(found, routes)
+        return edge if edge.hostports else None
+
+    @_translated
+    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
+        is_authority = kinds.CERTIFICATE_AUTHORITIES.has
+        found = _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)
+        return [served.authority(it) if is_authority(it.id) else served.backend(it) for it in found]
+
+    @_translated
     def end_lapsed(self, account: str) -> None:
         tunnels.end_lapsed(account)
 
@@ -244,3 +280,9 @@ class Records:
     @_translated
     def record(self, due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
         return looks.record(due, step, loser)
+
+
+def _each(named: Iterable[tuple[str, str]]) -> Iterator[Item]:
+    """Yield the items of some accounts and ids that are there."""
+    found = table.records((items.scope(account, kinds.of(id).path), id) for account, id in named)
+    return filter(None, map(table.of_record, found.values()))

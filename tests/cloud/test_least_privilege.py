@@ -105,10 +105,26 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.carried_by("gw-1")
     edge.certificates(admin.account)
     edge.key_pair(admin.account, certificate)
+    _read_edges(admin, edge)
     edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
     edge.end_lapsed(admin.account)
     edge.close(leased, Usage(1, 2, 3))
     edge.withdraw("gw-1")
+
+
+def _read_edges(admin: Client, edge: store.Records) -> None:
+    for kind in ("https", "tcp", "tls"):
+        made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
+        assert edge.edge(admin.account, made["id"])
+    assert len(edge.listening()) == 3
+    issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
+    parts = [
+        admin.create("/backends/http_response", {"status_code": 200}),
+        admin.create("/backends/tunnel_group", {"labels": {"a": "b"}}),
+        admin.create("/backends/weighted", {"backends": {}}),
+        admin.create("/certificate_authorities", {"ca_pem": issued.certificate}),
+    ]
+    assert len(edge.parts(admin.account, [it["id"] for it in parts])) == 4
 
 
 def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
@@ -191,9 +207,9 @@ OF_THE_AUTHORIZER = [
     of_key("Decrypt", RESOURCE),
     *NOT_LOGS,
 ]
-_HELD = [
-    f"{ACCOUNT}#/{it}" for it in ("api_keys", "ssh_certificate_authorities", "edges/https/e/routes", "audit_events")
-]
+_HELD = [f"{ACCOUNT}#/{it}" for it in ("api_keys", "ssh_certificate_authorities", "audit_events")]
+_ROUTES = f"{ACCOUNT}#/edges/https/e/routes"
+_OF_EDGES = [f"{ACCOUNT}#/{it}" for it in ("edges/https", "backends/weighted", "certificate_authorities")]
 _NEVER = [
     *_HELD,
     f"{ACCOUNT}#/reserved_addrs",
@@ -211,7 +227,10 @@ _KEPT = [
 _WRITES = ("PutItem", "UpdateItem", "DeleteItem")
 OF_THE_EDGE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
-    *(of_data(action, TABLE, key) for action in _WRITES for key in _KEPT),
+    *(of_data(action, TABLE, key) for action in _WRITES for key in (*_KEPT, *_OF_EDGES, _ROUTES, "edge#/edges/0")),
+    *(of_data(action, TABLE, key) for action in ("GetItem", "BatchGetItem") for key in (_ROUTES, "edge#/edges/0")),
+    *(of_data("Query", TABLE, key) for key in _OF_EDGES),
+    *(of_data("GetItem", TABLE, key) for key in _OF_EDGES[1:]),
     *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
     *(
         of_data(it, TABLE, f"edge#/{what}")

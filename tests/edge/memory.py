@@ -3,13 +3,14 @@
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from chalicelib import domains
 from chalicelib.model import kinds, proofs
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
+from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import GATEWAYS, Carried, Usage
 from chalicelib.storage import items
@@ -35,6 +36,8 @@ class Memory:
     keys: dict[str, Grant] = field(default_factory=dict)
     signed: dict[tuple[str, str], Grant] = field(default_factory=dict)
     uploaded: dict[str, tuple[ServedCertificate, KeyPair | None]] = field(default_factory=dict)
+    edges: dict[str, ServedEdge] = field(default_factory=dict)
+    led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
@@ -48,6 +51,9 @@ class Memory:
     taken: int = 0  # of the next names that are asked for, so many are somebody's
     is_away: bool = False
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
+    unreachable: set[str] = field(default_factory=set)  # accounts whose edges it cannot read now
+    unreadable: set[str] = field(default_factory=set)  # accounts whose edges nobody can read
+    delays: dict[str, float] = field(default_factory=dict)  # seconds that it takes to read edges of an account
     slow: dict[str, float] = field(default_factory=dict)  # seconds that it takes to open a tunnel of an account
     lock: threading.Lock = field(default_factory=threading.Lock)
     count: int = 0
@@ -157,6 +163,20 @@ class Memory:
         it, pair = self.uploaded.get(certificate, (None, None))
         return pair if it and it.account == account else None
 
+    def listening(self) -> Mapping[tuple[str, str], int]:
+        self._reach()
+        return {(it.account, it.id): it.revision for it in self.edges.values() if it.hostports}
+
+    def edge(self, account: str, id: str) -> ServedEdge | None:
+        self._reach(account)
+        found = self.edges.get(id)
+        return found if found and found.account == account and found.hostports else None
+
+    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
+        self._reach(account)
+        found = [self.led_to[id] for id in ids if id in self.led_to]
+        return [it for it in found if it.account == account]
+
     def end_lapsed(self, account: str) -> None:
         self._reach()
         with self.lock:
@@ -174,6 +194,20 @@ class Memory:
         """Keep a certificate with its key."""
         self.uploaded[certificate.id] = certificate, pair
         self.tell(certificate.account, kinds.TLS_CERTIFICATES.path, certificate.id)
+
+    def keep(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
+        """Keep an edge, or what one leads to."""
+        if isinstance(value, ServedEdge):
+            self.edges[value.id] = value
+        else:
+            self.led_to[value.id] = value
+        self.tell(value.account, kinds.of(value.id).path, value.id)
+
+    def forget(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
+        """Delete an edge, or what one leads to."""
+        self.edges.pop(value.id, None)
+        self.led_to.pop(value.id, None)
+        self.tell(value.account, kinds.of(value.id).path, value.id)
 
     def tell(self, account: str, path: str, id: str) -> None:
         """Write a record of a change into the log."""
@@ -207,9 +241,13 @@ class Memory:
         if it := self.online.pop(id, None):
             self.tell(it[0].account, kinds.TUNNELS.path, id)
 
-    def _reach(self) -> None:
-        if self.is_away:
+    def _reach(self, account: str = "") -> None:
+        if account in self.delays:
+            time.sleep(self.delays[account])
+        if self.is_away or account in self.unreachable:
             raise Unavailable
+        if account in self.unreadable:
+            raise ValueError(account)
 
 
 def _change(*places: Place) -> Change:

@@ -15,11 +15,14 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.model import audit, kinds, looks, names, tunnels
+from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.modules import Backend, TlsTermination
 from chalicelib.model.proofs import Step
 from chalicelib.model.reservations import Held
+from chalicelib.model.served import Modules, ServedAuthority, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Usage
 from chalicelib.storage import aws, items
@@ -448,6 +451,63 @@ def test_a_certificate_that_is_uploaded_and_deleted_is_told_and_read_with_its_ke
     admin.delete(f"/tls_certificates/{id}")
     assert told(records, began) >= {None}
     assert records.key_pair(admin.account, id) is None
+
+
+def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(records: Records, admin: Client) -> None:
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    answer = admin.create("/backends/http_response", {"status_code": 503})["id"]
+    shared = admin.create("/backends/weighted", {"backends": {group: 3, answer: 1}})["id"]
+    issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
+    authority = admin.create("/certificate_authorities", {"ca_pem": issued.certificate})["id"]
+    body = {"hostports": ["shop.example.com:443"], "tls_termination": {"min_version": "1.3"}}
+    path = f"/edges/https/{(edge := admin.create('/edges/https', body)['id'])}"
+    admin.create("/edges/https", {})
+    secret = {"provider": {"github": {"client_id": "id", "client_secret": "hidden", "scopes": ["user"]}}}
+    route = admin.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    admin.put(f"{path}/routes/{route}/backend", {"backend_id": shared})
+    admin.put(f"{path}/routes/{route}/oauth", secret)
+    with calls() as made:
+        found = records.edge(admin.account, edge)
+    modules = Modules(backend=Backend(backend_id=shared), unenforced=("oauth",))
+    served_route = ServedRoute(route, "path_prefix", "/", modules)
+    termination = Modules(tls_termination=TlsTermination(min_version="1.3"))
+    assert found == ServedEdge(
+        admin.account, edge, 4, ("shop.example.com:443",), modules=termination, routes=(served_route,)
+    )
+    assert made == ["GetItem", "Query"]
+    assert records.listening() == {(admin.account, edge): 4}
+    wanted = [shared, group, answer, authority, "bkdhr_gone", "bkdx_elsewhere"]
+    with calls() as made:
+        parts = {it.id: it for it in records.parts(admin.account, wanted)}
+    assert made == ["BatchGetItem"]
+    assert {id: getattr(it, "value", None) for id, it in parts.items()} == {
+        shared: Weighted(**_own(admin, "weighted", shared), backends={group: 3, answer: 1}),
+        group: TunnelGroup(**_own(admin, "tunnel_group", group), labels={"app": "shop"}),
+        answer: HttpResponse(**_own(admin, "http_response", answer), status_code=503),
+        authority: None,
+    }
+    assert parts[authority] == ServedAuthority(admin.account, authority, issued.certificate)
+
+
+def _own(admin: Client, path: str, id: str) -> dict[str, Any]:
+    return {"created_at": admin.get(f"/backends/{path}/{id}").json["created_at"]}
+
+
+def test_edges_are_of_their_account_alone(either: Store, records: Records, admin: Client, stranger: Client) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    answer = admin.create("/backends/http_response", {"status_code": 503})["id"]
+    found, (part,) = records.edge(admin.account, edge), records.parts(admin.account, [answer])
+    assert found
+    if isinstance(either, Memory):
+        either.keep(found)
+        either.keep(part)
+    assert (either.edge(admin.account, edge), either.parts(admin.account, [answer])) == (found, [part])
+    assert (either.edge(stranger.account, edge), either.parts(stranger.account, [answer])) == (None, [])
+    assert either.listening() == {(admin.account, edge): 1}
+    admin.patch(f"/edges/tls/{edge}", {"hostports": []})
+    if isinstance(either, Memory):
+        either.keep(replace(found, hostports=()))
+    assert (either.edge(admin.account, edge), either.listening()) == (None, {})
 
 
 def test_what_a_right_rests_on_is_told_when_it_changes(records: Records, admin: Client, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 It blocks, and runs in a thread while nothing else changes the world.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,14 +20,19 @@ from edge.traffic.world import Fact, Gone, World
 
 _CARRYING = 20.0  # seconds until it is read again what the gateways carry, whose leases end without a word
 _LOOK = 180.0  # seconds until all is read again
+_OF_EDGES = re.compile(r"[^#]+#/(?:edges|backends|certificate_authorities)(?:/.*)?")  # what control/edges.py reads
 
 
 @dataclass(frozen=True)
 class News:
-    """Facts, and the accounts whose certificates are to be read again; `is_all` where they are all there are."""
+    """Facts, and the accounts whose certificates are to be read again; `is_all` where they are all there are.
+
+    `places` are those of edges, and of what these lead to, that were changed.
+    """
 
     facts: tuple[Fact, ...]
     accounts: frozenset[str]
+    places: frozenset[Place]
     is_all: bool = False
 
 
@@ -62,6 +68,7 @@ class Reader:
         self.missed = 0
         self._store, self._clock, self._follower = store, clock, Follower(store, clock())
         self._untold: set[Place] = set()  # that could not be read yet
+        self._of_edges: set[Place] = set()  # that were not returned yet
         self._carrying_at = self._look_at = 0.0  # on the monotonic clock
         self._told_at: dict[str, float] = {}  # accounts of whose certificates the log has told
         self._suspects: frozenset[str] = frozenset()
@@ -84,20 +91,22 @@ class Reader:
             self._look_at = now + _LOOK
             self._told_at = {account: at for account, at in self._told_at.items() if at > now - _LOOK}
             if not is_first:
-                self._count(fact.id for fact in found if look and not look.explains(fact, world))
+                self.count(fact.id for fact in found if look and not look.explains(fact, world))
                 log.event("looked", gateways=len(world.gateways), tunnels=len(world.tunnels), missed=self.missed)
         if look:
             self._carrying_at = now + _CARRYING
         self._told_at |= dict.fromkeys(heard.accounts, now)
-        self._count(self._suspects - heard.accounts)
+        self.count(self._suspects - heard.accounts)
         self._suspects = frozenset()
-        return News((*found, *heard.facts), heard.accounts.union(world.accounts() if is_full else ()), is_full)
+        accounts = heard.accounts.union(world.accounts() if is_full else ())
+        return News((*found, *heard.facts), accounts, heard.places, is_full)
 
     def suspect(self, account: str) -> None:
         """Hear that an account has other certificates than known, of which the log has not told until now."""
         self._suspects |= {account} - self._told_at.keys()
 
-    def _count(self, missed: Iterable[str]) -> None:
+    def count(self, missed: Iterable[str]) -> None:
+        """Count changes that the log did not tell, by the ids of what was changed."""
         for id in missed:
             self.missed += 1
             log.event("change_missed", id=id)
@@ -105,14 +114,17 @@ class Reader:
     def _hear(self) -> News:
         """Return the facts that are new in the log; a place that cannot be read is read the next time."""
         changes = self._follower.read(self._clock())
-        self._untold |= {place for change in changes for place in change.places}
+        told = {place for change in changes for place in change.places}
+        self._of_edges |= {place for place in told if _OF_EDGES.fullmatch(place.scope)}
+        self._untold |= told - self._of_edges
         found = {place: self._store.present(place) for place in self._untold}
         self._untold = set()
         uploaded = {place: it for place, it in found.items() if isinstance(it, ServedCertificate)}
         facts = [_fact(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
         back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
         facts += _served(self._store.carried_by(id) for id in back)
-        return News(tuple(facts), frozenset(it.account for it in uploaded.values()))
+        of_edges, self._of_edges = frozenset(self._of_edges), set()
+        return News(tuple(facts), frozenset(it.account for it in uploaded.values()), of_edges)
 
     def _look(self) -> Look:
         """Return all there is; end what has lapsed, each with its event."""

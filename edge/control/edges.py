@@ -1,0 +1,206 @@
+"""The edges that listen somewhere, and what they lead to; an account that cannot be read delays nobody else.
+
+Of an account only what its edges name is read and kept: backends, those that these share traffic between, authorities.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from chalicelib.model import kinds, listening
+from chalicelib.model.backends import Weighted
+from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.storage.change_log import Place
+from edge.process import log
+from edge.store.records import Store, Unavailable
+from edge.traffic.world import Gone
+
+Part: TypeAlias = ServedBackend | ServedAuthority
+Value: TypeAlias = ServedEdge | Part
+Listed: TypeAlias = Mapping[tuple[str, str], int]  # revisions, by account and id
+Looking: TypeAlias = "asyncio.Future[Listed]"
+R = TypeVar("R")
+
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was read of an account, by id, None for what is not there. `is_away`: the store could not be reached."""
+
+    account: str
+    asked: frozenset[str]
+    values: Mapping[str, Value | None] = field(default_factory=dict)
+    is_away: bool = False
+
+
+class Edges:
+    """What is known of edges, what is being read, and what the last look at all has found to be otherwise."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: defaultdict[str, dict[str, Value | None]] = defaultdict(dict)  # by account; None: named, not there
+        self._wanted: defaultdict[str, set[str]] = defaultdict(set)
+        self._reading: dict[str, asyncio.Future[Found]] = {}
+        self._looking: Looking | None = None
+        self._has_looked = False
+        self._suspects: set[str] = set()  # ids that a look has read again
+        self._untold: set[str] = set()  # of those, the ones that were others than known
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "edges")
+
+    def hear(self, places: Iterable[Place]) -> frozenset[str]:
+        """Read what was changed; return the ids of what a look found before and the log has still not told."""
+        for place in places:
+            account = place.scope.partition("#")[0]
+            self._suspects.discard(place.id)
+            self._untold.discard(place.id)
+            is_read_now = account in self._reading  # and may have been read just before
+            if _is_edge(place.id) or is_read_now or place.id in self._known.get(account, {}):
+                self._wanted[account].add(place.id)
+        missed, self._untold = frozenset(self._untold), set()
+        return missed
+
+    def look(self) -> None:
+        """Begin to look at all edges, unless that is being done."""
+        if not self._looking:
+            self._looking = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
+
+    async def taken(self, *, within: float | None) -> list[Value | Gone]:
+        """Return what differs from before, after so many seconds at most; what is read later is returned the next time.
+
+        Where None is given, it waits for a look and all that it leads to, and raises Unavailable.
+        """
+        facts: list[Value | Gone] = []
+        if self._looking and (within is None or self._looking.done()):
+            facts += self._compare(await self._looked(self._looking, within))
+        self._start()
+        if self._reading:
+            await asyncio.wait(self._reading.values(), timeout=within)
+        for account in [account for account, reading in self._reading.items() if reading.done()]:
+            facts += self._take(self._reading.pop(account).result())
+        return facts
+
+    async def _looked(self, looking: Looking, within: float | None) -> Listed | None:
+        """Return what a look has found; None where the store could not be reached, and it looks again."""
+        self._looking = None
+        try:
+            return await looking
+        except Unavailable:
+            if within is None:
+                raise
+        self.look()
+        return None
+
+    def _compare(self, listed: Listed | None) -> list[Gone]:
+        """Have all edges read again that are not of the revision that is listed, and all that edges lead to.
+
+        Return what they lead to no more.
+        """
+        if listed is None:
+            return []
+        gone, busy = list(self._unnamed()), self._busy()
+        known = {(account, id): it for account, values in self._known.items() for id, it in values.items()}
+        for account, id in known.keys() | listed.keys():
+            value = known.get((account, id))
+            revision = value.revision if isinstance(value, ServedEdge) else None
+            if not _is_edge(id) or revision != listed.get((account, id)):
+                if self._has_looked and account not in busy:
+                    self._suspects.add(id)
+                self._wanted[account].add(id)
+        self._has_looked = True
+        return gone
+
+    def _busy(self) -> set[str]:
+        return self._reading.keys() | self._wanted.keys()
+
+    def _start(self) -> None:
+        for account in self._wanted.keys() - self._reading.keys():
+            ids, known = frozenset(self._wanted.pop(account)), frozenset(self._known.get(account, ()))
+            loop = asyncio.get_running_loop()
+            self._reading[account] = loop.run_in_executor(self._threads, self._read, account, ids, known)
+
+    def _take(self, found: Found) -> Iterator[Value | Gone]:
+        """Yield what differs from what was known of an account."""
+        if found.is_away:
+            self._wanted[found.account] |= found.asked
+            return
+        known = self._known[found.account]
+        for id, value in found.values.items():
+            before, known[id] = known.get(id), value
+            if before != value:
+                self._untold |= {id} & self._suspects
+                yield value or Gone(id)
+        self._suspects -= found.values.keys()
+
+    def _unnamed(self) -> Iterator[Gone]:
+        """Forget what no edge leads to any more."""
+        for account in self._known.keys() - self._busy():
+            known = self._known.pop(account)
+            kept: dict[str, Value | None] = {id: it for id, it in known.items() if isinstance(it, ServedEdge)}
+            named = names_of(kept.values())
+            while new := named - kept.keys():
+                kept |= {id: known.get(id) for id in new}
+                named = names_of(kept[id] for id in new)
+            if kept:
+                self._known[account] = kept
+            yield from (Gone(id) for id in known.keys() - kept.keys() if known[id])
+
+    def _read(self, account: str, asked: frozenset[str], known: frozenset[str]) -> Found:
+        """Read edges and parts of an account, and the parts that they name and that are not known."""
+        try:
+            asked_edges = [id for id in asked if _is_edge(id)]
+            values: dict[str, Value | None] = {id: self._edge(account, id) for id in asked_edges}
+            named = {*asked.difference(asked_edges), *(names_of(values.values()) - known)}
+            while named:
+                read = {it.id: it for it in self._parts(account, named)}
+                values |= {id: read.get(id) for id in named}
+                named = names_of(read.values()) - known - values.keys()
+        except Unavailable:
+            return Found(account, asked, is_away=True)
+        return Found(account, asked, values)
+
+    def _edge(self, account: str, id: str) -> ServedEdge | None:
+        return _readable(account, partial(self._store.edge, account, id), None)
+
+    def _parts(self, account: str, ids: Iterable[str]) -> list[Part]:
+        nothing: list[Part] = []
+        return _readable(account, partial(self._store.parts, account, ids), nothing)
+
+
+def names_of(values: Iterable[Value | None]) -> set[str]:
+    """Return the ids of the backends and authorities that edges and weighted backends name."""
+    found: set[str] = set()
+    for value in values:
+        match value:
+            case ServedEdge():
+                modules = [value.modules, *(route.modules for route in value.routes)]
+                found.update(*map(_named, modules))
+            case ServedBackend(value=Weighted(backends=shared)):
+                found.update(shared)
+    return found
+
+
+def _named(modules: Modules) -> Iterator[str]:
+    if modules.backend and modules.backend.backend_id:
+        yield modules.backend.backend_id
+    if modules.mutual_tls:
+        yield from modules.mutual_tls.certificate_authority_ids
+
+
+def _is_edge(id: str) -> bool:
+    return kinds.of(id) in listening.KINDS
+
+
+def _readable(account: str, read: Callable[[], R], otherwise: R) -> R:
+    """Return what is read, or something else where records cannot be understood: so their account alone is harmed."""
+    try:
+        return read()
+    except Unavailable:
+        raise
+    except Exception as error:
+        log.event("edges_unreadable", account=account, reason=type(error).__name__)
+        return otherwise

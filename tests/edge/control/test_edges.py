@@ -1,0 +1,234 @@
+"""What control reads of edges: as much as they lead to, what was changed alone, and no account for another."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.modules import Backend, MutualTls
+from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from edge.control.edges import Edges, Value
+from edge.store.changes import Follower
+from edge.traffic.world import Gone
+from tests.edge.memory import Memory
+
+
+def backend(account: str, value: HttpResponse | TunnelGroup | Weighted) -> ServedBackend:
+    prefix = {HttpResponse: "bkdhr", TunnelGroup: "bkdtg", Weighted: "bkdwd"}[type(value)]
+    return ServedBackend(account, ids.new(prefix), value)
+
+
+def answering(account: str, status: int = 200) -> ServedBackend:
+    return backend(account, HttpResponse(status_code=status))
+
+
+def edge(account: str, *backends: str, revision: int = 1, id: str = "", **fields: Any) -> ServedEdge:
+    routes = tuple(
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{number}", Modules(Backend(backend_id=id)))
+        for number, id in enumerate(backends)
+    )
+    name = id or ids.new("edghts")
+    return ServedEdge(account, name, revision, (f"{name.lower()}.example.com:443",), routes=routes, **fields)
+
+
+class Control:
+    """What one control takes up of a store."""
+
+    def __init__(self, store: Memory) -> None:
+        self.edges, self.known, self.missed = Edges(store), dict[str, Value](), list[str]()
+        self._follower = Follower(store, time.time())
+
+    async def begin(self) -> None:
+        self._follower.read(time.time())
+        self.edges.look()
+        await self.step(within=None)
+
+    async def step(self, *, within: float | None = 1.0) -> list[Value | Gone]:
+        places = [place for change in self._follower.read(time.time()) for place in change.places]
+        self.missed += self.edges.hear(places)
+        facts = await self.edges.taken(within=within)
+        for fact in facts:
+            if isinstance(fact, Gone):
+                del self.known[fact.id]
+            else:
+                self.known[fact.id] = fact
+        return facts
+
+    async def look(self) -> list[Value | Gone]:
+        """Look at all; return what differed."""
+        self.edges.look()
+        return [*await self.step(within=None), *await self.step()]
+
+
+def by_id(values: Iterable[Value]) -> dict[str, Value]:
+    return {it.id: it for it in values}
+
+
+def test_all_edges_are_found_with_what_they_lead_to_and_nothing_else() -> None:
+    async def run() -> None:
+        store = Memory()
+        leaf, group = answering("acct_a"), backend("acct_a", TunnelGroup(labels={"a": "b"}))
+        shared = backend("acct_a", Weighted(backends={leaf.id: 1, "bkdhr_gone": 1}))
+        twice = backend("acct_a", Weighted(backends={shared.id: 1}))
+        authority = ServedAuthority("acct_a", ids.new("ca"), "pem")
+        mutual = Modules(mutual_tls=MutualTls(certificate_authority_ids=[authority.id]))
+        first, other = edge("acct_a", twice.id, group.id, modules=mutual), edge("acct_b")
+        silent = ServedEdge("acct_a", ids.new("edghts"), 1, ())
+        for value in (leaf, group, shared, twice, authority, first, other, silent, answering("acct_a")):
+            store.keep(value)
+        control = Control(store)
+        await control.begin()
+        assert control.known == by_id([leaf, group, shared, twice, authority, first, other])
+        assert (await control.look(), control.missed) == ([], [])
+
+    asyncio.run(run())
+
+
+def test_what_was_changed_is_read_alone() -> None:
+    async def run() -> None:
+        store, asked = Memory(), list[str]()
+        leaf, unnamed = answering("acct_a"), answering("acct_a")
+        mine, other = edge("acct_a", leaf.id), edge("acct_a")
+        for value in (leaf, unnamed, mine, other):
+            store.keep(value)
+        control = Control(store)
+        await control.begin()
+        await control.step()
+        read_edge, read_parts = store.edge, store.parts
+        store.edge = lambda account, id: asked.append(id) or read_edge(account, id)  # type: ignore[method-assign,func-returns-value]
+        store.parts = lambda account, ids: asked.extend(ids) or read_parts(account, ids)  # type: ignore[method-assign,func-returns-value]
+        for change in (ServedBackend("acct_a", leaf.id, HttpResponse(status_code=503)), unnamed):
+            store.keep(change)
+        assert [it.id for it in await control.step()] == asked == [leaf.id]
+        asked.clear()
+        grown = edge("acct_a", leaf.id, unnamed.id, id=mine.id, revision=2)
+        store.keep(grown)
+        assert {it.id for it in await control.step()} == {*asked} == {mine.id, unnamed.id}
+        asked.clear()
+        store.forget(other)
+        assert await control.step() == [Gone(other.id)]
+        assert asked == [other.id]
+
+    asyncio.run(run())
+
+
+def test_what_is_named_before_it_is_there_is_taken_up_when_it_comes() -> None:
+    async def run() -> None:
+        store, late = Memory(), answering("acct_a")
+        store.keep(edge("acct_a", late.id))
+        control = Control(store)
+        await control.begin()
+        store.keep(late)
+        assert await control.step() == [late]
+        store.forget(late)
+        assert await control.step() == [Gone(late.id)]
+
+    asyncio.run(run())
+
+
+def test_a_part_that_is_changed_while_its_account_is_read_is_read_again() -> None:
+    async def run() -> None:
+        store, leaf = Memory(delays={"acct_a": 0.1}), answering("acct_a")
+        store.keep(leaf)
+        control = Control(store)
+        await control.begin()
+        store.keep(edge("acct_a", leaf.id))
+        await control.step(within=0.15)  # the edge is read, its backend is being read
+        changed = ServedBackend("acct_a", leaf.id, HttpResponse(status_code=503))
+        store.keep(changed)
+        for _ in range(3):
+            await control.step()
+        assert control.known[leaf.id] == changed
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["slow", "unreachable", "unreadable"])
+def test_an_account_that_cannot_be_read_delays_nobody_else(how: str) -> None:
+    async def run() -> None:
+        store, bad, good = Memory(), edge("acct_bad"), edge("acct_good")
+        store.keep(bad)
+        store.keep(good)
+        control = Control(store)
+        await control.begin()
+        if how == "slow":
+            store.delays["acct_bad"] = 0.5
+        else:
+            {"unreachable": store.unreachable, "unreadable": store.unreadable}[how].add("acct_bad")
+        changed = [edge(it.account, id=it.id, revision=2) for it in (bad, good)]
+        for it in changed:
+            store.keep(it)
+        began = time.monotonic()
+        facts = await control.step(within=0.1)
+        assert time.monotonic() - began < 0.3
+        gone = [Gone(bad.id)] if how == "unreadable" else []
+        assert sorted(facts, key=lambda it: it.id) == [*gone, changed[1]]  # ids grow
+        store.unreachable.clear()
+        store.unreadable.clear()
+        await control.step()
+        assert await control.look() == ([changed[0]] if how == "unreadable" else [])
+        assert control.known == by_id(changed)
+
+    asyncio.run(run())
+
+
+def test_a_start_waits_for_nobody_whose_records_cannot_be_reached() -> None:
+    async def run() -> None:
+        store, good = Memory(unreachable={"acct_bad"}), edge("acct_good")
+        store.keep(edge("acct_bad"))
+        store.keep(good)
+        control = Control(store)
+        await control.begin()
+        assert control.known == {good.id: good}
+
+    asyncio.run(run())
+
+
+def test_a_change_that_the_log_does_not_tell_is_found_by_a_look_and_counted() -> None:
+    async def run() -> None:
+        store, leaf = Memory(), answering("acct_a")
+        mine, gone = edge("acct_a", leaf.id), edge("acct_b")
+        for value in (leaf, mine, gone):
+            store.keep(value)
+        control = Control(store)
+        await control.begin()
+        await control.step()
+        changed = ServedBackend("acct_a", leaf.id, HttpResponse(status_code=503))
+        later, new = edge("acct_a", leaf.id, id=mine.id, revision=2), edge("acct_c")
+        for value in (changed, later, new):
+            store.keep(value)
+        store.forget(gone)
+        store.log.clear()
+        await control.look()
+        assert control.known == by_id([changed, later, new])
+        assert sorted(control.missed) == sorted([leaf.id, mine.id, new.id, gone.id])
+        store.forget(later)
+        await control.step()
+        assert (await control.look(), len(control.missed)) == ([Gone(leaf.id)], 4)
+
+    asyncio.run(run())
+
+
+def test_a_change_that_a_look_sees_before_the_log_is_read_is_not_missed() -> None:
+    async def run() -> None:
+        store, mine = Memory(), edge("acct_a")
+        store.keep(mine)
+        control = Control(store)
+        await control.begin()
+        await control.step()
+        later = edge("acct_a", id=mine.id, revision=2)
+        store.keep(later)
+        (told,) = store.log[-1:]
+        del store.log[-1:]
+        control.edges.look()
+        assert await control.step(within=None) == [later]
+        store.log.append(told)
+        await control.step()
+        await control.step()
+        assert control.missed == []
+
+    asyncio.run(run())

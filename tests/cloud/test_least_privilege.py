@@ -117,6 +117,11 @@ def _read_edges(admin: Client, edge: store.Records) -> None:
         made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
         assert edge.edge(admin.account, made["id"])
     assert len(edge.listening()) == 3
+    with pytest.MonkeyPatch.context() as setting:
+        setting.setenv("RECORDS_EDITION", "2")  # of which routes are read until all are moved
+        made = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
+        admin.create(f"/edges/https/{made['id']}/routes", {"match_type": "exact_path", "match": "/"})
+    assert edge.edge(admin.account, made["id"])
     issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
     parts = [
         admin.create("/backends/http_response", {"status_code": 200}),

@@ -32,7 +32,7 @@ def some(client: Client, count: int) -> list[str]:
     """Return the ids of new backends: one that the API made, and copies of it, which is quicker."""
     first = table.read(items.scope(client.account, RESPONSE), client.create(RESPONSE, {})["id"])
     assert first
-    copies = [replace(first, id=ids.new("bkdhr")) for _ in range(count - 1)]
+    copies = [replace(first, id=ids.new("bkdhr"), read_at=None) for _ in range(count - 1)]
     for copy in copies:
         records.create(copy)
     return [first.id, *(copy.id for copy in copies)]

@@ -132,7 +132,7 @@ def merged(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus
     if not said:
         return NOTHING
     lowest = min(it.revision for it in said)
-    state = _state([*(it.state for it in said), *_WAITING * silent]) if lowest == revision else "waiting"
+    state = state_of([*(it.state for it in said), *_WAITING * silent]) if lowest == revision else "waiting"
     hostports, routes = [it.hostports for it in said], [it.routes for it in said]
     return EdgeStatus(
         state,
@@ -144,7 +144,8 @@ def merged(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus
     )
 
 
-def _state(states: Sequence[State]) -> State:
+def state_of(states: Sequence[State]) -> State:
+    """Return the state of what is made of parts in these states, at least one."""
     if len({*states}) == 1:
         return states[0]
     if "live" in states or "partly" in states:
@@ -154,7 +155,7 @@ def _state(states: Sequence[State]) -> State:
 
 def _part(same: Sequence[Part], hosts: int) -> Part:
     """Return a hostport or a route as those say that name it, of so many hosts."""
-    state = _state([*(it.state for it in same), *_WAITING * (hosts - len(same))])
+    state = state_of([*(it.state for it in same), *_WAITING * (hosts - len(same))])
     error = next((it.error for it in same if it.error), "")
     return replace(same[0], state=state, since=max(it.since for it in same), error=error)
 

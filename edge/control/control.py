@@ -14,9 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chalicelib.model.reservations import Held
+from chalicelib.model.served import ServedEdge
 from chalicelib.model.tunnels import Carried
 from edge.control.certificates import Certificates, Uploaded
 from edge.control.discovery import Discovery
+from edge.control.edges import Edges
 from edge.control.reading import Reader
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
@@ -32,7 +34,7 @@ from edge.traffic.serving import Serving
 from edge.traffic.world import OPERATOR, Fact, Gone
 
 POLL = 0.4  # seconds between two readings of the log
-_PATIENCE = 0.2  # seconds for which everybody waits for an account whose certificates are read
+_PATIENCE = 0.2  # seconds for which everybody waits for an account whose edges or certificates are read
 _ANSWER = 1.0  # seconds for which a change waits for Envoy's answer to what it names
 
 
@@ -43,7 +45,7 @@ class Control:
         self.discovery = Discovery()
         self.reader = Reader(store)
         self._settings = settings
-        self._certificates = Certificates(store)
+        self._certificates, self._edges = Certificates(store), Edges(store)
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
         self._made = {
@@ -67,12 +69,17 @@ class Control:
                         await self._step(within=_PATIENCE)
 
     async def _step(self, *, within: float | None) -> None:
-        """Take up what has changed; wait so many seconds for the certificates of accounts."""
+        """Take up what has changed; wait so many seconds for the edges and certificates of accounts."""
         news = await asyncio.to_thread(self.reader.news, self._world)
-        facts = [*news.facts, *(self._unused() if news.is_all else ())]
+        self.reader.count(self._edges.hear(news.places))
+        if news.is_all:
+            self._edges.look()
+        facts = [*news.facts, *await self._edges.taken(within=within), *(self._unused() if news.is_all else ())]
         reserved = self._reserved(facts)
         changes = self._update(facts, self._due())
-        waiting = {it.account for it in news.facts if isinstance(it, Carried) and self._world.waits(it)}
+        waiting = {
+            account for account in _named(facts) if self._world.names_of(account) - self._world.ready_of(account)
+        }
         for account in waiting | news.accounts | reserved | self._reserved(facts):
             self._read(account)
         for uploaded in await self._certificates.taken(within=within):
@@ -145,6 +152,11 @@ class Control:
         new = {name: pair for name, pair in pairs.items() if self._served.get(name) is not pair}
         self._served |= new
         return {Key("secret", name): listeners.secret(name, pair.chain, pair.key) for name, pair in new.items()}
+
+
+def _named(facts: Iterable[Fact]) -> set[str]:
+    """Return the accounts that facts may give a name."""
+    return {it.account for it in facts if isinstance(it, Carried | ServedEdge)}
 
 
 def _operator_pair(settings: Settings) -> Renewed:

@@ -148,7 +148,7 @@ class Reader:
 
 
 def _served(lists: Iterable[Sequence[Carried]]) -> tuple[Carried, ...]:
-    return tuple(it for tunnels in lists for it in tunnels if it.is_live and it.name)
+    return tuple(it for tunnels in lists for it in tunnels if it.is_live and (it.name or it.labels))
 
 
 def _known(world: World, is_full: bool) -> list[Gateway | Carried]:
@@ -158,5 +158,5 @@ def _known(world: World, is_full: bool) -> list[Gateway | Carried]:
 
 
 def _fact(place: Place, found: Gateway | Carried | Held | None) -> Fact:
-    is_served = isinstance(found, Gateway | Held) or (found and found.name and found.gateway)
+    is_served = isinstance(found, Gateway | Held) or (found and found.gateway and (found.name or found.labels))
     return found if found and is_served else Gone(place.id)

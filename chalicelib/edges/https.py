@@ -8,7 +8,7 @@ from chalicelib.edges import routes
 from chalicelib.edges.hostports import HostportsOn443, Listeners
 from chalicelib.http import inline_modules
 from chalicelib.http.endpoints import NO_STORE, Call
-from chalicelib.http.errors import Conflict
+from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import plain
 from chalicelib.model import edges, kinds
 from chalicelib.model.edges import HttpsEdge
@@ -54,7 +54,7 @@ RESOURCE = Listeners(
     change=HTTPSEdgeChange,
     response=inline_modules.shown(HTTPSEdge, _MODULES),
     to_responses=_responses,
-    errors={"POST": (Conflict,), "PATCH": (Conflict,)},
+    errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
     remove=edges.delete_https_edge,
     headers=NO_STORE,  # its routes show OAuth's client secrets

@@ -1,4 +1,4 @@
-"""Mutual TLS on TLS edges (SPEC 2.9): the authorities that vouch for the clients' certificates."""
+"""Mutual TLS on TLS edges (SPEC 2.9) and HTTPS edges: the authorities that vouch for the clients' certificates."""
 
 from typing import Annotated, Any
 
@@ -7,6 +7,8 @@ from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
+from chalicelib.model.edges import HttpsEdge
+from chalicelib.model.modules import UPSTREAM
 from chalicelib.schema.fields import Ref
 from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.items import Item
@@ -36,18 +38,39 @@ class ShownMutualTls(Enabled):
     """Authorities used to validate the TLS client certificate of the connection initiator."""
 
 
+class HttpsMutualTls(MutualTls):
+    """Lets only clients with a certificate of these authorities connect; not where TLS is terminated upstream."""
+
+
+class ShownHttpsMutualTls(ShownMutualTls):
+    """Lets only clients with a certificate of these authorities connect."""
+
+
 def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str, Any]:
     refs = [links.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
 
 
-MODULES = (
+def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
+    """Return the validation errors of a module, requested or stored, where its edge does not see the handshakes."""
+    stored = edge.modules.get("mutual_tls")
+    enabled = request.enabled if request else stored is not None and modules.MutualTls.of(stored).enabled
+    is_upstream = HttpsEdge.of(edge.body).terminate_at == UPSTREAM
+    return {"enabled": "must be false where TLS is terminated upstream"} if enabled and is_upstream else {}
+
+
+MODULES = tuple(
     Module(
-        path="/edges/tls/{id}/mutual_tls",
-        shape=MutualTls,
+        path=path,
+        shape=shape,
         stored=modules.MutualTls,
-        shows=ShownMutualTls,
+        shows=shows,
         to_response=_response,
+        conflicts=conflicts,
         errors=(UnknownReference, Conflict),
-    ),
+    )
+    for path, shape, shows, conflicts in (
+        ("/edges/https/{edge_id}/mutual_tls", HttpsMutualTls, ShownHttpsMutualTls, _conflicts),
+        ("/edges/tls/{id}/mutual_tls", MutualTls, ShownMutualTls, None),
+    )
 )

@@ -86,7 +86,7 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
 
 
 def test_routes_are_not_set_with_their_edge(admin: Client) -> None:
-    rule = "is not a field here; known: description, metadata, hostports, terminate_at, tls_termination"
+    rule = "is not a field here; known: description, metadata, hostports, terminate_at, mutual_tls, tls_termination"
     assert_invalid(admin.post("/edges/https", {"routes": []}), {"routes": rule})
 
 

@@ -53,6 +53,17 @@ _BACKENDS = (
     Sample({}, {"enabled": True, "backend": None}),
 )
 
+_MUTUAL_TLS = (
+    Sample(
+        {"enabled": False, "certificate_authority_ids": AUTHORITIES},
+        {"enabled": False, "certificate_authorities": [ref("/certificate_authorities", id) for id in AUTHORITIES]},
+    ),
+    Sample(
+        {"certificate_authority_ids": AUTHORITIES[1:]},
+        {"enabled": True, "certificate_authorities": [ref("/certificate_authorities", AUTHORITIES[1])]},
+    ),
+)
+
 # By the module's path: an example that sets every field, and one that sets as few as may be.
 SAMPLES: dict[str, tuple[Sample, Sample]] = {
     "/edges/https/{edge_id}/routes/{id}/oauth": (
@@ -79,16 +90,8 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
         Sample({"enabled": False, "value": POLICY}, {"enabled": False, "value": POLICY}),
         Sample({"value": "{}"}, {"enabled": True, "value": "{}"}),
     ),
-    "/edges/tls/{id}/mutual_tls": (
-        Sample(
-            {"enabled": False, "certificate_authority_ids": AUTHORITIES},
-            {"enabled": False, "certificate_authorities": [ref("/certificate_authorities", id) for id in AUTHORITIES]},
-        ),
-        Sample(
-            {"certificate_authority_ids": AUTHORITIES[1:]},
-            {"enabled": True, "certificate_authorities": [ref("/certificate_authorities", AUTHORITIES[1])]},
-        ),
-    ),
+    "/edges/https/{edge_id}/mutual_tls": _MUTUAL_TLS,
+    "/edges/tls/{id}/mutual_tls": _MUTUAL_TLS,
     "/edges/https/{edge_id}/tls_termination": (
         Sample(
             {"enabled": False, "terminate_at": "edge", "min_version": "1.3"},

@@ -9,10 +9,11 @@ from tests.refusals import assert_invalid, assert_refused
 from tests.samples import BODIES
 from tests.transports import Client
 
-(MUTUAL_TLS,) = mutual_tls.MODULES
+OF_HTTPS, MUTUAL_TLS = mutual_tls.MODULES
 
 PATH = "/certificate_authorities"
 FIELD = "certificate_authority_ids"
+AT_THE_EDGE = "must be false where TLS is terminated upstream"
 
 
 def refs(named: list[str]) -> list[dict[str, str]]:
@@ -77,3 +78,29 @@ def test_with_strict_references_an_authority_stays_until_nothing_names_it(
     assert_refused(answer, 409, "conflict", f"Still in use by {address}.", {"used_by.0": address})
     assert admin.delete(address).status == 204
     assert admin.delete(f"{PATH}/{other}").status == 204
+
+
+def test_an_https_edge_shows_it_and_takes_it_with_its_creation(admin: Client) -> None:
+    named = [ids.new("ca")]
+    edge = admin.create("/edges/https", {"mutual_tls": {FIELD: named}})
+    assert edge["mutual_tls"] == {"enabled": True, "certificate_authorities": refs(named)}
+    address = f"/edges/https/{edge['id']}"
+    assert admin.patch(address, {"mutual_tls": None, "description": "new"}).json["mutual_tls"] == edge["mutual_tls"]
+    assert admin.delete(f"{address}/mutual_tls").status == 204
+    assert admin.get(address).json["mutual_tls"] is None
+
+
+def test_an_edge_that_passes_tls_on_sees_no_certificate_of_clients(admin: Client) -> None:
+    asked = {FIELD: [ids.new("ca")]}
+    upstream = {"terminate_at": "upstream"}
+    assert_invalid(admin.post("/edges/https", {**upstream, "mutual_tls": asked}), {"mutual_tls.enabled": AT_THE_EDGE})
+    address = f"/edges/https/{admin.create('/edges/https', upstream)['id']}"
+    assert_invalid(admin.put(f"{address}/mutual_tls", asked), {"enabled": AT_THE_EDGE})
+    assert_invalid(admin.patch(address, {"mutual_tls": asked}), {"mutual_tls.enabled": AT_THE_EDGE})
+    assert admin.get(address).json["mutual_tls"] is None
+
+    assert admin.put(f"{address}/mutual_tls", {**asked, "enabled": False}).status == 200
+    assert admin.patch(address, {"terminate_at": "edge"}).status == 200
+    assert admin.put(f"{address}/mutual_tls", asked).status == 200
+    assert_invalid(admin.patch(address, upstream), {"mutual_tls.enabled": AT_THE_EDGE})
+    assert admin.get(address).json["terminate_at"] == "edge"

@@ -44,6 +44,7 @@ DRIFTS = {
     "TLSEdgeBackendReplace.backend_id": "the response has a Ref: backend.id",
     "TCPEdgeBackendReplace.backend_id": "the response has a Ref: backend.id",
     "ReservedDomainCreate.certificate_id": "the response has a Ref: certificate",
+    "HTTPSEdgeMutualTLSReplace.certificate_authority_ids": "the response has Refs: certificate_authorities[].id",
     "TLSEdgeMutualTLSReplace.certificate_authority_ids": "the response has Refs: certificate_authorities[].id",
 }
 ASKED = [  # but for what can be changed: see the test of kinds

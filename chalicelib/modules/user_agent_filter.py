@@ -8,6 +8,7 @@ from chalicelib.model import modules
 from chalicelib.schema.rules import After, Before, entries, if_null, max_bytes, max_encoded
 
 _MAX_LIST = 4608  # characters: the worst patterns of that size take a second to compile
+_MAX_PROGRAM = 5000  # instructions of a list's patterns: more than its characters, and half of what the engine takes
 
 
 @cache
@@ -30,13 +31,23 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
+def _small_enough(patterns: list[str]) -> list[str]:
+    import re2
+
+    if sum(re2.compile(pattern, _options()).programsize for pattern in patterns) > _MAX_PROGRAM:
+        raise ValueError(f"must compile to at most {_MAX_PROGRAM} instructions of RE2 together")
+    return patterns
+
+
 def _reason(error: Exception) -> str:
     reason = error.args[0] if error.args else ""
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 Pattern = Annotated[str, max_bytes(512), After(_compiles, {"format": "re2"})]
-Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(max_encoded(_MAX_LIST).check)]
+Patterns = Annotated[
+    list[Pattern], entries(0, 100), After(_small_enough), if_null([]), Before(max_encoded(_MAX_LIST).check)
+]
 
 
 class UserAgentFilter(Enabled):
@@ -49,11 +60,13 @@ class UserAgentFilter(Enabled):
 
     allow: Patterns = []
     f"""Regular expressions (RE2), one of which found in the User-Agent lets it pass, whatever `deny` says;
-    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
+    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more, and {_MAX_PROGRAM:,}
+    instructions of RE2."""
 
     deny: Patterns = []
     f"""Regular expressions (RE2), one of which found in the User-Agent has it refused;
-    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
+    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more, and {_MAX_PROGRAM:,}
+    instructions of RE2."""
 
 
 MODULES = (

@@ -8,7 +8,7 @@ _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _RUNTIME: Json = {
     # Else Envoy resets the connection between two of its listeners when it closes one: the end of an answer is lost.
     "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
-    "re2.max_program_size.error_level": 5000,  # of 100: `claims` is longer
+    "re2.max_program_size.error_level": 10000,  # of 100: `claims` is longer, and so are user agents at their bound
 }
 # Counters that each name or certificate would have, and control knows itself: making them is half of a start.
 _UNCOUNTED: Json = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]

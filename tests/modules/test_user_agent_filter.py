@@ -20,6 +20,7 @@ def test_patterns_are_kept_as_they_were_sent(admin: Client) -> None:
 
 
 TOO_LARGE = "must be at most 4608 characters, counted in JSON that stands in JSON once more"
+TOO_COMPLEX = "must compile to at most 5000 instructions of RE2 together"
 UNREADABLE = {
     "(?=Mozilla)": "invalid perl operator: (?=",
     "(?!Mozilla)": "invalid perl operator: (?!",
@@ -71,3 +72,11 @@ def test_the_patterns_that_take_longest_to_compile_are_refused_within_a_few_seco
     assert admin.put(anywhere(USER_AGENT_FILTER), {"allow": slowest, "deny": slowest}).status == 400
     assert admin.put(anywhere(USER_AGENT_FILTER), {"allow": slowest[:8], "deny": slowest[:8]}).status == 400
     assert time.process_time() - started < 6
+
+
+def test_patterns_are_no_more_than_the_engine_takes_together(admin: Client) -> None:
+    address = anywhere(USER_AGENT_FILTER)
+    large = "a{1000}"  # 1,004 instructions, as re2 counts them
+    assert admin.put(address, {"allow": [large] * 4, "deny": [large] * 4}).status == 200
+    answer = admin.put(address, {"allow": [large] * 5, "deny": [r"\pL{20}"]})
+    assert_invalid(answer, {"allow": TOO_COMPLEX, "deny": TOO_COMPLEX})

@@ -58,7 +58,7 @@ def of_certificate(certificate: str, settings: Settings) -> Resource:
 
 
 def within(name: str, chain: Json, *words: str) -> Resource:
-    """Return a listener in this process, which the public one passes connections to; `words` are those of `Resource`."""
+    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`."""
     listener: Json = {
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else

@@ -146,7 +146,9 @@ def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
     assert edge.record(second, step, (first, lost))
     second = edge.holder(second.domain) or second
     grant = Grant(second.account, "sshcr_1", ())
-    edge.close(edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100))
+    edge.close(
+        edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Usage(0, 0, 0)
+    )
     edge.held_for(second.account, ["a.tunnels.localhost", second.domain])
     assert edge.record(second, Step(replace(second.proof, status="lapsed"), "lapsed"))
 

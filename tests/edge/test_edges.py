@@ -4,8 +4,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.modules import Backend

@@ -45,7 +45,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
         ("2000", "Port 2000 is not served yet: ask for port 80, which is https outside."),
         ("0", "Port 0 is not served yet: ask for port 80, which is https outside."),
         ("a_b:80", "'a_b' is no name for a tunnel"),
-        ("example.com:80", "is no name for a tunnel"),
+        ("example.com:80", "example.com is not proved to be your account's"),
         ("admin:80", "The name admin is reserved: choose another."),
         ("xn--80ak6aa92e:80", "is reserved"),
         ("=x:80", "is no label"),

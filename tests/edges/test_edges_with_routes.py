@@ -115,10 +115,10 @@ def test_modules_of_a_route_that_is_not_registered_are_moved_too(
     admin.put(oauth, MODULES["oauth"])
     before = admin.get(oauth).json
     moved()
-    assert "by step 5" not in capsys.readouterr().out  # while the second edition is written, none is moved
+    assert "by step 6" not in capsys.readouterr().out  # while the second edition is written, none is moved
     monkeypatch.delenv("RECORDS_EDITION")
     moved()
-    assert "2 of the kind HTTPS edge route by step 5" in capsys.readouterr().out
+    assert "2 of the kind HTTPS edge route by step 6" in capsys.readouterr().out
     assert admin.get(oauth).json == before
     moved()
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")

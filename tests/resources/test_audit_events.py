@@ -198,6 +198,7 @@ def test_an_event_from_where_the_edge_may_write_hides_no_other_and_leads_nowhere
     assert shown["resource_uri"] == ""
 
 
+NO_RESOURCES: list[Any] = ["", "tn_", "nobody_" + "0" * 27, "tn", ids.new("zz"), 1, None, []]
 SOUND = {"action": "tunnel.create", "resource_id": ids.new("tn"), "resource_path": "/tunnels/tn", "actor": {}}
 NO_EVENTS: list[dict[str, Any]] = [
     {"id": "zzz"},
@@ -210,10 +211,7 @@ NO_EVENTS: list[dict[str, Any]] = [
     {"body": {}},
     {"body": {"unknown": 1}},
     *({"body": {name: value for name, value in SOUND.items() if name != left}} for left in SOUND if left != "actor"),
-    *(
-        {"body": {**SOUND, "resource_id": id}}
-        for id in ("", "tn_", "nobody_" + "0" * 27, "tn", ids.new("zz"), 1, None, [])
-    ),
+    *({"body": {**SOUND, "resource_id": id}} for id in NO_RESOURCES),
     *({"body": {**SOUND, name: 1}} for name in ("action", "resource_path", "changed", "details")),
     *({"body": {**SOUND, "changed": value}} for value in ("name", [1], {"a": "b"}, [["a"]], None)),
     *({"body": {**SOUND, "revision": value}} for value in ("1", -1, 1 << 60, True, b"1", None)),

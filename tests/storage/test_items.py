@@ -6,16 +6,18 @@ import pytest
 
 from chalicelib.storage.items import Item
 
+MALFORMED: list[tuple[list[str], list[Any]]] = [
+    (["body"], [None, "text", b"x", [], 1]),
+    (["expires", "lease", "revision"], ["soon", b"x", [], {}, "1.5"]),
+    (["claims"], [1, [1], [["a"]], ["abc"], {"a": "b"}]),
+    (["points"], [1, "text", [1], {"body": 1}, {"body": [1]}, {"body": [["a"]]}]),
+    (["pointed_by"], [1, [{}], [[]]]),
+]
+
 
 @pytest.mark.parametrize(
     "malformed",
-    [
-        *({"body": value} for value in (None, "text", b"x", [], 1)),
-        *({name: value} for name in ("expires", "lease", "revision") for value in ("soon", b"x", [], {}, "1.5")),
-        *({"claims": value} for value in (1, [1], [["a"]], ["abc"], {"a": "b"})),
-        *({"points": value} for value in (1, "text", [1], {"body": 1}, {"body": [1]}, {"body": [["a"]]})),
-        *({"pointed_by": value} for value in (1, [{}], [[]])),
-    ],
+    [{name: value} for names, values in MALFORMED for name in names for value in values],
 )
 def test_an_item_of_a_malformed_record_is_empty(malformed: dict[str, Any]) -> None:
     item = Item.from_record({"scope": "a#/b", "id": "x", "body": {"a": 1}, "revision": 3, **malformed})

@@ -286,7 +286,7 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     assert found["admin"] == {"address": {"pipe": {"path": "admin.sock", "mode": 0o600}}}
     assert found["layered_runtime"]["layers"][0]["static_layer"] == {
         "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
-        "re2.max_program_size.error_level": 5000,
+        "re2.max_program_size.error_level": 10000,
     }
     uncounted = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
     assert found["stats_config"] == {"stats_matcher": {"exclusion_list": {"patterns": uncounted}}}

@@ -67,8 +67,9 @@ class Stream:
         """Yield what is to be sent now."""
         while self._waiting:
             batch = self._waiting.popleft()
-            response = self._response(batch)
+            response, versions = self._response(batch)
             if response.resources or response.removed_resources or batch.is_first:
+                self._sent[response.nonce] = batch, versions
                 yield response
 
     def _subscribe(self, kind: Kind, request: DeltaDiscoveryRequest) -> None:
@@ -106,7 +107,8 @@ class Stream:
         error = request.error_detail.message
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 
-    def _response(self, batch: _Batch) -> DeltaDiscoveryResponse:
+    def _response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
+        """Return what a batch says, and the versions in it; routes need no word: they go with their listener."""
         known, url = self._subscriptions[batch.kind].versions, TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
@@ -115,7 +117,6 @@ class Stream:
                 resource = response.resources.add(name=name, version=found.version)
                 resource.resource.type_url, resource.resource.value = url, found.value
                 known[name] = versions[name] = found.version
-            elif known.pop(name, None):
+            elif known.pop(name, None) and batch.kind != "routes":
                 response.removed_resources.append(name)
-        self._sent[response.nonce] = batch, versions
-        return response
+        return response, versions

@@ -44,6 +44,16 @@ def test_who_asks_for_all_of_a_kind_is_told_all_and_hears_of_changes() -> None:
     assert told(stream) == []
 
 
+def test_routes_that_are_gone_are_not_told_of() -> None:
+    made = catalog(Key("routes", "cert_1"), Key("secret", "cert_1"))
+    stream = Stream(made)
+    stream.hear(asks("routes", "cert_1"))
+    stream.hear(asks("secret", "cert_1"))
+    assert told(stream) == [("1", ["cert_1"], []), ("2", ["cert_1"], [])]
+    stream.changed(made.change({Key("routes", "cert_1"): None, Key("secret", "cert_1"): None}))
+    assert [gone for _, _, gone in told(stream)] == [["cert_1"]]
+
+
 def test_the_first_answer_is_sent_also_where_there_is_nothing() -> None:
     stream = Stream(catalog())
     stream.hear(asks("cluster"))

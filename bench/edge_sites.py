@@ -37,13 +37,15 @@ class Edge:
     encoded: float
     started: float
 
-    def change(self, what: str = "", number: int = 0) -> float:
-        """Make a change; return the CPU seconds that control had used before."""
+    def change(self, what: str, number: int) -> None:
+        """Make a change."""
         assert self.control.stdin
-        assert self.control.stdout
         self.control.stdin.write(f"{what} {number}\n")
         self.control.stdin.flush()
-        return float(self.control.stdout.readline())
+
+    def used(self) -> float:
+        """Return the CPU seconds that control has used, without asking it: its answer would cost a millisecond."""
+        return time.clock_gettime(~self.control.pid << 3 | 2)  # Linux's number of a process's clock
 
     def certificate(self, name: str) -> bytes:
         """Return the certificate that a name is served with, nothing where there is none."""
@@ -65,9 +67,9 @@ def measure(_setting: Setting) -> Result:
 def _rows(count: int) -> list[Row]:
     named = f"with {count:,} certificates and accounts"
     with TemporaryDirectory() as folder, _running(Path(folder), count) as edge:
-        before = edge.change(), sum(edge.envoy.cpu_times()[:2])
+        before = edge.used()
         time.sleep(IDLE)
-        idle = (edge.change() - before[0]) / IDLE
+        idle = (edge.used() - before) / IDLE
 
         def uploaded(number: int) -> Callable[[], bool]:
             name = f"s{number}.tunnels.localhost"
@@ -102,13 +104,13 @@ def _live(edge: Edge, make: Callable[[int], Callable[[], bool]], idle: float) ->
     """Return the seconds until a change is live, and control's CPU seconds for it beyond those of idling."""
     times, costs = [], []
     for number in range(CHANGES):
-        before, began = edge.change(), time.perf_counter()
+        before, began = edge.used(), time.perf_counter()
         is_live = make(number)
         while not is_live():
             time.sleep(0.005)
         times.append(time.perf_counter() - began)
         time.sleep(0.5)
-        costs.append(edge.change() - before - idle * (time.perf_counter() - began))
+        costs.append(edge.used() - before - idle * (time.perf_counter() - began))
     return median(times), median(costs)
 
 

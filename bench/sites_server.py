@@ -1,6 +1,6 @@
 """Control on a store in memory that holds so many accounts, each with a tunnel and a certificate: see edge_sites.py.
 
-A line on stdin is a change, `upload`, `bad` or `open` and a number; the answer is the CPU seconds used before it.
+A line on stdin is a change: `upload`, `bad` or `open` and a number.
 """
 
 import asyncio
@@ -52,7 +52,6 @@ async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None
         await asyncio.sleep(0.005)
     print(time.process_time() - began, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        print(time.process_time(), flush=True)
         match line.split():
             case ["upload", number]:
                 upload(store, int(number), _NEXT, 20)

@@ -62,24 +62,26 @@ def _by_id(*found: Sequence[Gateway | Carried]) -> dict[str, Gateway | Carried]:
 
 
 class Reader:
-    """The records, read for one control. `missed` counts the changes that the log did not tell."""
+    """The records, read for one control. `missed` counts the changes that the log did not tell.
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    `clock` is the one that the log is read by, `steady` the one that tells how long ago it was that all was read.
+    """
+
+    def __init__(
+        self, store: Store, clock: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+    ) -> None:
         self.missed = 0
+        self._steady = steady
         self._store, self._clock, self._follower = store, clock, Follower(store, clock())
         self._untold: set[Place] = set()  # that could not be read yet
         self._of_edges: set[Place] = set()  # that were not returned yet
-        self._carrying_at = self._look_at = 0.0  # on the monotonic clock
+        self._carrying_at = self._look_at = 0.0  # on the steady clock
         self._told_at: dict[str, float] = {}  # accounts of whose certificates the log has told
         self._suspects: frozenset[str] = frozenset()
 
-    def look_again(self) -> None:
-        """Have all read again by the next `news`, which counts what the log had missed."""
-        self._look_at = min(self._look_at, time.monotonic())
-
     def news(self, world: World) -> News:
         """Return the facts that differ from the world. Raises Unavailable."""
-        now = time.monotonic()
+        now = self._steady()
         is_full, is_first = now >= self._look_at, not self._look_at
         if is_first:
             self._follower.read(self._clock())  # the look finds what was told before it

@@ -22,21 +22,30 @@ class Control:
     """The world of one control, read with a clock that differs by some seconds."""
 
     def __init__(self, store: Store, skew: float) -> None:
-        self._store, self._skew = store, skew
+        self._store, self._skew, self._later = store, skew, 0.0
         self.start()
 
     def start(self) -> None:
         """Begin anew, as after a kill."""
-        self.reader, self.world = Reader(self._store, lambda: time.time() + self._skew), World("tunnels.localhost")
+        self.world = World("tunnels.localhost")
+        self.reader = Reader(self._store, lambda: time.time() + self._skew, self._steady)
 
     def hear(self) -> None:
         for fact in self.reader.news(self.world).facts:
             self.world.take(fact)
 
+    def look(self) -> None:
+        """Hear as late as all is read again."""
+        self._later += 180
+        self.hear()
+
     def known(self) -> tuple[object, object]:
         """Return the gateways and what they carry."""
         carried = {id: it for id, it in self.world.tunnels.items() if it.gateway in self.world.gateways}
         return dict(self.world.gateways), carried
+
+    def _steady(self) -> float:
+        return time.monotonic() + self._later
 
 
 def change(store: Store, number: int, chance: random.Random) -> None:
@@ -85,8 +94,7 @@ def test_two_controls_end_with_what_a_look_gives_and_have_missed_nothing() -> No
     for control in (steady, killed):
         control.hear()
         heard = control.known()
-        control.reader.look_again()
-        control.hear()
+        control.look()
         fresh = Control(store, 0)
         fresh.hear()
         assert heard == control.known() == fresh.known()
@@ -107,13 +115,11 @@ def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     store.log.clear()
     control.hear()
     assert control.known() == ({"gw-1": told}, {})
-    control.reader.look_again()
-    control.hear()
+    control.look()
     assert (control.known(), control.reader.missed) == (({"gw-1": told}, {untold.id: untold}), 1)
     store.withdraw("gw-1")
     store.log.clear()
-    control.reader.look_again()
-    control.hear()
+    control.look()
     assert (control.known(), control.reader.missed) == (({}, {}), 2)
 
 
@@ -126,8 +132,7 @@ def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
     control.hear()
     assert len(control.world.tunnels) == 1
     time.sleep(1.1)
-    control.reader.look_again()
-    control.hear()
+    control.look()
     assert (control.world.tunnels, store.online, control.reader.missed) == ({}, {}, 0)
 
 

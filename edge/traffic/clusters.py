@@ -6,11 +6,11 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
 from edge.traffic import parts
-from edge.traffic.resources import Json, Key, Resource
+from edge.traffic.resources import NAME_PREFIX, Json, Key, Resource
 from edge.traffic.world import Site
 
 LINK_SECRET = "link"  # noqa: S105 (a name)
-PREFIX = "name/"  # of the upstreams that a visitor's server name leads to: it must be able to name no other
+PREFIX = NAME_PREFIX
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}

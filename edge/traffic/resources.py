@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: it is gone
+NAME_PREFIX = "name/"  # of the upstreams that a visitor's server name leads to: it must be able to name no other
 Kind = Literal["cluster", "listener", "routes", "secret"]
 
 
@@ -31,7 +32,12 @@ class Resource:
 
 def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     """Return changes in the order in which they may be made: what is new, then what leads to it, then what goes."""
-    new = {key: it for key, it in changes.items() if it and not key.part}
-    leading = {key: it for key, it in changes.items() if key.part}
+    new = {key: it for key, it in changes.items() if it and not _leads(key)}
     gone = {key: it for key, it in changes.items() if not it and not key.part}
+    leading = {key: it for key, it in changes.items() if key not in new and key not in gone}
     return new, leading, gone
+
+
+def _leads(key: Key) -> bool:
+    """Tell whether visitors come by it to others: by a part of a listener or of routes, or the upstream of a name."""
+    return bool(key.part) or (key.kind == "cluster" and key.name.startswith(NAME_PREFIX))

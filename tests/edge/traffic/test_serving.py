@@ -140,10 +140,13 @@ def test_changes_come_in_three_stages() -> None:
             Key("listener", "old"): False,
             Key("listener", "https", "in"): True,
             Key("routes", "operator", "out"): False,
+            Key("cluster", "gw-1"): True,
+            Key("cluster", "name/a.example.com"): True,  # also where its name had another certificate before
+            Key("cluster", "name/b.example.com"): False,
         }.items()
     }
     assert [told(stage) for stage in stages(made)] == [
-        {"listener new"},
-        {"listener https[in]", "-routes operator[out]"},
-        {"-listener old"},
+        {"listener new", "cluster gw-1"},
+        {"listener https[in]", "-routes operator[out]", "cluster name/a.example.com"},
+        {"-listener old", "-cluster name/b.example.com"},
     ]

@@ -10,7 +10,7 @@ from chalicelib import clock, edges, ids, modules, resources
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import accounts, changes, kinds, names, owners, tunnels
+from chalicelib.model import accounts, changes, kinds, names, owners, shards, tunnels
 from chalicelib.model.accounts import Account, Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key
 from chalicelib.model.changes import Change
@@ -49,8 +49,9 @@ def create_account(
     account = accounts.new_account(_checked(name))
     user = accounts.new_user(account.id, _checked(admin), admin=True)
     key, new = _key(account.id, Owner(user.id, admin=True, name=admin), "The account's first key", expires_in, scopes)
+    further = keep_key(account.id, user.id, key.id), shards.without_edge(account.id)
     try:
-        Change(OPERATOR).put(account).put(user).put(key).also(keep_key(account.id, user.id, key.id)).commit()
+        Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
     except Taken:
         raise CommandError(f"There is an account of the name {name} already.") from None
     return account, user, new.once["token"]

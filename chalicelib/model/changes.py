@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import accounts, audit, details, forms, kinds, listening, names
+from chalicelib.model import accounts, audit, details, forms, kinds, listening, names, shards
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
@@ -97,6 +97,8 @@ class Change:
         """
         if not (self.own or self.others):
             return self.item
+        if self.by != audit.EDGE and self.item and any(map(shards.leads_to_the_edge, self.created)):
+            shards.reach(self.item.account)
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
         counted = [names.counted(self.item.account, self.names)] if self.item and self.names else []
         own = [*kept, *self.others, *self.own, *counted]

@@ -32,13 +32,16 @@ def page(account: str, *, before: str | None, count: int) -> Page:
 
     Raises aws.Unavailable.
     """
-    first, has_more = table.page(shards.scope(account, 0), before=before, count=count + 1)
-    is_busy = shards.is_busy(account) if before else bool(first) and first[0].id == shards.MARK
-    events = [event for event in first if event.id != shards.MARK]
+    first, has_more = table.page(shards.scope(account, 0), before=before, count=count + len(shards.MARKS))
+    marks = shards.marks(account) if before else {event.id for event in first} & shards.MARKS
+    events = [event for event in first if event.id not in shards.MARKS]
     pages = [(events[:count], has_more or len(events) > count)]
-    others = [shards.scope(account, shard) for shard in range(1, shards.COUNT)] if is_busy else []
-    pages += [table.page(scope, before=before, count=count) for scope in others]
-    return _merged([*pages, _of_the_edge(account, before, count)], count)
+    if shards.MARK in marks:
+        others = (shards.scope(account, shard) for shard in range(1, shards.COUNT))
+        pages += [table.page(scope, before=before, count=count) for scope in others]
+    if shards.WITHOUT_EDGE not in marks:
+        pages.append(_of_the_edge(account, before, count))
+    return _merged(pages, count)
 
 
 def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> Page:

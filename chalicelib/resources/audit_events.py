@@ -51,7 +51,7 @@ class AuditEvent(Shown):
     """What was created, changed or deleted."""
 
     resource_uri: str
-    """Absolute address of it or of its module; empty for what has no address, as users and accounts."""
+    """Absolute address of it or of its module; empty for what has no address, as accounts."""
 
     actor: Actor
     """Who acted."""

@@ -6,11 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from botocore.awsrequest import AWSResponse
 
-from chalicelib import ids
+from chalicelib import ids, operations
 from chalicelib.model import audit, events, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
@@ -20,6 +22,7 @@ from chalicelib.storage.items import Item
 from tests import records
 from tests.queries import calls
 from tests.resources.test_audit_events import page
+from tests.samples import BODIES
 from tests.transports import Client
 
 _UNITS = 1000  # that a partition key takes in a second
@@ -131,7 +134,39 @@ def test_an_event_is_read_by_its_id_in_one_call_from_whatever_shard(admin: Clien
     assert (found and found.id, seen) == (made.id, ["BatchGetItem"])
 
 
-def test_a_page_of_a_quiet_account_and_of_an_actor_takes_two_calls(admin: Client) -> None:
+def test_the_newest_of_a_quiet_account_are_read_in_one_call_while_the_edge_cannot_act_for_it(admin: Client) -> None:
+    account, user, token = operations.create_account("quiet", "ada")
+    quiet = replace(admin, account=account.id, user=user.id).with_token(token)
+    made = quiet.create("/backends/weighted", {})["id"]
+    for limit, has_more in ((100, False), (1, True)):
+        with calls() as seen:
+            newest, more = events.page(account.id, before=None, count=limit)
+        assert (newest[0].body["resource_id"], more, seen) == (made, has_more, ["Query"])
+    with calls() as seen:
+        assert len(events.page(account.id, before=newest[0].id, count=100)[0]) == 3
+    assert seen == ["Query", "BatchGetItem"]
+    assert len(page(quiet)) == len(page(quiet, "limit=1")) == 4
+
+
+@pytest.mark.parametrize("kind", ["/ssh_credentials", "/ssh_user_certificates", "/reserved_domains", "a demo tunnel"])
+def test_what_the_edge_writes_is_listed_as_soon_as_it_can_act_for_an_account(admin: Client, kind: str) -> None:
+    account, user, token = operations.create_account("quiet", "ada")
+    quiet = replace(admin, account=account.id, user=user.id).with_token(token)
+    body = BODIES[kind](quiet) if kind in BODIES else {}
+    assert shards.marks(account.id) == {shards.WITHOUT_EDGE}
+    if kind in BODIES:
+        quiet.create(kind, body)
+    else:
+        operations.open_demo_tunnel(account.id, {})
+    assert shards.marks(account.id) == frozenset()
+    tunnel = {"tunnel_session": "ts", "region": "r", "forwards_to": ""}
+    Change(audit.EDGE).put(Item(f"{account.id}#/tunnels", ids.new("tn"), tunnel)).commit()
+    assert page(quiet)[0]["actor"]["type"] == "edge"
+    mark(account.id)
+    assert page(quiet, "limit=1")[0]["actor"]["type"] == "edge"
+
+
+def test_a_match_by_key_is_found_in_two_calls_however_many_events_there_are(admin: Client) -> None:
     for _ in range(300):
         put(admin.account, "ak_0000000000000000000000000000"[:30])
     rare = put(admin.account, (key := ids.new("ak")))

@@ -28,7 +28,7 @@ def main(words: list[str]) -> None:
     """Do what the arguments say; one sentence and exit status 1 when it cannot be done."""
     arguments = _parser().parse_args(words)
     try:
-        with audit.operated_by(arguments.name_of_operator):
+        with audit.operated_by(arguments.name_of_operator, arguments.reason):
             arguments.act(arguments)
         sys.stdout.flush()
     except CommandError as error:
@@ -43,6 +43,7 @@ def _parser() -> ArgumentParser:
     parser = ArgumentParser(prog="python -m chalicelib", description=__doc__)
     about = "who acts, as audit events tell it (default: the system's user)"
     parser.add_argument("--as", dest="name_of_operator", default="", metavar="NAME", help=about)
+    parser.set_defaults(reason="")
     groups = parser.add_subparsers(required=True, metavar="WHAT")
 
     account = _group(groups, "accounts", "accounts, each with users, bots and resources of its own")
@@ -55,6 +56,7 @@ def _parser() -> ArgumentParser:
     for action, about, active in _SWITCHES:
         switch = _command(account, action, f"{about} an account, with all that lets in for it", _switch_account)
         _about(switch, account="the account's id (acct_…)")
+        _reason(switch)
         switch.set_defaults(active=active)
     limits = _command(account, "limits", "bound what an account may do", _limit_account)
     _about(limits, account="the account's id (acct_…)")
@@ -67,6 +69,7 @@ def _parser() -> ArgumentParser:
     _command(online, "list", "list them, with their accounts and what opened them", _list_tunnels)
     end = _command(online, "end", "take one offline; its client may come back", lambda it: operations.end_tunnel(it.id))
     end.add_argument("id", help="the tunnel's id (tn_…)")
+    _reason(end)
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
     demo.add_argument(
@@ -83,6 +86,7 @@ def _parser() -> ArgumentParser:
     allow = _command(names, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
     for command in (ban, allow):
         _about(command, name="the whole name, as in demo.tunnels.localhost")
+        _reason(command)
     _command(names, "list", "list them", _list_names)
     about = "let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS"
     _command(names, "forget-settings", about, _forget_settings)
@@ -118,12 +122,14 @@ def _owners(groups: Subparsers) -> None:
         for action, about, active in _SWITCHES:
             switch = _command(group, action, f"{about} one, with their keys and SSH credentials", _switch_owner)
             _about(switch, account="the account's id (acct_…)", owner=f"the id ({prefix}_…)")
+            _reason(switch)
             switch.set_defaults(active=active)
         if prefix == "usr":
             delete = _command(
                 group, "delete", "remove one who owns nothing", lambda it: operations.delete_user(it.account, it.user)
             )
             _about(delete, account="the account's id (acct_…)", user="the user's id (usr_…)")
+            _reason(delete)
 
 
 def _keys(groups: Subparsers) -> None:
@@ -136,6 +142,11 @@ def _keys(groups: Subparsers) -> None:
     about = "delete an API key: it is refused from the next request on"
     revoke = _command(group, "revoke", about, lambda it: operations.revoke_key(it.account, it.key))
     _about(revoke, account="the account's id (acct_…)", key="the key's id (ak_…)")
+    _reason(revoke)
+
+
+def _reason(command: ArgumentParser) -> None:
+    command.add_argument("--reason", default="", metavar="TEXT", help="why, as audit events tell it; at most 255 bytes")
 
 
 def _limits(command: ArgumentParser) -> None:

@@ -1,8 +1,8 @@
 """Audit events: who changed what, when and from where. Each is written in the transaction of the change it tells of.
 
-An event tells what `details` says, never a secret or free text, and nobody can change one. `changes` makes them. An
-account has a partition of them, more where it is busy, and one that the edge puts its own into: it may do nothing to
-the others.
+An event tells what `details` says, never a secret, no free text but the operator's reason, and nobody can change one.
+`changes` makes them. An account has a partition of them, more where it is busy, and one that the edge puts its own
+into: it may do nothing to the others.
 """
 
 import getpass
@@ -63,11 +63,12 @@ class Event(Created):
 
 @dataclass(frozen=True)
 class Trail:
-    """One operation of an actor: what each of its audit events says of who acted and from where."""
+    """One operation of an actor: what its audit events say of who acted, from where, and why, if it is the operator."""
 
     actor: Actor
     operation_id: str = ""
     source_ip: str = ""
+    reason: str = ""
 
     def identified(self) -> "Trail":
         """Return the trail; of the operator, with who runs this process."""
@@ -80,9 +81,9 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 
 @contextmanager
-def operated_by(name: str) -> Iterator[None]:
+def operated_by(name: str, reason: str = "") -> Iterator[None]:
     """Have the operator's changes in this block be one operation of a person of that name, "" for the system's user."""
-    before = _person.set(_as(name or _user()))
+    before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield
     finally:
@@ -121,7 +122,7 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
         source_ip=by.source_ip,
         revision=item.revision,
         changed=list(changed),
-        details=dict(told),
+        details={**told, **({"reason": by.reason} if by.reason else {})},
     )
     expires, indexed = int(created_at.timestamp()) + kept_for, f"{account}#{item.id}"
     acted = f"{account}#{acting(by.actor.key_id or by.actor.type, 0)}"

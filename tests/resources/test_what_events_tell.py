@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
+from chalicelib import operations
 from chalicelib.model import names
 from chalicelib.storage import aws
 from tests.resources.test_audit_events import page
@@ -96,6 +97,31 @@ def test_the_operator_has_a_name_an_operation_and_a_host(admin: Client, capsys: 
     operator.main(["users", "add", admin.account, "bob"])
     (event,) = page(admin, f"resource_id={capsys.readouterr().out.strip()}")
     assert event["actor"]["name"]
+
+
+def test_the_operators_reason_is_told_by_the_events_of_what_ends_or_is_switched(admin: Client) -> None:
+    account, key = admin.account, admin.create("/api_keys", {})["id"]
+    user, bot = (
+        operations.add_owner(account, "usr", "ada", admin=False).id,
+        admin.create("/bot_users", {"name": "b"})["id"],
+    )
+    labels = {"app": "web"}
+    commands = {
+        f"tunnels end {operations.open_demo_tunnel(account, labels)}": "tunnel.delete",
+        f"keys revoke {account} {key}": "api_key.delete",
+        f"bots disable {account} {bot}": "bot_user.update",
+        f"bots enable {account} {bot}": "bot_user.update",
+        f"users disable {account} {user}": "user.update",
+        f"users delete {account} {user}": "user.delete",
+        f"accounts disable {account}": "account.update",
+        f"accounts enable {account}": "account.update",
+    }
+    for command, action in commands.items():
+        operator.main([*command.split(), "--reason", "a leaked\x1b[2J key " + "é" * 200])
+        if command != f"accounts disable {account}":
+            assert newest(admin, action)["details"]["reason"] == "a leaked[2J key " + "é" * 119, command
+    operator.main(["bots", "disable", account, bot])
+    assert "reason" not in newest(admin, "bot_user.update")["details"]
 
 
 def test_an_actor_has_the_name_of_then(admin: Client) -> None:

@@ -18,13 +18,12 @@ PAGE = (ROOT / "docs/ssh.md").read_text()
 
 def found(api: Served, certificate: str, folder: Path) -> list[str]:
     """Return the ids of the certificates that the lines of the page print, given that of the stolen laptop."""
-    function = re.search(r"^api\(\) .*?; \}$", PAGE, re.M | re.S)
-    lines = re.search(r"^events\(\) .*?^```$", PAGE, re.M | re.S)
-    assert function
-    assert lines
+    parts = [r"^api\(\) .*?; \}$", r"^events\(\) .*?^}$", r"^OWNER=.*?$", r'^events "action=.*?(?=^```$)']
+    lines = [found[0] for part in parts if (found := re.search(part, PAGE, re.M | re.S))]
+    assert len(lines) == len(parts)
     settings = {"BASE_URL": api.base_url, "API_KEY": api.token, "CERTIFICATE": certificate}
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", "\n".join([function[0], lines[0].removesuffix("```")])],
+        ["bash", "-euo", "pipefail", "-c", "\n".join(lines)],
         cwd=folder, env={"PATH": os.environ["PATH"], **settings}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,301 @@
+"""What an edge serves, as rules: where it is live, where its routes lead, and what a change touches."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.model.reservations import Held
+from chalicelib.model.served import ServedRoute
+from edge.traffic import edges, pages
+from edge.traffic.edges import Host
+from edge.traffic.resources import Changes, Key
+from edge.traffic.standing import RouteStanding, Served
+from edge.traffic.world import Fact, Gone
+from tests.edge.traffic.worlds import (
+    ANSWER,
+    EDGE,
+    GATEWAY,
+    GROUP,
+    HOST,
+    NOW,
+    A,
+    B,
+    authority,
+    certificate,
+    edge,
+    group,
+    response,
+    route,
+    serving,
+    take,
+    tunnel,
+    weighted,
+)
+
+OWN = "shop.example.com"
+MINE = Held(A, "rd_1", OWN, True)
+WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
+
+
+def told(changes: Changes) -> set[str]:
+    """Return what is set, and with a minus what is gone; of routes without the digest of what is asked before them."""
+    return {f"{'' if it else '-'}{_named(key)}" for key, it in changes.items()}
+
+
+def _named(key: Key) -> str:
+    name = key.name.rpartition("/")[0] if key.kind == "routes" and "/" in key.name else key.name
+    return f"{key.kind} {name}{f'[{key.part}]' if key.part else ''}"
+
+
+@pytest.mark.parametrize(
+    ("facts", "host", "expected"),
+    [
+        ((edge(),), HOST, Host(HOST, "live", "", "operator")),
+        ((edge(), certificate("cert_1", HOST)), HOST, Host(HOST, "live", "", "cert_1")),
+        ((edge(), certificate("cert_1", HOST, account=B)), HOST, Host(HOST, "live", "", "operator")),
+        (
+            (edge(hosts=["*.t.tunnels.localhost"]), certificate("cert_1", "*.t.tunnels.localhost")),
+            "*.t.tunnels.localhost",
+            Host("*.t.tunnels.localhost", "live", "", "cert_1"),
+        ),
+        ((edge(hosts=[OWN]),), OWN, Host(OWN, "unproved", "The domain is not proved to be the account's.")),
+        (
+            (edge(hosts=[OWN]), replace(MINE, account=B)),
+            OWN,
+            Host(OWN, "unproved", "The domain is not proved to be the account's."),
+        ),
+        (
+            (edge(hosts=[OWN]), MINE),
+            OWN,
+            Host(OWN, "refused", "No TLS certificate of the account covers the host."),
+        ),
+        ((edge(hosts=[OWN]), MINE, certificate("cert_1", OWN)), OWN, Host(OWN, "live", "", "cert_1")),
+        (
+            (replace(edge(), terminate_at="upstream"),),
+            HOST,
+            Host(HOST, "refused", "TLS that ends upstream is not served yet."),
+        ),
+        ((edge(authorities=["ca_1"]), authority()), HOST, Host(HOST, "live", "", "operator")),
+        (
+            (edge(authorities=["ca_1", "ca_2"]), authority()),
+            HOST,
+            Host(HOST, "refused", "A certificate authority of mutual TLS is not there."),
+        ),
+        (
+            (edge(authorities=["ca_1"]), authority(account=B)),
+            HOST,
+            Host(HOST, "refused", "A certificate authority of mutual TLS is not there."),
+        ),
+        (
+            (edge(authorities=[]),),
+            HOST,
+            Host(HOST, "refused", "A certificate authority of mutual TLS is not there."),
+        ),
+        ((edge(unenforced=("oidc",)),), HOST, Host(HOST, "live", "", "operator")),
+    ],
+)
+def test_a_host_is_live_or_says_why_not(facts: tuple[Fact, ...], host: str, expected: Host) -> None:
+    made = serving(*facts)
+    assert edges.host(made.world.edges[EDGE], host, made.world, NOW) == expected
+
+
+def test_a_host_waits_for_the_certificates_of_its_account() -> None:
+    made = serving()
+    made.update([edge()], NOW)
+    assert edges.host(edge(), HOST, made.world, NOW).state == "waiting"
+
+
+def test_an_edge_of_tls_closes_its_host_and_is_not_served() -> None:
+    made = serving(GATEWAY, tunnel(name=HOST))
+    changes = made.update([edge(id="edgtls_1")], NOW)
+    assert told(changes) == {f"listener https[{HOST}]", f"routes operator[{HOST}]"}
+    assert made.standing("edgtls_1") is None
+
+
+@pytest.mark.parametrize(
+    ("made", "weights", "page", "error"),
+    [
+        (route(), ((GROUP, 1_000_000_000),), "", ""),
+        (route(backend=None), (), pages.NO_BACKEND, ""),
+        (route(backend="bkdtg_9"), (), pages.NO_BACKEND, "bkdtg_9 is not known."),
+        (route(backend="bkdtg_b"), (), pages.NO_BACKEND, "bkdtg_b is not known."),
+        (route(backend="bkdwd_1"), ((ANSWER, 250_000_000), (GROUP, 750_000_000)), "", ""),
+        (route(backend="bkdwd_2"), ((GROUP, 1_000_000_000),), "", "bkdtg_9 is not known."),
+        (
+            route(unenforced=("oauth",)),
+            (),
+            pages.NOT_ENFORCED,
+            "Enabled, and not enforced by this version: oauth.",
+        ),
+        (route("/a?b"), (), pages.NO_BACKEND, "No request has such a path: it holds a ? or #."),
+    ],
+)
+def test_a_route_leads_to_backends_or_to_a_page(
+    made: ServedRoute, weights: tuple[tuple[str, int], ...], page: str, error: str
+) -> None:
+    backends = [
+        group(),
+        group("bkdtg_b", account=B),
+        response(),
+        weighted("bkdwd_1", {GROUP: 3, ANSWER: 1}),
+        weighted("bkdwd_2", {GROUP: 1, "bkdtg_9": 1}),
+    ]
+    world = serving(*backends, edge(made)).world
+    (target,) = edges.plan(world.edges[EDGE], world, NOW).targets
+    assert (target.weights, target.page, target.error) == (weights, page, error)
+
+
+def test_exact_paths_come_before_prefixes_and_of_these_the_longest() -> None:
+    every = [
+        route("/", id="r1"),
+        route("/a", id="r2", kind="exact_path"),
+        route("/a/b", id="r3"),
+        route("/a", id="r4"),
+        route("/a/b/c", id="r5", kind="exact_path"),
+    ]
+    world = serving(edge(*every)).world
+    plan = edges.plan(world.edges[EDGE], world, NOW)
+    assert [it.route.id for it in plan.targets] == ["r5", "r2", "r3", "r4", "r1"]
+
+
+LED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}"}
+OF_EDGE = {f"listener edge/{EDGE}/operator", f"routes edge/{EDGE}"}
+OF_GROUP = {f"cluster group/{GROUP}", f"cluster group/{GROUP}/http2"}
+OF_ANSWER = {f"cluster answer/{ANSWER}", f"listener answer/{ANSWER}"}
+
+
+@pytest.mark.parametrize(
+    ("fact", "changed"),
+    [
+        (replace(edge(route()), revision=2), set()),
+        (edge(route("/b")), {f"routes edge/{EDGE}"}),
+        (edge(), {f"routes edge/{EDGE}", *(f"-{it}" for it in OF_GROUP)}),
+        (edge(route(backend=ANSWER)), {f"routes edge/{EDGE}", *OF_ANSWER, *(f"-{it}" for it in OF_GROUP)}),
+        (edge(route(), version="1.3"), OF_EDGE),  # the routes before it lead nowhere, under another digest
+        (edge(route(), hosts=[]), {f"-listener https[{HOST}]", f"-routes operator[{HOST}]", f"-cluster name/{HOST}",
+                                   f"-listener edge/{EDGE}/operator", f"routes edge/{EDGE}"}),
+        (Gone(EDGE), {f"-listener https[{HOST}]", f"-routes operator[{HOST}]", f"-cluster name/{HOST}",
+                      f"-listener edge/{EDGE}/operator", f"routes edge/{EDGE}", *(f"-{it}" for it in OF_GROUP)}),
+        (edge(route(), authorities=["ca_9"]), {f"-cluster name/{HOST}", f"-listener edge/{EDGE}/operator",
+                                               f"routes edge/{EDGE}"}),
+        (certificate("cert_1", HOST), {f"cluster name/{HOST}", f"listener edge/{EDGE}/cert_1",
+                                       f"-listener edge/{EDGE}/operator"}),
+        (tunnel("tn_2"), OF_GROUP),
+        (Gone("tn_1"), OF_GROUP),
+        (tunnel("tn_2", account=B), set()),
+        (tunnel("tn_2", app="other"), set()),
+        (tunnel("tn_2", app="web", region="eu"), OF_GROUP),
+        (tunnel("tn_2", gateway="gw-9"), set()),
+        (Gone("gw-1"), {*OF_GROUP, "-cluster gw-1", "-cluster gw-1/http2"}),
+        (group(app="other"), OF_GROUP),
+        (Gone(GROUP), {f"routes edge/{EDGE}", *(f"-{it}" for it in OF_GROUP)}),
+        (group("bkdtg_2"), set()),
+        (response(404), set()),
+        (authority(), set()),
+        (tunnel("tn_2", name=HOST, app="9"), set()),
+        (edge(route(), id="edghts_2", account=B, hosts=[OWN]), set()),
+    ],
+)  # fmt: skip
+def test_a_change_makes_what_it_touches(fact: Fact, changed: set[str]) -> None:
+    assert told(serving(*WHOLE, tunnel("tn_9", app="9")).update([fact], NOW)) == changed
+
+
+def test_a_whole_edge_is_what_leads_to_it_its_listener_its_routes_and_its_backends() -> None:
+    made = serving(GATEWAY, tunnel(), group())
+    made.world.ready(A, frozenset({HOST}))
+    assert told(made.update([edge(route())], NOW)) == LED | OF_EDGE | OF_GROUP
+
+
+def test_connections_from_before_a_stricter_handshake_find_no_routes() -> None:
+    made = serving(*WHOLE, authority())
+    stands = made.standing(EDGE)
+    assert stands
+    (before,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
+    changes = made.update([edge(route(), authorities=["ca_1"])], NOW)
+    closed: Any = changes[before]
+    assert [host["domains"] for host in closed.body["virtual_hosts"]] == [["*"]]
+    assert len([key for key in changes if key.kind == "routes"]) == 2
+    assert made.update([], NOW + timedelta(seconds=59)) == {}
+    assert made.update([], NOW + timedelta(seconds=60)) == {before: None}
+
+
+def test_routes_that_are_back_are_not_removed() -> None:
+    made = serving(*WHOLE)
+    made.update([Gone(EDGE)], NOW)
+    made.update([edge(route())], NOW)
+    assert made.update([], NOW + timedelta(hours=1)) == {}
+
+
+def test_a_name_passes_from_a_tunnel_to_an_edge_and_back() -> None:
+    made = serving(GATEWAY, tunnel(name=HOST), certificate("cert_1", HOST))
+    of_tunnel, of_edge = {"listener certificate/cert_1", "routes cert_1"}, {f"listener edge/{EDGE}/cert_1"}
+    assert told(made.update([edge()], NOW)) == LED | of_edge | {f"routes edge/{EDGE}", *(f"-{it}" for it in of_tunnel)}
+    assert made.sites == {}
+    back = told(made.update([Gone(EDGE)], NOW))
+    assert back == of_tunnel | {f"cluster name/{HOST}", f"routes edge/{EDGE}", *(f"-{it}" for it in of_edge)}
+    assert list(made.sites) == [HOST]
+
+
+def test_a_wildcard_leaves_the_names_below_it_that_are_served_elsewhere() -> None:
+    wild = edge(route(), hosts=["*.t.tunnels.localhost"])
+    made = serving(GATEWAY, group(), wild)
+    other = edge(id="edghts_2", hosts=["x.t.tunnels.localhost"])
+    changes = made.update([other], NOW)
+    bodies: list[Any] = [it.body for key, it in changes.items() if it and key.name.startswith(f"edge/{EDGE}/")]
+    assert ["x.t.tunnels.localhost"] in [host["domains"] for host in bodies[-1]["virtual_hosts"]]
+    assert told(made.update([Gone("edghts_2")], NOW)) >= {f"routes edge/{EDGE}"}
+
+
+def test_how_an_edge_stands() -> None:
+    made = serving(*WHOLE[:3], tunnel("tn_2"), certificate("cert_1", HOST), edge(
+        route(), route("/x", None, id="edghtsrt_2"), route("/y", unenforced=("oauth",), id="edghtsrt_3"),
+        hosts=[HOST, OWN],
+    ))  # fmt: skip
+    found = made.standing(EDGE)
+    assert found
+    (routes,) = {key for key in found.hostports[0].keys if key.kind == "routes"}
+    keys = {routes, Key("cluster", f"name/{HOST}"), Key("listener", f"edge/{EDGE}/cert_1"), Key("secret", "cert_1")}
+    unproved = "The domain is not proved to be the account's."
+    assert found.hostports == (
+        Served(f"{HOST}:443", "live", "", "cert_1", NOW + timedelta(1), frozenset(keys)),
+        Served(f"{OWN}:443", "unproved", unproved),
+    )
+    group_keys = [Key("cluster", f"group/{GROUP}"), Key("cluster", f"group/{GROUP}/http2")]
+    refused = "Enabled, and not enforced by this version: oauth."
+    assert set(found.routes) == {
+        RouteStanding("edghtsrt_1", "live", "", frozenset([routes, *group_keys])),
+        RouteStanding("edghtsrt_2", "live", "", frozenset([routes])),
+        RouteStanding("edghtsrt_3", "refused", refused, frozenset([routes])),
+    }
+    assert found.backends == ((GROUP, 2),)
+
+
+@pytest.mark.parametrize(
+    ("fact", "touched"),
+    [
+        (edge(), {EDGE}),
+        (Gone(EDGE), {EDGE}),
+        (tunnel("tn_2"), {EDGE}),
+        (tunnel("tn_2", app="x"), set()),
+        (Gone(GROUP), {EDGE}),
+        (Gone("gw-1"), {EDGE}),
+        (certificate("cert_1", HOST), {EDGE}),
+        (edge(id="edghts_2", hosts=["b.tunnels.localhost"]), {"edghts_2"}),
+    ],
+)
+def test_control_hears_which_edges_may_stand_otherwise(fact: Fact, touched: set[str]) -> None:
+    made = serving(*WHOLE)
+    made.update([fact], NOW)
+    assert made.touched_edges() == touched
+    assert made.touched_edges() == set()
+
+
+def test_what_an_edge_leads_to_through_others_touches_it() -> None:
+    made = serving(GATEWAY, tunnel(), group(), weighted("bkdwd_1", {"bkdwd_2": 1}), weighted("bkdwd_2", {GROUP: 1}))
+    take(made, edge(route(backend="bkdwd_1")))
+    assert told(made.update([weighted("bkdwd_2", {GROUP: 1, ANSWER: 1}), response()], NOW)) == {
+        f"routes edge/{EDGE}",
+        *OF_ANSWER,
+    }

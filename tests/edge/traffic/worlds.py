@@ -1,0 +1,87 @@
+"""Facts of edges for tests: an account, a gateway, backends and routes, each with a short id."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.modules import Backend, MutualTls, TlsTermination, UserAgentFilter
+from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import Carried
+from edge.process.settings import Settings
+from edge.traffic.serving import Serving
+from edge.traffic.world import Fact
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+A, B = "acct_a", "acct_b"
+GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
+GROUP, ANSWER, EDGE = "bkdtg_1", "bkdhr_1", "edghts_1"
+HOST = "a.tunnels.localhost"
+
+
+def group(id: str = GROUP, *, account: str = A, **labels: str) -> ServedBackend:
+    return ServedBackend(account, id, TunnelGroup(labels=labels or {"app": "web"}))
+
+
+def response(status: int = 200, body: str = "", **headers: str) -> ServedBackend:
+    return ServedBackend(A, ANSWER, HttpResponse(status_code=status, headers=headers, body=body))
+
+
+def weighted(id: str, children: Mapping[str, int]) -> ServedBackend:
+    return ServedBackend(A, id, Weighted(backends=children))
+
+
+def tunnel(id: str = "tn_1", *, account: str = A, gateway: str = "gw-1", name: str = "", **labels: str) -> Carried:
+    return Carried(account, id, gateway, name, labels=labels or {"app": "web"})
+
+
+def route(
+    match: str = "/",
+    backend: str | None = GROUP,
+    *,
+    id: str = "edghtsrt_1",
+    kind: str = "path_prefix",
+    agents: UserAgentFilter | None = None,
+    unenforced: tuple[str, ...] = (),
+) -> ServedRoute:
+    modules = Modules(Backend(backend_id=backend) if backend else None, user_agent_filter=agents, unenforced=unenforced)
+    return ServedRoute(id, kind, match, modules)
+
+
+def edge(
+    *routes: ServedRoute,
+    id: str = EDGE,
+    account: str = A,
+    hosts: Iterable[str] = (HOST,),
+    authorities: list[str] | None = None,
+    version: str | None = None,
+    unenforced: tuple[str, ...] = (),
+) -> ServedEdge:
+    mutual = MutualTls(certificate_authority_ids=authorities) if authorities is not None else None
+    termination = TlsTermination(min_version=version) if version else None
+    modules = Modules(mutual_tls=mutual, tls_termination=termination, unenforced=unenforced)
+    return ServedEdge(account, id, 1, tuple(f"{host}:443" for host in hosts), modules=modules, routes=routes)
+
+
+def authority(id: str = "ca_1", *, account: str = A, pem: str = "PEM") -> ServedAuthority:
+    return ServedAuthority(account, id, pem)
+
+
+def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
+    return ServedCertificate(account, id, "", names, NOW - timedelta(1), NOW + timedelta(1))
+
+
+def serving(*facts: Fact) -> Serving:
+    """Return what is served when facts were taken up, and the certificates of all accounts are known."""
+    made = Serving(Settings(), "PEM")
+    take(made, *facts)
+    return made
+
+
+def take(made: Serving, *facts: Fact) -> None:
+    """Take up facts, and hear that all certificates are known."""
+    made.update(facts, NOW)
+    for account in made.world.accounts():
+        made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
+    made.touched_edges()

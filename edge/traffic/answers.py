@@ -9,11 +9,13 @@ from edge.traffic.resources import Json, Key, Resource
 
 _MORE_KIB = 36  # of headers: those that the edge adds to a request, as the client's certificate
 _MAX_BODY = 64 << 10
-# What is of the connection, and not of the response (RFC 9110, 7.6.1): set wrong it would break that.
+_WITHOUT_BODY = frozenset({204, 205, 304})
+# What is of the connection, and not of the response (RFC 9110, 7.6.1): set wrong it breaks that. Envoy refuses a host.
 _OF_CONNECTION = frozenset(
     {
         "connection",
         "content-length",
+        "host",
         "keep-alive",
         "proxy-connection",
         "te",
@@ -56,7 +58,8 @@ def _manager(name: str, response: HttpResponse, settings: Settings) -> Json:
 
 
 def _route(response: HttpResponse) -> Json:
-    body: dict[str, Json] = {"body": {"inline_string": response.body}} if response.body else {}
+    has_body = response.body and response.status_code not in _WITHOUT_BODY
+    body: dict[str, Json] = {"body": {"inline_string": response.body}} if has_body else {}
     return {"match": {"prefix": "/"}, "direct_response": {"status": response.status_code, **body}}
 
 

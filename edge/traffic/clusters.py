@@ -57,17 +57,20 @@ def of_group(
     bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
     gateways = sorted({gateway.id for _, gateway in members}) or ["none"]
     common: dict[str, Json] = {
+        "alt_stat_name": "group",
         "transport_socket": _mutual_tls(gateways, link_authority, auto_host_sni=True),
         "circuit_breakers": {"thresholds": [bounds]},
     }
-    return _both(group(backend), endpoints, common, settings)
+    return _both(group(backend), endpoints, common, settings, backend, *(tunnel.id for tunnel, _ in members))
 
 
 def of_answer(backend: str) -> Resource:
     """Return the upstream to the listener of an HTTP response, which is in this process."""
     name = answering(backend)
     address: Json = {"envoy_internal_address": {"server_listener_name": name}}
-    return _resource(name, {**parts.cluster(name, address), "circuit_breakers": {"thresholds": [_UNLIMITED]}})
+    bounds: Json = {"thresholds": [_UNLIMITED]}
+    body = {**parts.cluster(name, address), "alt_stat_name": "answer", "circuit_breakers": bounds}
+    return _resource(name, body, backend)
 
 
 def of_name(site: Site) -> Resource:
@@ -96,7 +99,9 @@ def _resource(name: str, body: Json, *words: str) -> Resource:
     return Resource(Key("cluster", name), body, words)
 
 
-def _both(name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings) -> list[Resource]:
+def _both(
+    name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
+) -> list[Resource]:
     """Return an upstream by HTTP/1.1 and by HTTP/2."""
     names: dict[str, Json] = {
         name: {"http_protocol_options": {}},
@@ -112,6 +117,7 @@ def _both(name: str, endpoints: list[Json], common: Mapping[str, Json], settings
                 "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
                 "typed_extension_protocol_options": _http(version),
             },
+            *words,
         )
         for it, version in names.items()
     ]

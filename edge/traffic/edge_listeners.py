@@ -6,6 +6,7 @@ from edge.process.settings import Settings
 from edge.traffic import edge_routes, listeners, parts
 from edge.traffic.edges import Plan, listener_name
 from edge.traffic.resources import Json, Resource
+from edge.traffic.world import OPERATOR
 
 _VERSIONS = {"1.0": "TLSv1_0", "1.1": "TLSv1_1", "1.2": "TLSv1_2", "1.3": "TLSv1_3"}
 _DEFAULT = "1.2"
@@ -48,7 +49,9 @@ def of_edge(plan: Plan, certificate: str, settings: Settings) -> Resource:
         max_connections=settings.limits.max_connections_per_edge,
     )
     filters = [connections, edge_routes.manager(plan, settings)]
-    return listeners.within(name, listeners.tls_chain(_context(plan, certificate), filters, settings))
+    chain = listeners.tls_chain(_context(plan, certificate), filters, settings)
+    own = () if certificate == OPERATOR else (certificate,)  # which is a word of others too
+    return listeners.within(name, chain, plan.edge.id, plan.digest, *own, *plan.trusted)
 
 
 def _context(plan: Plan, certificate: str) -> Mapping[str, Json]:

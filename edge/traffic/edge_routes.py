@@ -55,7 +55,11 @@ def of_edge(plan: Plan) -> Resource:
     hosts: list[Json] = [_hosts(plan)] if plan.live else []
     if plan.elsewhere:
         hosts.append(routes.answer("elsewhere", *plan.elsewhere, status=421, text=pages.MISDIRECTED))
-    return _named(plan.routes_name, [*hosts, routes.answer("misdirected", "*", status=421, text=pages.MISDIRECTED)])
+    hosts.append(routes.answer("misdirected", "*", status=421, text=pages.MISDIRECTED))
+    ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.weights)))
+    return _named(
+        plan.routes_name, hosts, plan.edge.id, plan.digest, plan.edge.account, *plan.live, *dict.fromkeys(ids)
+    )
 
 
 def closed(name: str) -> Resource:
@@ -66,8 +70,9 @@ def closed(name: str) -> Resource:
     return _named(name, [routes.answer("misdirected", "*", status=421, text=pages.MISDIRECTED)])
 
 
-def _named(name: str, hosts: list[Json]) -> Resource:
-    return Resource(Key("routes", name), {"name": name, "ignore_port_in_host_matching": True, "virtual_hosts": hosts})
+def _named(name: str, hosts: list[Json], *words: str) -> Resource:
+    body: Json = {"name": name, "ignore_port_in_host_matching": True, "virtual_hosts": hosts}
+    return Resource(Key("routes", name), body, words)
 
 
 def _hosts(plan: Plan) -> Json:

@@ -1,6 +1,6 @@
 """The resources of Envoy for edges: where they are led to, their listeners and routes, and what those lead to. Pure."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from chalicelib.model.backends import HttpResponse
@@ -47,6 +47,14 @@ class EdgeServing:
         self._touched |= touched
         return changes
 
+    def refused(self, errors: Mapping[str, str], now: datetime) -> Changes:
+        """Hear which routes the engine has refused, each with its sentence; return what changes."""
+        found = {id: errors[it.routes_name] for id, it in self._plans.items() if it.routes_name in errors}
+        changes: dict[Key, Resource | None] = {}
+        for id, error in found.items():
+            changes |= self._served(edges.closed(self._plans[id], error), now)
+        return changes
+
     def standing(self, id: str) -> Standing | None:
         """Return how an edge stands, None for one that is not served here."""
         found = self._plans.get(id)
@@ -85,12 +93,18 @@ class EdgeServing:
 
     def _edge(self, id: str, now: datetime) -> Changes:
         edge = self._world.edges.get(id)
+        if edge and edges.is_served(edge):
+            return self._served(edges.plan(edge, self._world, now), now)
         for backend in self._backends(id):
             self._led[backend].discard(id)
-        if edge is None or not edges.is_served(edge):
-            self._plans.pop(id, None)
-            return self._kept(self._units.put(("edge", id), ()), now)
-        plan = self._plans[id] = edges.plan(edge, self._world, now)
+        self._plans.pop(id, None)
+        return self._kept(self._units.put(("edge", id), ()), now)
+
+    def _served(self, plan: Plan, now: datetime) -> Changes:
+        id = plan.edge.id
+        for backend in self._backends(id) - plan.backends:
+            self._led[backend].discard(id)
+        self._plans[id] = plan
         for backend in plan.backends:
             self._led.setdefault(backend, set()).add(id)
         made = [edge_listeners.of_edge(plan, it, self._settings) for it in sorted({*plan.live.values()})]

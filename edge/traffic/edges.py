@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 
 from chalicelib.model import kinds
@@ -72,14 +73,29 @@ class Plan:
 
         Connections from before, which the listener that is replaced still has, so find no routes any more.
         """
+        return f"edge/{self.edge.id}/{self.digest}"
+
+    @cached_property
+    def digest(self) -> str:
+        """Return a digest of what it asks for in the handshake."""
         termination = self.edge.modules.tls_termination
         asked = [termination.min_version or "" if termination else "", *self.trusted]
-        digest = hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
-        return f"edge/{self.edge.id}/{digest}"
+        return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
 
 
 def is_group(backend: str) -> bool:
     return kinds.of(backend) is kinds.TUNNEL_GROUPS
+
+
+def closed(before: Plan, error: str) -> Plan:
+    """Return an edge whose routes the engine has refused: closed where they held visitors back, else as it was before.
+
+    What the engine had before stays with it, and might let pass what these would not.
+    """
+    if not any(it.route.modules.user_agent_filter or it.page == pages.NOT_ENFORCED for it in before.targets):
+        return before
+    targets = (replace(it, weights=(), page=pages.NOT_ENFORCED, error=error) for it in before.targets)
+    return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
 
 
 def listener_name(edge: str, certificate: str) -> str:

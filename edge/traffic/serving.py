@@ -1,6 +1,6 @@
 """The resources of Envoy on an edge host: a fact that changes makes anew what it touches alone. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from chalicelib.model.gateways import Gateway
@@ -49,6 +49,13 @@ class Serving:
         for certificate in sorted(groups - {OPERATOR}):
             changes |= self._group(certificate)
         return {**changes, **self._edges.update(touched, edges, backends, now)}
+
+    def refused(self, errors: Mapping[str, str], now: datetime) -> Changes:
+        """Hear which routes Envoy has refused, its sentence by their name; return what changes by that.
+
+        An edge whose routes hold visitors back is closed until it changes; others stay as Envoy had them.
+        """
+        return self._edges.refused(errors, now)
 
     def standing(self, edge: str) -> Standing | None:
         """Return how an edge of HTTPS stands, None for one that is not there."""

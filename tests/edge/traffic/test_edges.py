@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.model.modules import UserAgentFilter
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedRoute
 from edge.traffic import edges, pages
@@ -299,3 +300,29 @@ def test_what_an_edge_leads_to_through_others_touches_it() -> None:
         f"routes edge/{EDGE}",
         *OF_ANSWER,
     }
+
+
+def test_an_edge_that_holds_visitors_back_is_closed_when_envoy_refuses_its_routes() -> None:
+    made = serving(*WHOLE[:4], edge(route(agents=UserAgentFilter(deny=["bot"])), route("/x", id="edghtsrt_2")))
+    stands = made.standing(EDGE)
+    assert stands
+    (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
+    closed: Any = made.refused({routes.name: "regex '*' is too large", "edge/edghts_9/x": "else"}, NOW)[routes]
+    (all_of_it, *_) = closed.body["virtual_hosts"][0]["routes"]
+    assert all_of_it == {
+        "match": {"prefix": "/"},
+        "direct_response": {"status": 503, "body": {"inline_string": pages.NOT_ENFORCED}},
+    }
+    stands = made.standing(EDGE)
+    assert stands
+    assert {(it.state, it.error) for it in stands.routes} == {("refused", "regex '*' is too large")}
+    assert told(made.update([edge(route())], NOW)) == {f"routes edge/{EDGE}"}
+
+
+def test_an_edge_that_is_open_stays_as_it_was_when_envoy_refuses_its_routes() -> None:
+    made = serving(*WHOLE)
+    stands = made.standing(EDGE)
+    assert stands
+    (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
+    assert made.refused({routes.name: "no"}, NOW) == {}
+    assert made.standing(EDGE) == stands

@@ -105,6 +105,11 @@ class Catalog:
         """Return the names of all resources of a kind."""
         return [name for name in self._encoded if name.kind == kind]
 
+    def answered(self, name: Name) -> Answer | None:
+        """Return Envoy's answer to a resource as it is now, None where it has given none."""
+        answer, present = self.answers.get(name), self._encoded.get(name)
+        return answer if answer and present and answer.version == present.version else None
+
     def is_answered(self, name: Name) -> bool:
         """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
         answer, present = self.answers.get(name), self._encoded.get(name)

@@ -7,6 +7,7 @@ every few minutes proves that nothing was missed.
 import asyncio
 import heapq
 import json
+import secrets
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from edge.control.certificates import Certificates, Uploaded
 from edge.control.discovery import Discovery
 from edge.control.edges import Edges
 from edge.control.reading import Reader
+from edge.control.statuses import Statuses
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import Renewed
@@ -48,6 +50,7 @@ class Control:
         self._certificates, self._edges = Certificates(store), Edges(store)
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
+        self._statuses = Statuses(store, _host(settings), self._serving.standing, self.discovery)
         self._made = {
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
@@ -63,10 +66,13 @@ class Control:
         await self._step(within=None)
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
-                while True:
-                    await asyncio.sleep(POLL)
-                    with suppress(Unavailable):  # what is served stays as it is
-                        await self._step(within=_PATIENCE)
+                await asyncio.gather(self._follow(), self._statuses.serve())
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(POLL)
+            with suppress(Unavailable):  # what is served stays as it is
+                await self._step(within=_PATIENCE)
 
     async def _step(self, *, within: float | None) -> None:
         """Take up what has changed; wait so many seconds for the edges and certificates of accounts."""
@@ -85,6 +91,7 @@ class Control:
         for uploaded in await self._certificates.taken(within=within):
             changes |= self._take(uploaded)
         await self._publish({**changes, **self._renewed()})
+        self._statuses.touch(self._serving.touched_edges())
 
     def _reserved(self, facts: Iterable[Fact]) -> frozenset[str]:
         """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
@@ -157,6 +164,14 @@ class Control:
 def _named(facts: Iterable[Fact]) -> set[str]:
     """Return the accounts that facts may give a name."""
     return {it.account for it in facts if isinstance(it, Carried | ServedEdge)}
+
+
+def _host(settings: Settings) -> str:
+    """Return the id of this edge host, which it keeps when it is started again."""
+    file = settings.directory / "host"
+    if not file.exists():
+        files.replace(file, secrets.token_hex(8).encode())
+    return file.read_text()
 
 
 def _operator_pair(settings: Settings) -> Renewed:

@@ -53,8 +53,9 @@ class Stream:
         kind = _KINDS.get(request.type_url)
         if kind is None:
             return []
+        is_first = kind not in self._subscriptions
         self._subscribe(kind, request)
-        return self._answered(request)
+        return self._had(kind) if is_first else self._answered(request)
 
     def changed(self, names: Iterable[Name]) -> None:
         """Hear that resources are others now, or gone."""
@@ -88,6 +89,11 @@ class Stream:
         known.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:
             known.versions.pop(name, None)
+
+    def _had(self, kind: Kind) -> list[tuple[Name, Answer]]:
+        """Return what Envoy has accepted in an earlier stream, as far as that is still so: it is not sent again."""
+        versions = self._subscriptions[kind].versions
+        return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 
     def _differs(self, kind: Kind, name: str) -> bool:
         """Tell whether Envoy has something else than what is to be served."""

@@ -6,6 +6,7 @@ Private keys go the same way, and are in no file.
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,17 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self.catalog = Catalog()
         self._streams: dict[Stream, asyncio.Event] = {}  # each with what wakes it
         self._heard = asyncio.Condition()
+        self._news: set[Name] = set()
+        self.since = 0.0  # on the monotonic clock: when an Envoy came last
+
+    @property
+    def has_envoy(self) -> bool:
+        return bool(self._streams)
+
+    def news(self) -> set[Name]:
+        """Return the resources to which Envoy has given another answer since this was asked before."""
+        found, self._news = self._news, set()
+        return found
 
     @contextlib.asynccontextmanager
     async def serving(self, socket: Path) -> AsyncIterator[None]:
@@ -63,7 +75,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
 
     async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         stream, woken = Stream(self.catalog), asyncio.Event()
-        self._streams[stream] = woken
+        self._streams[stream], self.since = woken, time.monotonic()
         hearing = asyncio.create_task(self._hear(stream, requests, woken))
         try:
             while not hearing.done():
@@ -87,8 +99,11 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
 
     async def _take(self, stream: Stream, request: DeltaDiscoveryRequest) -> None:
         for name, answer in stream.hear(request):
-            if answer.error and self.catalog.answers.get(name) != answer:
+            if self.catalog.answers.get(name) == answer:
+                continue
+            if answer.error:
                 log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
             self.catalog.answers[name] = answer
+            self._news.add(name)
         async with self._heard:
             self._heard.notify_all()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
@@ -159,3 +160,18 @@ class Store(Protocol):
 
     def end_lapsed(self, account: str) -> None:
         """Take the tunnels of an account offline whose lease has ended, each with one event."""
+
+    def live(self, host: str, *, lease: int) -> None:
+        """Say that an edge host lives, for so many seconds."""
+
+    def end_hosts(self, *, grace: int) -> None:
+        """Remove hosts whose lease ended so many seconds ago, with all that they have said."""
+
+    def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+        """Return what a host has said of edges, by account and edge."""
+
+    def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+        """Write what a host says of an edge, in the place of what it said before."""
+
+    def unsay(self, account: str, edge: str, host: str) -> None:
+        """Remove what a host says of an edge."""

@@ -11,6 +11,7 @@ from chalicelib import domains, ids
 from chalicelib.model import (
     accounts,
     bindings,
+    edge_status,
     edges,
     gateways,
     kinds,
@@ -22,6 +23,7 @@ from chalicelib.model import (
     tls_certificates,
     tunnels,
 )
+from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Step
@@ -262,6 +264,28 @@ class Records:
     @_translated
     def end_lapsed(self, account: str) -> None:
         tunnels.end_lapsed(account)
+
+    # For the statuses of edges
+
+    @_translated
+    def live(self, host: str, *, lease: int) -> None:
+        edge_status.announce(host, lease=lease)
+
+    @_translated
+    def end_hosts(self, *, grace: int) -> None:
+        edge_status.end_lapsed(grace=grace)
+
+    @_translated
+    def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+        return edge_status.written(host)
+
+    @_translated
+    def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+        edge_status.write(account, edge, host, status)
+
+    @_translated
+    def unsay(self, account: str, edge: str, host: str) -> None:
+        edge_status.remove(account, edge, host)
 
     # For the proof of domains
 

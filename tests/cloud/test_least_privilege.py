@@ -10,6 +10,7 @@ from chalicelib import clock, operations
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
 from chalicelib.model import names, proofs
+from chalicelib.model.edge_status import NOTHING
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.proofs import Found, Step
 from chalicelib.model.tunnels import Usage
@@ -106,6 +107,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.certificates(admin.account)
     edge.key_pair(admin.account, certificate)
     _read_edges(admin, edge)
+    _say_as_an_edge(admin, edge)
     edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
     edge.end_lapsed(admin.account)
     edge.close(leased, Usage(1, 2, 3))
@@ -130,6 +132,17 @@ def _read_edges(admin: Client, edge: store.Records) -> None:
         admin.create("/certificate_authorities", {"ca_pem": issued.certificate}),
     ]
     assert len(edge.parts(admin.account, [it["id"] for it in parts])) == 4
+
+
+def _say_as_an_edge(admin: Client, edge: store.Records) -> None:
+    edge.live("gone", lease=-60)
+    for host in ("gone", "here"):
+        edge.say(admin.account, "edgtcp_1", host, NOTHING)
+    edge.live("here", lease=60)
+    assert len(edge.said("here")) == 1
+    edge.unsay(admin.account, "edgtcp_1", "here")
+    edge.end_hosts(grace=0)
+    assert (edge.said("here"), edge.said("gone")) == ({}, {})
 
 
 def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
@@ -238,6 +251,7 @@ OF_THE_EDGE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "BatchGetItem") for key in (_ROUTES, "edge#/edges/0")),
     *(of_data("Query", TABLE, key) for key in _OF_EDGES),
     *(of_data("GetItem", TABLE, key) for key in _OF_EDGES[1:]),
+    *(of_data(it, TABLE, f"edge#/hosts{of}") for of in ("", "/h/statuses") for it in ("GetItem", "UpdateItem")),
     *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
     *(
         of_data(it, TABLE, f"edge#/{what}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib import domains
 from chalicelib.model import kinds, proofs
+from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
@@ -38,6 +39,9 @@ class Memory:
     uploaded: dict[str, tuple[ServedCertificate, KeyPair | None]] = field(default_factory=dict)
     edges: dict[str, ServedEdge] = field(default_factory=dict)
     led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
+    hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
+    statuses: dict[tuple[str, str, str], EdgeStatus] = field(default_factory=dict)  # by host, account and edge
+    told: list[tuple[str, EdgeStatus | None]] = field(default_factory=list)  # each status that was written, by edge
     log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
@@ -182,6 +186,30 @@ class Memory:
         with self.lock:
             for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
                 self._end(it.id)
+
+    def live(self, host: str, *, lease: int) -> None:
+        self._reach()
+        self.hosts[host] = time.time() + lease
+
+    def end_hosts(self, *, grace: int) -> None:
+        self._reach()
+        gone = {host for host, end in self.hosts.items() if end + grace < time.time()}
+        self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
+        self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
+
+    def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+        self._reach()
+        return {(account, edge): it for (by, account, edge), it in self.statuses.items() if by == host}
+
+    def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+        self._reach(account)
+        self.statuses[host, account, edge] = status
+        self.told.append((edge, status))
+
+    def unsay(self, account: str, edge: str, host: str) -> None:
+        self._reach(account)
+        self.statuses.pop((host, account, edge), None)
+        self.told.append((edge, None))
 
     # What a test does in the place of the API
 

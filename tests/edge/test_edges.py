@@ -1,11 +1,13 @@
 """Edges on a real edge: what is kept in the store answers a moment later, through Envoy and tunnels with labels."""
 
+import time
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edge_status import BackendStatus, EdgeStatus
 from chalicelib.model.modules import Backend
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from tests.edge.conftest import needs_envoy
@@ -61,3 +63,68 @@ def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
     until(lambda: edge.status("oauth") == "503", within=2)
     edge.store.forget(made)
     until(lambda: edge.curl("oauth", "-o", "/dev/null", "-w", "%{http_code}") == "404", within=2)
+
+
+def said(edge: Edge, id: str) -> EdgeStatus | None:
+    """Return what the host says of an edge."""
+    return next((it for (_, _, of), it in edge.store.statuses.items() if of == id), None)
+
+
+def is_said(edge: Edge, made: ServedEdge, state: str) -> bool:
+    found = said(edge, made.id)
+    return found is not None and (found.state, found.revision) == (state, made.revision)
+
+
+def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(edge: Edge) -> None:
+    group = backend(edge, "bkdtg", TunnelGroup(labels={"app": "said"}))
+    made = https_edge(edge, "said", route(group))
+    until(lambda: is_said(edge, made, "live"))
+    first = said(edge, made.id)
+    assert first
+    (hostport,) = first.hostports
+    assert (hostport.hostport, hostport.state, hostport.error, hostport.certificate_id) == (
+        f"said.{edge.settings.tunnel_domain}:443",
+        "live",
+        "",
+        "",
+    )
+    assert [(it.id, it.state) for it in first.routes] == [(made.routes[0].id, "live")]
+    assert first.backends == (BackendStatus(group, 0),)
+    changed = replace(made, revision=2, modules=Modules(unenforced=("traffic_policy",)))
+    edge.store.keep(changed)
+    until(lambda: is_said(edge, changed, "partly"))
+    second = said(edge, made.id)
+    assert second
+    assert second.hostports[0].since == hostport.since
+    assert "traffic_policy" in second.routes[0].error
+    written = len(edge.store.told)
+    time.sleep(1)
+    assert len(edge.store.told) == written
+    edge.store.forget(made)
+    until(lambda: said(edge, made.id) is None)
+    assert len([it for it in edge.store.told if it[0] == made.id]) == 3
+
+
+def test_a_host_that_is_not_proved_is_told_as_such(edge: Edge) -> None:
+    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("shop.elsewhere.example:443",))
+    edge.store.keep(made)
+    until(lambda: is_said(edge, made, "unproved"))
+    assert edge.store.hosts
+
+
+def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge) -> None:
+    other = ServedEdge("acct_stuck", ids.new("edghts"), 1, (f"stuck.{edge.settings.tunnel_domain}:443",))
+    edge.store.keep(other)
+    until(lambda: is_said(edge, other, "live"))
+    edge.store.delays["acct_stuck"] = 1.5
+    for number in range(10):
+        edge.store.keep(
+            replace(other, id=ids.new("edghts"), hostports=(f"s{number}.{edge.settings.tunnel_domain}:443",))
+        )
+    time.sleep(1)
+    began = time.monotonic()
+    made = https_edge(edge, "quick", route(backend(edge, "bkdhr", HttpResponse(body="quick\n"))))
+    until(lambda: edge.curl("quick") == "quick\n")
+    until(lambda: is_said(edge, made, "live"))
+    assert time.monotonic() - began < 2
+    edge.store.delays.clear()

@@ -1,0 +1,103 @@
+"""The status of an edge: how it stands by the plan, and what Envoy has answered to what that rests on. Pure."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from chalicelib import clock
+from chalicelib.model import edge_status
+from chalicelib.model.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus, State
+from edge.control.catalog import Answer, Name
+from edge.traffic.resources import Key
+from edge.traffic.standing import RouteStanding, Served, Standing
+
+_ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
+_FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
+_LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
+
+Answered = Callable[[Name], Answer | None]  # Envoy's answer to a resource as it is now, None where it has given none
+
+
+@dataclass(frozen=True)
+class Told:
+    """A status; `is_settled` unless Envoy has yet to answer, and then it will be another one."""
+
+    status: EdgeStatus
+    is_settled: bool
+
+
+def of(standing: Standing, answered: Answered, before: EdgeStatus | None, now: datetime) -> Told:
+    """Return the status of an edge; what is in the state that it was in before keeps the time of that."""
+    at, own = clock.rfc3339(now), _own_ids(standing)
+    since: dict[str, tuple[State, str]] = {}
+    if before:
+        since |= {it.hostport: (it.state, it.since) for it in before.hostports}
+        since |= {it.id: (it.state, it.since) for it in before.routes}
+
+    def dated(name: str, state: State) -> str:
+        state_before, began = since.get(name, (None, at))
+        return began if state == state_before else at
+
+    hostports = [(it, *_found(it, answered, own)) for it in standing.hostports]
+    outside = edge_status.state_of([state for _, state, _ in hostports])
+    routes = [(it, *_route(it, answered, own, outside)) for it in standing.routes]
+    status = EdgeStatus(
+        _whole(outside, [state for _, state, _ in routes]),
+        standing.edge.revision,
+        at,
+        tuple(_hostport(it, state, error, dated(it.hostport, state)) for it, state, error in hostports),
+        tuple(RouteStatus(it.id, state, dated(it.id, state), error) for it, state, error in routes),
+        tuple(BackendStatus(id, count) for id, count in standing.backends),
+    )
+    is_same = before is not None and replace(before, at=at) == status
+    return Told(before if before and is_same else status, all(map(answered, rests_on(standing))))
+
+
+def rests_on(standing: Standing) -> frozenset[Name]:
+    """Return the resources whose answers the status of an edge depends on."""
+    parts: list[Served | RouteStanding] = [*standing.hostports, *standing.routes]
+    return frozenset(_name(key) for it in parts for key in it.keys)
+
+
+def cleaned(sentence: str, own: Iterable[str]) -> str:
+    """Return a sentence of the engine without names of files and without ids, but for an edge's own."""
+    kept = frozenset(own)
+    text = _LEAD.sub("", " ".join(sentence.split()))
+    text = _ID.sub(lambda found: found[0] if found[0] in kept else "…", _FILE.sub("a file", text))
+    return "".join(letter for letter in text if letter.isprintable())[: edge_status.MAX_ERROR]
+
+
+def _own_ids(standing: Standing) -> frozenset[str]:
+    certificates = {it.certificate_id for it in standing.hostports}
+    backends = {id for id, _ in standing.backends}
+    return frozenset({standing.edge.id, *(it.id for it in standing.routes), *certificates, *backends})
+
+
+def _found(part: Served | RouteStanding, answered: Answered, own: Iterable[str]) -> tuple[State, str]:
+    """Return the state of a part, and the sentence that goes with it."""
+    if part.state != "live":
+        return part.state, part.error
+    answers = [answered(_name(key)) for key in sorted(part.keys)]
+    if refused := next((it.error for it in answers if it and it.error), ""):
+        return "refused", cleaned(refused, own)
+    return ("live" if all(answers) else "waiting"), part.error
+
+
+def _route(route: RouteStanding, answered: Answered, own: Iterable[str], outside: State) -> tuple[State, str]:
+    """Return the state of a route: no better than that of all hostports."""
+    state, error = _found(route, answered, own)
+    return (outside, error) if state == "live" and outside not in ("live", "partly") else (state, error)
+
+
+def _whole(outside: State, routes: Sequence[State]) -> State:
+    return edge_status.state_of([outside, *routes]) if outside in ("live", "partly") else outside
+
+
+def _hostport(served: Served, state: State, error: str, since: str) -> HostportStatus:
+    end = clock.rfc3339(served.not_after) if served.not_after else ""
+    return HostportStatus(served.hostport, state, since, error, served.certificate_id, end)
+
+
+def _name(key: Key) -> Name:
+    return Name(key.kind, key.name)

@@ -1,0 +1,136 @@
+"""What this edge host says of edges: written where it changes, beside the serving, and for as long as the host lives.
+
+A change is said once Envoy has answered what it rests on, or has taken its time; changes that follow at once are said
+together. An account's writes wait for its own alone.
+"""
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from chalicelib import clock
+from chalicelib.model.edge_status import EdgeStatus
+from edge.control import status
+from edge.control.catalog import Name
+from edge.control.discovery import Discovery
+from edge.control.status import Told
+from edge.process import log
+from edge.store.records import Store, Unavailable
+from edge.traffic.standing import Standing
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_POLL = 0.2  # seconds between two looks at what is to be said
+_PATIENCE = 3.0  # seconds after which it is said what Envoy has not answered
+_PAUSE = 2.0  # seconds between two writes of one edge
+_MOST, _MOST_OF_ACCOUNT = 64, 4  # writes at once
+_LIVES, _LEASE = 20.0, 60  # seconds between two words that the host lives, and for which each holds
+_GRACE = 60 * 60  # seconds after which nobody waits for another host that was lost
+
+
+class Statuses:
+    """The statuses of one edge host. `standing` returns how an edge stands, None where it is not served here."""
+
+    def __init__(
+        self, store: Store, host: str, standing: Callable[[str], Standing | None], discovery: Discovery
+    ) -> None:
+        self._store, self._host, self._standing, self._discovery = store, host, standing, discovery
+        self._said: dict[str, tuple[str, EdgeStatus]] = {}  # with the account, by edge
+        self._due: dict[str, float] = {}  # edges to be looked at, with the moment since which they are
+        self._not_before: dict[str, float] = {}  # when an edge may be written of again
+        self._resting: defaultdict[Name, set[str]] = defaultdict(set)  # edges by the resources that they rest on
+        self._rests_on: dict[str, frozenset[Name]] = {}
+        self._writing: dict[str, str] = {}  # accounts by edge
+        self._threads = ThreadPoolExecutor(8, "statuses")  # of their own: the others of control never wait for these
+
+    def touch(self, edges: Iterable[str]) -> None:
+        """Hear that edges may stand otherwise, or be gone."""
+        now = time.monotonic()
+        self._due |= {edge: now for edge in edges if edge not in self._due}
+
+    async def serve(self) -> None:
+        """Say what changes, until cancelled."""
+        living = asyncio.create_task(self._live())
+        try:
+            await self._remember()
+            while True:
+                self.touch({edge for name in self._discovery.news() for edge in self._resting.get(name, ())})
+                if self._discovery.has_envoy:
+                    self._start()
+                await asyncio.sleep(_POLL)
+        finally:
+            living.cancel()
+            self._threads.shutdown(wait=False)
+
+    async def _live(self) -> None:
+        """Say that the host lives while its Envoy is there."""
+        while True:
+            with suppress(Unavailable):
+                if self._discovery.has_envoy:
+                    await self._call(self._store.live, self._host, lease=_LEASE)
+                    await self._call(self._store.end_hosts, grace=_GRACE)
+            await asyncio.sleep(_LIVES if self._discovery.has_envoy else _POLL)
+
+    async def _remember(self) -> None:
+        """Read what this host said before it was started: it may serve no more of that."""
+        while True:
+            with suppress(Unavailable):
+                found = await self._call(self._store.said, self._host)
+                self._said = {edge: (account, it) for (account, edge), it in found.items()}
+                return self.touch(self._said)
+            await asyncio.sleep(_PAUSE)
+
+    def _start(self) -> None:
+        """Begin to write of as many edges as may be."""
+        now, of_account = time.monotonic(), Counter(self._writing.values())
+        for edge in [it for it in self._due if it not in self._writing and self._not_before.get(it, 0) <= now]:
+            standing, (account, before) = self._standing(edge), self._said.get(edge, ("", None))
+            account = standing.edge.account if standing else account
+            if of_account.total() >= _MOST or of_account[account] >= _MOST_OF_ACCOUNT:
+                continue
+            told = self._told(edge, standing, before)
+            if told and not told.is_settled and now < max(self._due[edge], self._discovery.since) + _PATIENCE:
+                continue
+            del self._due[edge]
+            if (wanted := told.status if told else None) != before:
+                of_account[account] += 1
+                self._writing[edge] = account
+                asyncio.create_task(self._write(account, edge, wanted)).add_done_callback(partial(self._ended, edge))
+
+    def _told(self, edge: str, standing: Standing | None, before: EdgeStatus | None) -> Told | None:
+        """Return the status of an edge, and hear from now on of the answers that it rests on."""
+        new = status.rests_on(standing) if standing else frozenset()
+        for name in self._rests_on.pop(edge, frozenset()) - new:
+            self._resting[name].discard(edge)
+            if not self._resting[name]:
+                del self._resting[name]
+        for name in new:
+            self._resting[name].add(edge)
+        if not standing:
+            return None
+        self._rests_on[edge] = new
+        return status.of(standing, self._discovery.catalog.answered, before, clock.now())
+
+    async def _write(self, account: str, edge: str, wanted: EdgeStatus | None) -> None:
+        self._not_before[edge] = time.monotonic() + _PAUSE
+        if wanted:
+            await self._call(self._store.say, account, edge, self._host, wanted)
+            self._said[edge] = account, wanted
+        else:
+            await self._call(self._store.unsay, account, edge, self._host)
+            del self._said[edge], self._not_before[edge]
+
+    def _ended(self, edge: str, task: asyncio.Task[None]) -> None:
+        del self._writing[edge]
+        if not task.cancelled() and (error := task.exception()):
+            log.event("status_unwritten", edge=edge, error=type(error).__name__)
+            self.touch([edge])
+
+    async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: ask(*arguments, **named))

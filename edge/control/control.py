@@ -71,6 +71,7 @@ class Control:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(POLL)
+            await self._publish(self._refused())
             with suppress(Unavailable):  # what is served stays as it is
                 await self._step(within=_PATIENCE)
 
@@ -91,7 +92,15 @@ class Control:
         for uploaded in await self._certificates.taken(within=within):
             changes |= self._take(uploaded)
         await self._publish({**changes, **self._renewed()})
-        self._statuses.touch(self._serving.touched_edges())
+
+    def _refused(self) -> Changes:
+        """Hear what Envoy has answered; return what changes where it has refused something."""
+        names = self.discovery.news()
+        self._statuses.hear(names)
+        answers = {name.name: self.discovery.catalog.answered(name) for name in names if name.kind == "routes"}
+        return self._serving.refused(
+            {name: it.error for name, it in answers.items() if it and it.error}, datetime.now(UTC)
+        )
 
     def _reserved(self, facts: Iterable[Fact]) -> frozenset[str]:
         """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
@@ -152,6 +161,7 @@ class Control:
         if last:
             await self.discovery.answered(named, within=_ANSWER)
             self.discovery.change(last)
+        self._statuses.touch(self._serving.touched_edges())
 
     def _renewed(self) -> Changes:
         """Return the certificates made here that are others now."""

@@ -77,7 +77,7 @@ def _own_ids(standing: Standing) -> frozenset[str]:
 def _found(part: Served | RouteStanding, answered: Answered, own: Iterable[str]) -> tuple[State, str]:
     """Return the state of a part, and the sentence that goes with it."""
     if part.state != "live":
-        return part.state, part.error
+        return part.state, cleaned(part.error, own)
     answers = [answered(_name(key)) for key in sorted(part.keys)]
     if refused := next((it.error for it in answers if it and it.error), ""):
         return "refused", cleaned(refused, own)

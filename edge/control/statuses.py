@@ -54,13 +54,16 @@ class Statuses:
         now = time.monotonic()
         self._due |= {edge: now for edge in edges if edge not in self._due}
 
+    def hear(self, names: Iterable[Name]) -> None:
+        """Hear to which resources Envoy has given another answer."""
+        self.touch({edge for name in names for edge in self._resting.get(name, ())})
+
     async def serve(self) -> None:
         """Say what changes, until cancelled."""
         living = asyncio.create_task(self._live())
         try:
             await self._remember()
             while True:
-                self.touch({edge for name in self._discovery.news() for edge in self._resting.get(name, ())})
                 if self._discovery.has_envoy:
                     self._start()
                 await asyncio.sleep(_POLL)

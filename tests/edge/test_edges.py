@@ -8,7 +8,7 @@ from typing import Any
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edge_status import BackendStatus, EdgeStatus
-from chalicelib.model.modules import Backend
+from chalicelib.model.modules import Backend, UserAgentFilter
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, until
@@ -63,6 +63,25 @@ def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
     until(lambda: edge.status("oauth") == "503", within=2)
     edge.store.forget(made)
     until(lambda: edge.curl("oauth", "-o", "/dev/null", "-w", "%{http_code}") == "404", within=2)
+
+
+def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sentence_is_told(edge: Edge) -> None:
+    open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
+    made, other = https_edge(edge, "bad", open_route), https_edge(edge, "good", open_route)
+    until(lambda: edge.curl("bad") == edge.curl("good") == "open\n")
+    too_large = Modules(open_route.modules.backend, user_agent_filter=UserAgentFilter(deny=["(a{900}){900}"]))
+    changed = replace(made, revision=2, routes=(replace(open_route, modules=too_large),))
+    edge.store.keep(changed)
+    until(lambda: edge.status("bad") == "503", within=3)
+    until(lambda: is_said(edge, changed, "partly"))
+    found = said(edge, made.id)
+    assert found
+    assert [(it.state, it.error) for it in found.routes] == [("refused", "invalid repetition size: {900}")]
+    assert edge.curl("good") == "open\n"
+    edge.store.keep(replace(made, revision=3))
+    until(lambda: edge.curl("bad") == "open\n")
+    until(lambda: is_said(edge, replace(made, revision=3), "live"))
+    assert is_said(edge, other, "live")
 
 
 def said(edge: Edge, id: str) -> EdgeStatus | None:

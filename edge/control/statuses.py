@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import ParamSpec, TypeVar
 
 from chalicelib import clock
@@ -29,7 +30,8 @@ R = TypeVar("R")
 _POLL = 0.2  # seconds between two looks at what is to be said
 _PATIENCE = 3.0  # seconds after which it is said what Envoy has not answered
 _PAUSE = 2.0  # seconds between two writes of one edge
-_MOST, _MOST_OF_ACCOUNT = 64, 4  # writes at once
+_AT_ONCE = 200  # edges that are looked at before others have their turn in this process
+_MOST, _MOST_OF_ACCOUNT = 16, 4  # writes at once
 _LIVES, _LEASE = 20.0, 60  # seconds between two words that the host lives, and for which each holds
 _GRACE = 60 * 60  # seconds after which nobody waits for another host that was lost
 
@@ -46,8 +48,11 @@ class Statuses:
         self._not_before: dict[str, float] = {}  # when an edge may be written of again
         self._resting: defaultdict[Name, set[str]] = defaultdict(set)  # edges by the resources that they rest on
         self._rests_on: dict[str, frozenset[Name]] = {}
-        self._writing: dict[str, str] = {}  # accounts by edge
-        self._threads = ThreadPoolExecutor(8, "statuses")  # of their own: the others of control never wait for these
+        self._wanted: dict[str, tuple[str, EdgeStatus | None]] = {}  # what is to be said next
+        self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
+        self._threads = ThreadPoolExecutor(
+            _MOST, "statuses"
+        )  # of their own: the others of control never wait for these
 
     def touch(self, edges: Iterable[str]) -> None:
         """Hear that edges may stand otherwise, or be gone."""
@@ -65,10 +70,11 @@ class Statuses:
             await self._remember()
             while True:
                 if self._discovery.has_envoy:
-                    self._start()
+                    self._look()
                 await asyncio.sleep(_POLL)
         finally:
-            living.cancel()
+            for task in (living, *(task for _, task in self._writing.values())):
+                task.cancel()
             self._threads.shutdown(wait=False)
 
     async def _live(self) -> None:
@@ -89,22 +95,33 @@ class Statuses:
                 return self.touch(self._said)
             await asyncio.sleep(_PAUSE)
 
+    def _look(self) -> None:
+        """See what is to be said of edges; of one that Envoy has yet to answer for, later."""
+        now = time.monotonic()
+        for edge in list(islice(self._due, _AT_ONCE)):
+            since, standing = self._due.pop(edge), self._standing(edge)
+            account, before = self._said.get(edge, ("", None))
+            told = self._told(edge, standing, before)
+            if told and not told.is_settled and now < max(since, self._discovery.since) + _PATIENCE:
+                self._due[edge] = since
+            else:
+                self._wanted[edge] = standing.edge.account if standing else account, told.status if told else None
+        self._start()
+
     def _start(self) -> None:
         """Begin to write of as many edges as may be."""
-        now, of_account = time.monotonic(), Counter(self._writing.values())
-        for edge in [it for it in self._due if it not in self._writing and self._not_before.get(it, 0) <= now]:
-            standing, (account, before) = self._standing(edge), self._said.get(edge, ("", None))
-            account = standing.edge.account if standing else account
-            if of_account.total() >= _MOST or of_account[account] >= _MOST_OF_ACCOUNT:
-                continue
-            told = self._told(edge, standing, before)
-            if told and not told.is_settled and now < max(self._due[edge], self._discovery.since) + _PATIENCE:
-                continue
-            del self._due[edge]
-            if (wanted := told.status if told else None) != before:
-                of_account[account] += 1
-                self._writing[edge] = account
-                asyncio.create_task(self._write(account, edge, wanted)).add_done_callback(partial(self._ended, edge))
+        now, of_account = time.monotonic(), Counter(account for account, _ in self._writing.values())
+        for edge, (account, wanted) in list(self._wanted.items()):
+            if of_account.total() >= _MOST:
+                return
+            is_next = edge not in self._writing and self._not_before.get(edge, 0) <= now
+            if is_next and of_account[account] < _MOST_OF_ACCOUNT:
+                del self._wanted[edge]
+                if wanted != self._said.get(edge, ("", None))[1]:
+                    of_account[account] += 1
+                    task = asyncio.create_task(self._write(account, edge, wanted))
+                    self._writing[edge] = account, task
+                    task.add_done_callback(partial(self._ended, edge))
 
     def _told(self, edge: str, standing: Standing | None, before: EdgeStatus | None) -> Told | None:
         """Return the status of an edge, and hear from now on of the answers that it rests on."""
@@ -131,9 +148,12 @@ class Statuses:
 
     def _ended(self, edge: str, task: asyncio.Task[None]) -> None:
         del self._writing[edge]
-        if not task.cancelled() and (error := task.exception()):
+        if task.cancelled():
+            return
+        if error := task.exception():
             log.event("status_unwritten", edge=edge, error=type(error).__name__)
             self.touch([edge])
+        self._start()
 
     async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: ask(*arguments, **named))

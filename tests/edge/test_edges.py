@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib import ids
+from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edge_status import BackendStatus, EdgeStatus
 from chalicelib.model.modules import Backend, UserAgentFilter
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from tests import openssl
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, until
 
@@ -147,3 +149,24 @@ def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge
     until(lambda: is_said(edge, made, "live"))
     assert time.monotonic() - began < 2
     edge.store.delays.clear()
+
+
+def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
+    made = https_edge(edge, "own", route(backend(edge, "bkdhr", HttpResponse(body="own\n"))))
+    until(lambda: is_said(edge, made, "live"))
+    host = f"own.{edge.settings.tunnel_domain}"
+    id = ids.new("cert")
+    edge.upload(id, ACCOUNT, host)
+    until(lambda: certificate_of(edge, made) == id, within=3)
+    assert f"CN = {id}" in openssl.run(
+        "s_client", "-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", host
+    )
+    del edge.store.uploaded[id]
+    edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, id)
+    until(lambda: certificate_of(edge, made) == "", within=3)
+    assert edge.curl("own") == "own\n"
+
+
+def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
+    found = said(edge, made.id)
+    return found.hostports[0].certificate_id if found else None

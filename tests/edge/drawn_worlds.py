@@ -1,0 +1,102 @@
+"""Records of several accounts, and requests to them, as hypothesis draws them for the edge and its model."""
+
+from hypothesis import strategies as st
+
+from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
+from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tunnels import Carried
+from tests.edge.model_of_requests import Records, Request
+
+ACCOUNTS = ("acct_a", "acct_b")
+DOMAIN = "tunnels.localhost"
+GATEWAY = "gw-1"
+_PATHS = ("/", "/a", "/a/", "/a/b", "/ab", "/b", "/a/b/c", "/A")
+_AGENTS = ("", "curl/8", "Mozilla/5.0 (bot, good)", "évil", "bot", "good")
+_PATTERNS = ("bot", "^curl", r"good\b", "^$", ".", "(?i)MOZILLA", r"\Qcurl/", "é", r"\.0 \(")
+_LABELS = st.dictionaries(st.sampled_from(["app", "region"]), st.sampled_from(["x", "y"]), max_size=2)
+_NAMES = ("one", "two", "x.team", "y.team", "*.team", "x.y.team", "*.y.team")
+
+
+def _ids(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}_{number:027}" for number in range(count)]
+
+
+GROUPS, ANSWERS, SHARED = _ids("bkdtg", 4), _ids("bkdhr", 3), _ids("bkdwd", 4)
+AUTHORITIES, TUNNELS, EDGES = _ids("ca", 3), _ids("tn", 6), _ids("edghts", len(_NAMES))
+_BACKENDS = [*GROUPS, *ANSWERS, *SHARED]
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Records:
+    """Draw what two accounts have; some of it names what is not there, or is another's."""
+    whose = st.sampled_from(ACCOUNTS)
+    tunnels = [Carried(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[: draw(st.integers(0, 6))]]
+    authorities = [ServedAuthority(draw(whose), id, id) for id in AUTHORITIES if draw(st.booleans())]
+    backends = [ServedBackend(draw(whose), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]
+    team = draw(whose)  # a name below the domain is one account's, with all below it
+    edges = [_drawn_edge(draw, id, name, team) for id, name in zip(EDGES, _NAMES, strict=True) if draw(st.booleans())]
+    return Records(
+        {it.id: it for it in edges},
+        {it.id: it for it in backends},
+        {it.id: it for it in authorities},
+        {it.id: it for it in tunnels},
+    )
+
+
+def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge:
+    routes: list[ServedRoute] = []
+    for number in range(draw(st.integers(0, 5))):
+        kind = draw(st.sampled_from(["exact_path", "path_prefix"]))
+        match = draw(st.sampled_from(_PATHS))
+        if (kind, match) not in {(it.match_type, it.match) for it in routes}:
+            routes.append(ServedRoute(f"edghtsrt_{id[-3:]}{number:024}", kind, match, draw(_modules())))
+    mutual = st.builds(
+        lambda ids: MutualTls(certificate_authority_ids=ids),
+        st.lists(st.sampled_from(AUTHORITIES), min_size=1, max_size=2, unique=True),
+    )
+    termination = st.builds(
+        lambda version: TlsTermination(min_version=version), st.sampled_from([None, "1.0", "1.1", "1.2", "1.3"])
+    )
+    modules = Modules(
+        mutual_tls=draw(st.none() | mutual),
+        tls_termination=draw(st.none() | termination),
+        unenforced=draw(st.sampled_from([(), (), (), ("oidc",)])),
+    )
+    places: list[Place] = ["edge", "edge", "edge", "upstream"]
+    place = draw(st.sampled_from(places))
+    return ServedEdge(account, id, 1, (f"{name}.{DOMAIN}:443",), place, modules, tuple(routes))
+
+
+@st.composite
+def _modules(draw: st.DrawFn) -> Modules:
+    patterns = st.lists(st.sampled_from(_PATTERNS), max_size=2)
+    agents = st.builds(lambda allow, deny: UserAgentFilter(allow=allow, deny=deny), patterns, patterns)
+    attached = st.builds(lambda id: Backend(backend_id=id), st.none() | st.sampled_from(_BACKENDS))
+    return Modules(
+        draw(st.none() | attached | attached | attached),
+        user_agent_filter=draw(st.none() | agents),
+        unenforced=draw(st.sampled_from([(), (), (), ("oauth",)])),
+    )
+
+
+def _value(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weighted]:
+    if id in ANSWERS:
+        return st.builds(lambda status: HttpResponse(status_code=status, body=id), st.sampled_from([200, 404, 103]))
+    if id in GROUPS:
+        return st.builds(lambda labels: TunnelGroup(labels=labels), _LABELS)
+    children = st.dictionaries(st.sampled_from(_BACKENDS), st.sampled_from([0, 1, 9, 10_000]), max_size=4)
+    return st.builds(lambda backends: Weighted(backends=backends), children)
+
+
+def requests() -> st.SearchStrategy[Request]:
+    """Draw requests to hosts that an edge may listen on, and to others."""
+    names = [*(name for name in _NAMES if "*" not in name), "three", "z.team", "z.y.team", "a.b.y.team"]
+    return st.builds(
+        Request,
+        st.sampled_from([f"{name}.{DOMAIN}" for name in names]),
+        st.builds(str.__add__, st.sampled_from(_PATHS), st.sampled_from(["", "", "?/b", "x"])),
+        st.lists(st.sampled_from(_AGENTS), max_size=2).map(tuple),
+        st.sampled_from(["", "", *AUTHORITIES]),
+        st.sampled_from(["1.0", "1.1", "1.2", "1.3", "1.3", "1.3"]),
+    )

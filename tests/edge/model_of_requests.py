@@ -1,0 +1,151 @@
+"""What a request to an edge meets, told as plainly as the documentation: the edge is compared with it.
+
+It knows the records alone, and neither plans nor Envoy. Where chance decides, all that may come are given.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import re2
+
+from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tunnels import Carried
+
+REFUSED, ODD = "the handshake is refused", range(100, 200)
+_VERSIONS = ("1.0", "1.1", "1.2", "1.3")
+Meets = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Records:
+    """All that there is, by id; every gateway is up, and names below the domain have the operator's certificate."""
+
+    edges: Mapping[str, ServedEdge] = field(default_factory=dict)
+    backends: Mapping[str, ServedBackend] = field(default_factory=dict)
+    authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
+    tunnels: Mapping[str, Carried] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request on a connection of its own; `client` is the authority that signed its certificate, "" for none."""
+
+    host: str
+    path: str
+    agents: tuple[str, ...] = ()
+    client: str = ""
+    version: str = "1.3"
+
+
+def meets(request: Request, records: Records) -> Meets:
+    """Return what the request may meet: a page by its status, a tunnel or a response by its id, or no handshake."""
+    edge = _edge(request.host, records)
+    if edge is None and _VERSIONS.index(request.version) < _VERSIONS.index("1.2"):
+        return frozenset({REFUSED})
+    if edge is None and any(request.host.endswith(it) for it in _below_wildcards(records)):
+        return frozenset({"421"})
+    if edge is None:
+        named = sorted(it.id for it in records.tunnels.values() if it.name == request.host)
+        return frozenset(named[-1:] or ["404"])
+    if not _is_open(edge, request, records):
+        return frozenset({REFUSED})
+    if edge.modules.unenforced:
+        return frozenset({"503"})
+    route = _route(edge, request.path.partition("?")[0])
+    if route is None:
+        return frozenset({"404"})
+    if route.modules.unenforced:
+        return frozenset({"503"})
+    backend = route.modules.backend.backend_id if route.modules.backend else None
+    led = _leads_to(backend, edge.account, records) if backend else []
+    if not led:
+        return frozenset({"503"})
+    rules = route.modules.user_agent_filter
+    if rules and not _passes(request.agents, rules):
+        return frozenset({"403"})
+    return frozenset(it for backend in led for it in _answers(backend, records))
+
+
+def _edge(host: str, records: Records) -> ServedEdge | None:
+    """Return the edge that listens on the host, else the one that does on all names directly below its domain."""
+    for name in (host, f"*.{host.partition('.')[2]}"):
+        for edge in records.edges.values():
+            if f"{name}:443" in edge.hostports:
+                return edge
+    return None
+
+
+def _below_wildcards(records: Records) -> list[str]:
+    """Return the ends of hosts more than one label below a wildcard, which no edge has, and no tunnel either."""
+    hosts = [it.rpartition(":")[0] for edge in records.edges.values() for it in edge.hostports]
+    return [host[1:] for host in hosts if host.startswith("*.")]
+
+
+def _is_open(edge: ServedEdge, request: Request, records: Records) -> bool:
+    termination, mutual = edge.modules.tls_termination, edge.modules.mutual_tls
+    least = (termination.min_version if termination else None) or "1.2"
+    if edge.terminate_at == "upstream" or _VERSIONS.index(request.version) < _VERSIONS.index(least):
+        return False
+    if mutual is None:
+        return True
+    named = [records.authorities.get(id) for id in mutual.certificate_authority_ids]
+    is_whole = bool(named) and all(it and it.account == edge.account for it in named)
+    return is_whole and request.client in mutual.certificate_authority_ids
+
+
+def _route(edge: ServedEdge, path: str) -> ServedRoute | None:
+    exact = [it for it in edge.routes if it.match_type == "exact_path" and it.match == path]
+    prefixes = [it for it in edge.routes if it.match_type == "path_prefix" and path.startswith(it.match)]
+    return next(iter(exact + sorted(prefixes, key=lambda it: len(it.match), reverse=True)), None)
+
+
+def _passes(agents: Iterable[str], rules: UserAgentFilter) -> bool:
+    """Tell whether a request passes: several headers are one, with commas."""
+    agents = list(agents)
+    if _finds(rules.allow, ",".join(agents)):
+        return True
+    return bool(agents) and not _finds(rules.deny, ",".join(agents))
+
+
+def _finds(patterns: Iterable[str], text: str) -> bool:
+    return any(re2.search(pattern, text) for pattern in patterns)
+
+
+def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:
+    """Return the groups and responses that a backend comes to."""
+    found = records.backends.get(id)
+    if found is None or found.account != account or _leads_back(id, account, records):
+        return []
+    if not isinstance(found.value, Weighted):
+        return [] if isinstance(found.value, HttpResponse) and found.value.status_code in ODD else [found]
+    children = [child for child, weight in found.value.backends.items() if weight > 0]
+    return [it for child in children for it in _leads_to(child, account, records)]
+
+
+def _leads_back(id: str, account: str, records: Records) -> bool:
+    """Tell whether a backend leads to itself."""
+    waiting, seen = _children(id, account, records), set[str]()
+    while waiting:
+        it = waiting.pop()
+        if it not in seen:
+            seen.add(it)
+            waiting += _children(it, account, records)
+    return id in seen
+
+
+def _children(id: str, account: str, records: Records) -> list[str]:
+    found = records.backends.get(id)
+    if found is None or found.account != account or not isinstance(found.value, Weighted):
+        return []
+    return [child for child, weight in found.value.backends.items() if weight > 0]
+
+
+def _answers(backend: ServedBackend, records: Records) -> list[str]:
+    if isinstance(backend.value, HttpResponse):
+        return [backend.id]
+    assert isinstance(backend.value, TunnelGroup)
+    labels = backend.value.labels.items()
+    own = [it for it in records.tunnels.values() if it.account == backend.account]
+    return [it.id for it in own if labels and labels <= it.labels.items()] or ["503"]

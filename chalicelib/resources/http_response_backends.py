@@ -9,6 +9,11 @@ from chalicelib.model.backends import HttpResponse
 from chalicelib.schema.fields import Described, Line, Shown, Text
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
+# What the connection is made of, and not the response (RFC 9110, 7.6.1 and 8.6), and what Envoy takes in none.
+_NOT_OF_A_RESPONSE = (
+    *("connection", "content-length", "host", "keep-alive", "proxy-connection"),
+    *("te", "trailer", "transfer-encoding", "upgrade"),
+)
 _MAX_HEADER_BYTES, _MAX_BODY_BYTES = 16 * 1024, 64 * 1024
 
 
@@ -20,17 +25,27 @@ def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
+def _of_a_response(name: str) -> str:
+    if name.lower() in _NOT_OF_A_RESPONSE:
+        raise ValueError("must be a header of the response, not of its connection")
+    return name
+
+
 HeaderName = Annotated[
-    str, form(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "must be the name of an HTTP header, for example Content-Type")
+    str,
+    form(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "must be the name of an HTTP header, for example Content-Type"),
+    After(_of_a_response),
 ]
 
 
 class Answer(Described):
-    status_code: Annotated[int, between(100, 599), if_zero(200)] = 200
-    """HTTP status of the response."""
+    status_code: Annotated[int, between(200, 599), if_zero(200)] = 200
+    """HTTP status of the response; those below 200 end no request."""
 
     headers: Annotated[dict[HeaderName, Line], entries(0, 50), After(_as_one_head), if_null({})] = {}
-    f"""Headers of the response by their names; at most {_MAX_HEADER_BYTES // 1024} KiB together."""
+    f"""Headers of the response by their names; at most {_MAX_HEADER_BYTES // 1024} KiB together.
+
+    None of these, in whatever case: {", ".join(_NOT_OF_A_RESPONSE)}."""
 
     body: Annotated[Text, max_bytes(_MAX_BODY_BYTES)] = ""
     f"""Body of the response, at most {_MAX_BODY_BYTES // 1024} KiB."""

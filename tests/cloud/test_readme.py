@@ -83,7 +83,7 @@ def test_every_shell_line_of_the_guide_works(served: Served, tmp_path: Path) -> 
     assert '"metadata": "A demonstration"' in said
     assert "is online until Ctrl-C" in (served.local / "demo.log").read_text()
     assert '"error_code":"unauthenticated"' in said
-    assert "True\n400 must be at least 100\n" in said
+    assert "True\n400 must be at least 200\n" in said
 
 
 @pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")

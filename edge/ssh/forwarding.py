@@ -107,7 +107,7 @@ def shown(id: str, opening: Opening) -> str:
     """Return the lines that show an open tunnel in the terminal."""
     if opening.labels:
         labels = ", ".join(f"{key}={value}" for key, value in opening.labels)
-        return f"The backend tunnel {id} is online with {labels}; no edge leads to it yet."
+        return f"The backend tunnel {id} is online with {labels}: tunnel groups of such labels lead to it."
     return f"{opening.url} is online."
 
 

@@ -154,5 +154,5 @@ def test_why_the_store_opens_no_tunnel_is_a_sentence(error: Exception, sentence:
 def test_an_open_tunnel_is_shown_by_its_address_or_labels() -> None:
     assert forwarding.shown("tn_1", opening_of("demo")) == "https://demo.t.example.com:8443 is online."
     assert forwarding.shown("tn_1", opening_of("a=1,b=2")) == (
-        "The backend tunnel tn_1 is online with a=1, b=2; no edge leads to it yet."
+        "The backend tunnel tn_1 is online with a=1, b=2: tunnel groups of such labels lead to it."
     )

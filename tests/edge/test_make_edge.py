@@ -18,10 +18,11 @@ import pytest
 from cryptography import x509
 
 from tests import openssl
+from tests.cloud.test_readme import blocks
 from tests.conftest import ROOT, free_port, serve
 from tests.edge.beside import Started, credential, start_edge
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import until, upstream
+from tests.edge.running import ssh_command, until, upstream
 
 pytestmark = needs_envoy
 
@@ -58,6 +59,33 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
         )
         client.kill()
         until(lambda: started.status("demo") == "404" and started.tunnels() == [], within=5)
+
+
+def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(started: Started, tmp_path: Path) -> None:
+    (api, *_), edge = blocks("docs/guide.md"), blocks("docs/edge.md", "An edge in ten lines")
+    port, ssh = started.ports["EDGE_PORT"], " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))
+    text = "\n".join([api.partition("\n")[2].partition("\nPROJECT")[0], *edge]).replace("ssh -p 2222", ssh)
+    for old, new in (
+        (".local/edge/authority.crt", str(started.api.local / "edge" / "authority.crt")),
+        ("tunnels.localhost:8443", f"tunnels.localhost:{port}"),
+        *((own, str(free_port())) for own in ("3001", "3002")),
+    ):
+        text = text.replace(old, new)
+    settings = {"PATH": os.environ["PATH"], "BASE_URL": started.api.base_url, "API_KEY": started.api.token}
+
+    done = subprocess.run(
+        ["bash", "-euc", text],
+        cwd=tmp_path,
+        env={**settings, "no_proxy": "*"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    seen = done.stdout.splitlines()
+    assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
+    assert {*seen} == {"blue", "green"}
 
 
 def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:

@@ -4,17 +4,14 @@ Units are counted by DynamoDB's published rules from the items that go in and ou
 transaction: a read takes one for each 4 KB, a write one for each KB, in a transaction two, and an index one more.
 """
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from bench import calls, requests
-from bench.calls import Call
+from bench import calls, requests, units
 from bench.engines import Setting
 from bench.results import Result, Row
-from chalicelib.storage import aws
 
 MIX = {"get": 70, "list of 100": 10, "create": 10, "change": 5, "certificate": 5}  # hundredths of all requests
 COUNT = 100
@@ -69,60 +66,6 @@ def _cost(event: Callable[[int], Mapping[str, Any]]) -> Cost:
     for number in range(COUNT):
         requests.answer(event(number))
     seconds = (time.process_time() - before) / COUNT
-    units = [_units(call) for call in made]
-    reads, writes = (sum(unit[place] for unit in units) for place in (0, 1))
+    found = [units.of(call) for call in made]
+    reads, writes = (sum(unit[place] for unit in found) for place in (0, 1))
     return Cost(len(made), reads, writes, sum(call.kind == "kms" for call in made), seconds)
-
-
-def _units(call: Call) -> tuple[int, int]:
-    """Return the units that a call reads and writes."""
-    match call.operation:
-        case "GetItem":
-            return _each(4096, [call.answer.get("Item", {})]), 0
-        case "BatchGetItem":
-            found = [item for items in call.answer["Responses"].values() for item in items]
-            asked = sum(len(wanted["Keys"]) for wanted in call.parameters["RequestItems"].values())
-            return _each(4096, found) + asked - len(found), 0  # what is not there costs one
-        case "Query":
-            return _each(4096, [{"all": {"L": [{"M": item} for item in call.answer["Items"]]}}]), 0
-        case "TransactWriteItems":
-            return 0, sum(_written(action) for action in call.parameters["TransactItems"])
-    if call.service == "kms":
-        return 0, 0
-    raise ValueError(f"The units of {call.operation} are not known.")
-
-
-def _written(action: Mapping[str, Any]) -> int:
-    """Return the units of one action in a transaction; events stand in an index too. An update pays the whole item."""
-    item = action["Put"]["Item"] if "Put" in action else _read(action["Update"])
-    return 2 * _each(1024, [item]) + ("indexed" in item) * _each(1024, [item])
-
-
-def _read(update: Mapping[str, Any]) -> Mapping[str, Any]:
-    item: Mapping[str, Any] = aws.client("dynamodb").get_item(TableName=update["TableName"], Key=update["Key"])["Item"]
-    return item
-
-
-def _each(step: int, items: Sequence[Mapping[str, Any]]) -> int:
-    return sum(max(1, math.ceil(_size(item) / step)) for item in items)
-
-
-def _size(item: Mapping[str, Any]) -> int:
-    """Return the bytes of an item as DynamoDB counts them: of its names, and of its values."""
-    return sum(len(name.encode()) + _size_of_value(value) for name, value in item.items())
-
-
-def _size_of_value(attribute: Mapping[str, Any]) -> int:
-    ((kind, value),) = attribute.items()
-    match kind:
-        case "S" | "B":
-            return len(value if isinstance(value, bytes) else value.encode())
-        case "N":
-            return len(value) // 2 + 1
-        case "M":
-            return 3 + len(value) + _size(value)
-        case "L":
-            return 3 + sum(1 + _size_of_value(entry) for entry in value)
-        case "SS":
-            return sum(len(entry.encode()) for entry in value)
-    return 1

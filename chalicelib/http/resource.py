@@ -185,7 +185,7 @@ class EditableResource(Resource):
         item = Item(
             scope,
             id,
-            {**new.stored.to_record(), **own},
+            {**new.stored.packed(), **own},
             unseen={"owner_id": caller.id} if is_traced and not isinstance(new.stored, Owned) else {},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=new.unique_keys or new.stored.unique_keys(caller.account, id),
@@ -209,7 +209,7 @@ class EditableResource(Resource):
         own = {"": references.recorded(item.account, named)} if fields.keys() & named.keys() else {}
         changed = replace(
             item,
-            body={**item.body, **after.to_record()} if after != before else item.body,
+            body=records.body_of_change(item, before, after),
             unique_keys=records.keys_of_change(item, before, after),
             references=replaced(item.references, own),
         )

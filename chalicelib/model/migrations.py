@@ -144,7 +144,7 @@ def _kept(account: str, owner: str, key: str) -> Sequence[Write]:
 
 
 def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
-    """Write the fields that the record of a resource, and of its modules, has by default alone."""
+    """Write the fields that the record of a resource, and of its modules, has by default alone; pack its texts."""
     kind = _kind(record)
     form = forms.kinds.get(kind) if kind else None
     if form is None or kind is None or not (item := Item.from_record(record)).is_live:
@@ -171,9 +171,9 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Have a record lie where the latest edition looks for it first: a route beside those of the other edges.
+    """Have a record lie where those are written now: a route beside those of the other edges, or back among its own.
 
-    The record is the same there, with its revision. None is moved while records are written as of the second edition.
+    The record is the same there, with its revision.
     """
     item = Item.from_record(record)
     scope, id = places.written(item.scope, item.id)
@@ -210,6 +210,6 @@ STEPS = (
     Step(2, "events by their actors", _with_actor),
     Step(3, "names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
     Step(4, "edges that the live edge finds", _listed),
-    Step(5, "fields that have a default", _with_defaults),  # which new fields need no step for
+    Step(5, "fields that have a default, texts as bytes", _with_defaults),  # which new fields need no step for
     Step(6, "routes in one collection", _moved),  # the last one, since nothing is left where the record was
 )

@@ -5,12 +5,23 @@ A field is added with a default. A record written before shows it at once, and `
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
+from chalicelib.storage import places
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 References = Mapping[str, Iterable[str]]  # the ids that each field holds
+
+
+class Packing(Protocol):
+    """How texts of one form become bytes, and bytes these texts again."""
+
+    def packed(self, text: str) -> bytes | str:
+        """Return the bytes of a text, or the text where they do not say all of it."""
+
+    def text(self, kept: bytes | str) -> str:
+        """Return the text of what `packed` returned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,23 +29,36 @@ class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
     `TOLD` are the fields that audit events tell: bounds, references and rights; never a secret, never free text.
+    `PACKED` are those whose texts are stored as bytes.
     """
 
     TOLD: ClassVar[tuple[str, ...]] = ()
+    PACKED: ClassVar[Mapping[str, Packing]] = {}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         """Return the value of a record of any age: what it lacks has its default, unknown fields are ignored."""
-        return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
+        found = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
+        for name, packing in cls.PACKED.items():
+            if name in found:
+                found[name] = packing.text(found[name])
+        return cls(**found)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the value as its record keeps it."""
+        """Return the value as its record keeps it, but for the texts that are `packed`."""
         return dict(vars(self))
+
+    def packed(self) -> dict[str, Any]:
+        """Return the value as its record keeps it: since the third edition some texts are bytes."""
+        record = self.to_record()
+        if places.edition() < 3:
+            return record
+        return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     @classmethod
     def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record with the fields that it lacks, as `of` reads them."""
-        return {**record, **cls.of(record).to_record()}
+        return {**record, **cls.of(record).packed()}
 
     def told(self) -> dict[str, Any]:
         """Return the fields that audit events tell; of sealed bytes they tell only that there are some."""
@@ -89,6 +113,14 @@ class Owned(Traced):
 
     def references(self) -> References:
         return {"owner_id": [self.owner_id]}
+
+
+def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
+    """Return the body of a changed item; what did not change stays as its edition wrote it."""
+    if after == before:
+        return item.body
+    old, new = vars(before), after.packed()
+    return {**item.body, **{name: new[name] for name in new if name not in item.body or old[name] != vars(after)[name]}}
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:

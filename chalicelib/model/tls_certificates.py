@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.model import details
+from chalicelib.model import details, texts
 from chalicelib.model.records import Described, Traced
 from chalicelib.storage import vault
 from chalicelib.storage.items import Item
@@ -34,6 +35,7 @@ class TlsCertificate(Traced):
     subject_country: str = ""
 
     TOLD = ("not_after",)
+    PACKED = MappingProxyType({"certificate_pem": texts.CERTIFICATES})
 
     def told(self) -> dict[str, Any]:
         names = [name for kept in self.subject_alternative_names.values() for name in kept]
@@ -52,6 +54,7 @@ class ClientAuthority(Described):
     extended_key_usages: list[str] = field(default_factory=list)
 
     TOLD = ("not_after",)
+    PACKED = MappingProxyType({"ca_pem": texts.CERTIFICATES})
 
     def told(self) -> dict[str, Any]:
         return {**super().told(), "fingerprint": details.pem_fingerprint(self.ca_pem)}

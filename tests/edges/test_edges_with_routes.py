@@ -7,7 +7,7 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib import ids
 from chalicelib.model import edges
-from chalicelib.storage import items
+from chalicelib.storage import items, table
 from tests.queries import calls
 from tests.transports import Client
 
@@ -124,3 +124,14 @@ def test_modules_of_a_route_that_is_not_registered_are_moved_too(
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
     assert admin.delete(address).status == 204
     assert admin.get(oauth).status == 404
+
+
+def test_routes_are_moved_back_for_the_version_before(
+    admin: Client, mixed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = admin.get(mixed).json
+    monkeypatch.setenv("RECORDS_EDITION", "2")
+    moved()
+    former = table.of_second_edition(items.scope(admin.account, f"{mixed}/routes"))
+    assert [route.id for route in former] == [route["id"] for route in before["routes"]]
+    assert admin.get(mixed).json == before

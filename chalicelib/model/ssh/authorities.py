@@ -2,10 +2,11 @@
 
 import base64
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from chalicelib import clock, crypto
-from chalicelib.model import details, kinds
+from chalicelib.model import details, kinds, texts
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Described, Traced
 from chalicelib.storage import dynamodb, items, revocation_lists, table, vault, writes
@@ -57,6 +58,8 @@ class IssuedCertificate(Traced):
     valid_after: str = ""
     valid_until: str
     certificate: str
+
+    PACKED = MappingProxyType({"public_key": texts.SSH_LINE, "certificate": texts.SSH_LINE})
 
     @property
     def end(self) -> int:

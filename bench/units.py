@@ -1,0 +1,80 @@
+"""Units by DynamoDB's published rules: a read takes one for each 4 KB, a write one for each KB, in a transaction two.
+
+No emulator counts those of a transaction.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bench.calls import Call
+from chalicelib.storage import aws
+
+
+def of(call: Call) -> tuple[int, int]:
+    """Return the units that a call reads and writes; of an index, in which events stand too, one more."""
+    match call.operation:
+        case "GetItem":
+            return _each(4096, [call.answer.get("Item", {})]), 0
+        case "BatchGetItem":
+            found = [item for items in call.answer["Responses"].values() for item in items]
+            asked = sum(len(wanted["Keys"]) for wanted in call.parameters["RequestItems"].values())
+            return _each(4096, found) + asked - len(found), 0  # what is not there costs one
+        case "Query":
+            return _each(4096, [{"all": {"L": [{"M": item} for item in call.answer["Items"]]}}]), 0
+        case "TransactWriteItems":
+            return 0, sum(_written(action) for action in call.parameters["TransactItems"])
+    if call.service == "kms":
+        return 0, 0
+    raise ValueError(f"The units of {call.operation} are not known.")
+
+
+def by_key(calls: Iterable[Call]) -> Mapping[str, int]:
+    """Return the units that transactions write under each partition key of the table."""
+    found: Counter[str] = Counter()
+    for action in (action for call in calls for action in call.parameters.get("TransactItems", ())):
+        item = _item(action)
+        found[item["scope"]["S"]] += 2 * _each(1024, [item])
+    return found
+
+
+def _written(action: Mapping[str, Any]) -> int:
+    """Return the units of one action in a transaction; events stand in an index too. An update pays the whole item."""
+    item = _item(action)
+    return 2 * _each(1024, [item]) + ("indexed" in item) * _each(1024, [item])
+
+
+def _item(action: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the item of an action of a transaction, as it is now where the action does not hold it."""
+    if "Put" in action:
+        item: Mapping[str, Any] = action["Put"]["Item"]
+        return item
+    ((_, request),) = action.items()
+    found: Mapping[str, Any] = aws.client("dynamodb").get_item(TableName=request["TableName"], Key=request["Key"])
+    return {**request["Key"], **found.get("Item", {})}
+
+
+def _each(step: int, items: Sequence[Mapping[str, Any]]) -> int:
+    return sum(max(1, math.ceil(_size(item) / step)) for item in items)
+
+
+def _size(item: Mapping[str, Any]) -> int:
+    """Return the bytes of an item as DynamoDB counts them: of its names, and of its values."""
+    return sum(len(name.encode()) + _size_of_value(value) for name, value in item.items())
+
+
+def _size_of_value(attribute: Mapping[str, Any]) -> int:
+    ((kind, value),) = attribute.items()
+    match kind:
+        case "S" | "B":
+            return len(value if isinstance(value, bytes) else value.encode())
+        case "N":
+            return len(value) // 2 + 1
+        case "M":
+            return 3 + len(value) + _size(value)
+        case "L":
+            return 3 + sum(1 + _size_of_value(entry) for entry in value)
+        case "SS":
+            return sum(len(entry.encode()) for entry in value)
+    return 1

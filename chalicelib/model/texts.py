@@ -1,0 +1,80 @@
+"""Texts that are stored as the bytes they stand for: lines of SSH keys and certificates, and chains of PEM.
+
+A text that cannot be made of its bytes again, to the letter, is stored as it is.
+"""
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chalicelib import crypto
+
+_CERTIFICATE = "-cert-v01@openssh.com"
+# How many fields the key has in the wire form of its type (RFC 4253, 5656, 8709).
+_FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, **dict.fromkeys((f"ecdsa-sha2-nistp{it}" for it in (256, 384, 521)), 2)}
+_NUMBERS = 12  # bytes of a certificate's serial and type, before its key id (PROTOCOL.certkeys)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A packing by two functions."""
+
+    _to_bytes: Callable[[str], bytes]
+    _to_text: Callable[[bytes], str]
+
+    def packed(self, text: str) -> bytes | str:
+        try:
+            content = self._to_bytes(text)
+            return content if content and self._to_text(content) == text else text
+        except (ValueError, LookupError):
+            return text
+
+    def text(self, kept: bytes | str) -> str:
+        return self._to_text(kept) if isinstance(kept, bytes) else kept
+
+
+def _of_line(line: str) -> bytes:
+    """Return the wire form of a key, and behind it the comment; of a certificate without: it is its key id."""
+    name, encoded, *rest = line.split(" ", 2)
+    content = base64.b64decode(encoded, validate=True)
+    return content if name.endswith(_CERTIFICATE) else content + " ".join(["", *rest]).encode()
+
+
+def _line(content: bytes) -> str:
+    name = content[4 : _behind(content, 1)].decode()
+    if name.endswith(_CERTIFICATE):
+        fields = _FIELDS[name.removesuffix(_CERTIFICATE)]
+        start = _behind(content, 2 + fields) + _NUMBERS  # behind the name, a nonce and the key
+        key_id = content[start + 4 : _behind(content, 1, start)].decode()
+        return f"{name} {base64.b64encode(content).decode()} {key_id}"
+    end = _behind(content, 1 + _FIELDS[name])
+    return f"{name} {base64.b64encode(content[:end]).decode()}{content[end:].decode()}"
+
+
+def _behind(content: bytes, count: int, start: int = 0) -> int:
+    """Return where so many strings of the wire form end: each stands behind its length in four bytes."""
+    for _ in range(count):
+        start += 4 + int.from_bytes(content[start : start + 4])
+    return start
+
+
+def _of_pem(text: str) -> bytes:
+    return b"".join(block.decode() for block in crypto.pem.blocks(text))
+
+
+def _pem(content: bytes) -> str:
+    """Return the PEM of certificates in DER, each of which says how long it is."""
+    found, start = [], 0
+    while start < len(content):
+        count = content[start + 1] - 0x80  # bytes of the length, as in all that are of 128 bytes and more
+        if count < 1:
+            raise ValueError("not a certificate")
+        behind = start + 2 + count
+        end = behind + int.from_bytes(content[start + 2 : behind])
+        found.append(crypto.pem.encode("CERTIFICATE", content[start:end]))
+        start = end
+    return "".join(found)
+
+
+SSH_LINE = Packing(_of_line, _line)
+CERTIFICATES = Packing(_of_pem, _pem)

@@ -1,0 +1,24 @@
+"""What certificates of one account cost the store, by partition key: how many a second it takes follows from that."""
+
+from typing import Any
+
+from bench import calls, units
+from tests.samples import public_key
+from tests.transports import Client
+
+COUNT = 10
+
+
+def test_the_record_of_a_certificate_and_its_event_are_one_unit_each(admin: Client) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})["id"]
+    own: dict[str, Any] = {"principals": ["deploy", "admin"], "description": "The laptop of the release team"}
+    asked = {"ssh_certificate_authority_id": authority, "public_key": f"{public_key()} alice@laptop", **own}
+    for path in ("/ssh_user_certificates", "/ssh_host_certificates"):
+        with calls.recording() as made:
+            for _ in range(COUNT):
+                admin.create(path, asked)
+        found = units.by_key(made)
+        log = sum(found[scope] for scope in found if scope.startswith("changes#"))
+        told = {scope.removeprefix(admin.account): count for scope, count in found.items() if "changes#" not in scope}
+        assert told == {f"#{path}": 2 * COUNT, "#/audit_events": 2 * COUNT}  # a transaction writes each twice
+        assert log == (2 * COUNT if path == "/ssh_user_certificates" else 0)  # over four shards

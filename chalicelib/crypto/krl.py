@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from operator import sub
 
 _HEADER = struct.Struct(">8sIQQQ")  # magic, version of the format, version of the list, date, flags
 _MAGIC, _FORMAT = b"SSHKRL\n\0", 1
 _CERTIFICATES, _SHA256 = 1, 5  # sections of a list
 _LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # sections of an authority's certificates
 _SERIAL_BYTES = 8
+_NEAR = 8 * _SERIAL_BYTES  # the widest gap that costs no more in a bitmap than a serial in a list
 _RANGE_BYTES = 5 + 2 * 8  # with the head of its section
 _BITMAP_BYTES = 5 + 8 + 4 + 1  # and one for every eight serials that it spans
 _MAX_BITMAP_BITS = 16_384  # the largest integer of OpenSSH's format
@@ -64,7 +66,7 @@ def _header(version: int, generated: datetime, comment: str) -> bytes:
 
 
 def _certificates(authority: str, serials: Iterable[int]) -> bytes:
-    ordered = sorted(set(serials))
+    ordered = sorted(serials)
     if ordered[0] < 1 or ordered[-1] > _MAX_SERIAL:
         raise ValueError(f"serials are numbers of 1 to {_MAX_SERIAL}")
     key = base64.b64decode(authority.split()[1], validate=True)
@@ -80,8 +82,8 @@ def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
 
 def _serials(ordered: list[int]) -> Iterator[bytes]:
     """Yield the sections that take the fewest bytes: bitmaps and ranges for close serials, and a list of the rest."""
-    single: list[int] = []
-    for runs in _neighbours(_runs(ordered)):
+    single, groups = _parted(ordered)
+    for runs in (runs for group in groups for runs in _neighbours(_runs(sorted(set(group))))):
         if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
             yield _section(_BITMAP, _bitmap(runs))
             continue
@@ -91,7 +93,23 @@ def _serials(ordered: list[int]) -> Iterator[bytes]:
             else:
                 single.extend(range(first, last + 1))
     if single:
-        yield _section(_LIST, struct.pack(f">{len(single)}Q", *single))
+        yield _section(_LIST, struct.pack(f">{len(single)}Q", *sorted(single)))
+
+
+def _parted(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
+    """Return the serials that no other one is near to, and groups of those that are: few, where chance chose them."""
+    near = [place for place, gap in enumerate(map(sub, ordered[1:], ordered)) if gap <= _NEAR]
+    single: list[int] = []
+    groups: list[list[int]] = []
+    end = 0
+    for place in near:
+        if groups and place == end - 1:
+            groups[-1].append(ordered[place + 1])
+        else:
+            single += ordered[end:place]
+            groups.append(ordered[place : place + 2])
+        end = place + 2
+    return single + ordered[end:], groups
 
 
 def _runs(ordered: list[int]) -> Iterator[_Run]:
@@ -116,7 +134,7 @@ def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
 
 def _fits(together: list[_Run], run: _Run) -> bool:
     gap, span = run[0] - together[-1][1], run[1] - together[0][0] + 1
-    return gap <= 8 * _SERIAL_BYTES and span <= _MAX_BITMAP_BITS
+    return gap <= _NEAR and span <= _MAX_BITMAP_BITS
 
 
 def _bytes(run: _Run) -> int:

@@ -49,7 +49,7 @@ def unpack(packed: bytes) -> list[Entry]:
 
 def serials(packed: bytes) -> list[int]:
     """Return the serials, in order."""
-    return [number for number, _ in _SERIAL.iter_unpack(_split(packed)[0])]
+    return list(_numbers(_split(packed)[0])[::2])
 
 
 def fingerprints(packed: bytes) -> list[bytes]:
@@ -92,6 +92,8 @@ def remove(packed: bytes, *entries: Entry) -> bytes:
 def expire(packed: bytes, now: int) -> bytes:
     """Remove the serials that have ended at the Unix second `now`."""
     records, keys = _split(packed)
+    if packed and min(filter(None, _numbers(records)[1::2]), default=now + 1) > now:
+        return packed
     held = ((number, end) for number, end in _SERIAL.iter_unpack(records) if end == _NO_END or end > now)
     return _join(b"".join(_SERIAL.pack(number, end) for number, end in held), keys)
 
@@ -118,6 +120,11 @@ def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
     starts = range(0, len(records), size)
     start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
     return start, records.startswith(key, start)
+
+
+def _numbers(records: bytes) -> tuple[int, ...]:
+    """Return the serials with their ends, in turn."""
+    return struct.unpack(f">{len(records) // _NUMBER_BYTES}Q", records)
 
 
 def _record(entry: Entry) -> bytes:

@@ -18,6 +18,8 @@ from chalicelib.storage.revocation_lists import Head
 
 _KIND = kinds.SSH_CERTIFICATE_AUTHORITIES
 _MAX_ALSO = 10
+_MAX_ENTRIES = 500_000  # of all lists together: 8 bytes each where chance chose the serials, and a third more in base64
+_TOO_LARGE = "These lists are too large for one answer: ask for fewer of them together."
 
 
 def _ids(text: str) -> list[str]:
@@ -57,9 +59,11 @@ def public_key(call: Call) -> Static:
 
 
 def _list(heads: list[Head]) -> bytes:
+    if sum(head.count for head in heads) > _MAX_ENTRIES:
+        raise Conflict(_TOO_LARGE)
     content = revoked.krl(heads)
     if len(content) * 4 // 3 > MAX_ANSWER:
-        raise Conflict("These lists are too large for one answer: ask for fewer of them together.")
+        raise Conflict(_TOO_LARGE)
     return content
 
 

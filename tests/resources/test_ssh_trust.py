@@ -10,9 +10,10 @@ import pytest
 
 from app import app
 from chalicelib import clock, ids
-from chalicelib.storage import aws
+from chalicelib.storage import aws, dynamodb
+from chalicelib.storage.dynamodb import Condition, Write
 from tests import gateway, samples
-from tests.refusals import assert_invalid, assert_not_found
+from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.ssh import krls
 from tests.transports import Answer, Client
 
@@ -161,6 +162,20 @@ def test_lists_of_one_account_are_merged(admin: Client, nobody: Client, authorit
     admin.delete(f"{USERS}/{kept['id']}")
     changed = fetch(nobody, authority, f"?also={other},{authority}", If_None_Match=tag)
     assert (changed.status, revoked(changed, kept)) == (200, True)
+
+
+def test_lists_that_are_too_large_together_are_refused_by_their_counts(
+    admin: Client, nobody: Client, authority: str
+) -> None:
+    others = [admin.create(AUTHORITIES, {})["id"] for _ in range(5)]
+    for id in (authority, *others):
+        full = Write.update(f"krl#{id}", "head", Condition("attribute_exists(#id)"), sets={"count": 100_000})
+        dynamodb.do(full)
+    also = f"?also={','.join(others)}"
+    assert reads(lambda: fetch(nobody, authority, also)) == (409, 6)
+    message = "These lists are too large for one answer: ask for fewer of them together."
+    assert_refused(fetch(nobody, authority, also), 409, "conflict", message)
+    assert fetch(nobody, authority, f"?also={','.join(others[1:])}").status == 200
 
 
 def test_lists_of_two_accounts_are_not_merged(admin: Client, stranger: Client, nobody: Client, authority: str) -> None:

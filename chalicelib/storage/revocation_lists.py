@@ -80,6 +80,17 @@ def chunks(authority: str) -> list[Chunk]:
     return [of_record(record) for page in pages for record in page]
 
 
+def packed(authority: str) -> list[bytes]:
+    """Return the entries of a list, as the chunks have them, and nothing else of those. Raises aws.Unavailable."""
+    pages = dynamodb.pages(
+        {"scope": _scope(authority), "head": HEAD},
+        limit=None,
+        KeyConditionExpression="#scope = :scope AND #id < :head",
+        ProjectionExpression="#packed",
+    )
+    return [record["packed"] for page in pages for record in page]
+
+
 def every() -> Iterator[Head]:
     """Yield the heads of all lists that hold anything. Reads the whole table. Raises aws.Unavailable."""
     filled = "#id = :head AND begins_with(#scope, :lists) AND #count > :none"

@@ -36,7 +36,7 @@ def krl(heads: Sequence[Head]) -> bytes:
     """
     now = clock.seconds()
     live = {
-        head: [crypto.packed_revocations.expire(chunk.packed, now) for chunk in revocation_lists.chunks(head.authority)]
+        head: [crypto.packed_revocations.expire(packed, now) for packed in revocation_lists.packed(head.authority)]
         for head in heads
         if head.count  # else there is nothing to read
     }

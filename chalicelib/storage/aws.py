@@ -167,10 +167,9 @@ def _is_whole(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
 
 
 def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Retry a write that met another transaction, as botocore retries throttling: it takes a conflict for final."""
+    """Retry a single write that met a transaction, as botocore retries throttling: it takes a conflict for final."""
     parsed = response[1] if response else {}
-    reasons = {reason.get("Code", "None") for reason in parsed.get("CancellationReasons", ())} - {"None"}
-    if reasons == {"TransactionConflict"} or parsed.get("Error", {}).get("Code") == "TransactionConflictException":
+    if parsed.get("Error", {}).get("Code") == "TransactionConflictException":
         parsed["Error"]["Code"] = "TransactionInProgressException"
 
 

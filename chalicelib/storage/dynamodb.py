@@ -4,6 +4,7 @@ An expression names an attribute as it is, `#id` for `id`, and a value of its ow
 """
 
 import os
+import random
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -20,6 +21,8 @@ SCHEMA = 2  # of every record that is written here; a record of the first editio
 
 _NONE: Mapping[str, Any] = {}
 _PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at keys that a busy store leaves out; botocore repeats none
+_TRIES = 24  # at a transaction that meets others
+_PAUSE, _LONGEST = 0.02, 0.2  # seconds before the second of these tries, and before any, at most
 _HOT = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons for which a transaction is cancelled
 _CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
@@ -160,7 +163,19 @@ def do(write: Write) -> dict[str, Any]:
 
 
 def transact(writes: Sequence[Write]) -> None:
-    """Do all writes or none. Raises TransactionFailed, aws.Unavailable, also when they only met another transaction."""
+    """Do all writes or none. Raises TransactionFailed, aws.Unavailable.
+
+    Where they only meet other transactions they are tried 24 times, after random and longer pauses: two seconds in all.
+    """
+    for number in range(_TRIES):
+        time.sleep(random.uniform(0, min(number * _PAUSE, _LONGEST)))
+        if _transacted(writes):
+            return
+    raise aws.Unavailable("TransactionConflict")
+
+
+def _transacted(writes: Sequence[Write]) -> bool:
+    """Do all writes or none; False where none was done since they met another transaction."""
     actions = [{write.action: write.request} for write in writes]
     try:
         aws.call("dynamodb", "transact_write_items", TransactItems=actions)
@@ -171,9 +186,12 @@ def transact(writes: Sequence[Write]) -> None:
             raise TransactionFailed(failed, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
         if hot := [_scope(writes[place]) for place, reason in enumerate(reasons) if reason in _HOT]:
             raise Throttled(hot) from None
+        if {*reasons} <= {"None", "TransactionConflict"} and "TransactionConflict" in reasons:
+            return False
         if reasons and "ValidationError" not in reasons:
             raise aws.Unavailable("TransactionCanceledException") from None
         raise
+    return True
 
 
 def pages(

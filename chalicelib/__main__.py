@@ -7,6 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser, BooleanOptionalAction, FileType, Namespace
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from chalicelib import exported, migrated, openapi, operations, restored, routes
@@ -70,6 +71,11 @@ def _parser() -> ArgumentParser:
     end = _command(online, "end", "take one offline; its client may come back", lambda it: operations.end_tunnel(it.id))
     end.add_argument("id", help="the tunnel's id (tn_…)")
     _reason(end)
+    who = _listing(
+        online, "tell which tunnel had a name at a time, with its account, credential and address", _who, name="who"
+    )
+    _about(who, name="the whole name, as in demo.tunnels.localhost")
+    who.add_argument("--at", default="", metavar="TIME", help="when (RFC 3339, default: now)")
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
     demo.add_argument(
@@ -262,6 +268,15 @@ def _list_tunnels(_: Namespace) -> None:
         labels = found.labels.items() if isinstance(found, BackendTunnel) else ()
         what = ",".join(f"{key}={value}" for key, value in labels) or tunnel.body.get("public_url")
         print(account, tunnel.id, found.started_at, found.credential or "-", what)
+
+
+def _who(arguments: Namespace) -> None:
+    found = asdict(operations.who_had(arguments.name, arguments.at))
+    if arguments.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(name, value or "-")
 
 
 def _list_names(_: Namespace) -> None:

@@ -18,6 +18,11 @@ def seconds() -> int:
     return int(time.time())
 
 
+def at(second: int) -> datetime:
+    """Return the time of a Unix second, in UTC."""
+    return datetime.fromtimestamp(second, UTC)
+
+
 def rfc3339(moment: datetime) -> str:
     """Return a UTC time of whole seconds as RFC 3339 text, for example 2026-01-31T12:00:00Z."""
     return moment.isoformat().replace("+00:00", "Z")

@@ -10,10 +10,11 @@ from chalicelib import clock, edges, ids, modules, resources
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import accounts, changes, kinds, names, owners, shards, tunnels
+from chalicelib.model import accounts, changes, histories, kinds, names, owners, shards, tunnels
 from chalicelib.model.accounts import Account, Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key
 from chalicelib.model.changes import Change
+from chalicelib.model.histories import Had
 from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
 from chalicelib.model.records import Stored
@@ -225,6 +226,20 @@ def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
 def list_tunnels() -> list[tuple[str, Item]]:
     """Return all tunnels that are online, with their accounts, the oldest account first; end those that have lapsed."""
     return [(account.id, tunnel) for account in list_accounts() for tunnel in tunnels.end_lapsed(account.id)]
+
+
+def who_had(name: str, moment: str) -> Had:
+    """Return the tunnel that had a host name at a time (RFC 3339), "" for now. Raises CommandError where none had."""
+    try:
+        second = int(clock.parse(moment).timestamp()) if moment else clock.seconds()
+    except ValueError as error:
+        raise CommandError(f"--at {error}.") from None
+    found = histories.last(_host(name), second)
+    if found is None:
+        raise CommandError(f"No tunnel had {name} then or before.")
+    if found.ended_at and clock.parse(found.ended_at).timestamp() < second:
+        raise CommandError(f"No tunnel had {name} then; the last before was {found.tunnel}, until {found.ended_at}.")
+    return found
 
 
 def end_tunnel(id: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
 
 from chalicelib import clock, ids
@@ -109,7 +110,7 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
     It is kept for AUDIT_DAYS (400).
     """
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), by.identified()
-    created_at, kept_for = ids.created_at(id), int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
+    created_at = ids.created_at(id)
     account, _, path = item.scope.partition("#")
     account = account if path else item.id  # an account is a resource of its own
     shown = Event(
@@ -124,10 +125,15 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
         changed=list(changed),
         details={**told, **({"reason": by.reason} if by.reason else {})},
     )
-    expires, indexed = int(created_at.timestamp()) + kept_for, f"{account}#{item.id}"
+    expires, indexed = kept_until(created_at), f"{account}#{item.id}"
     acted = f"{account}#{acting(by.actor.key_id or by.actor.type, 0)}"
     own = Item(items.scope(account, OF_THE_EDGE), id, shown.to_record(), expires=expires, indexed=indexed, acted=acted)
     return own if by.actor.type == "edge" else _placed(own, shards.next_for(account, id))
+
+
+def kept_until(moment: datetime) -> int:
+    """Return the Unix second until which what happened at a moment is kept: for AUDIT_DAYS."""
+    return int(moment.timestamp()) + int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
 
 
 def is_of_the_edge(event: Item) -> bool:

@@ -11,13 +11,13 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, changes, details, kinds, names
+from chalicelib.model import audit, changes, details, histories, kinds, names
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created, Stored
-from chalicelib.storage import items, table, unique_keys
+from chalicelib.storage import items, table, unique_keys, writes
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -140,7 +140,7 @@ def open_tunnel(
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
     until = clock.seconds() + lease
     item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
-    change = Change(by).put(item)
+    change = Change(by).put(item).also(*histories.kept(name, account, id, body))
     if tunnel.gateway:
         labels = {"labels": tunnel.labels} if isinstance(tunnel, BackendTunnel) else {}
         carried = {"account": account, "name": name, **labels}
@@ -184,7 +184,15 @@ def close_tunnel(
     elif (item := table.read(_scope(account), id)) and (gateway := of(item).gateway):
         changes.delete(change, _carried_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
-    return changes.delete(change, _scope(account), id, more=lambda item: _at_end(item, clock.seconds(), usage))
+
+    def attempt() -> bool:
+        item = table.read(_scope(account), id)
+        if item:
+            end = clock.seconds()
+            change.remove(item, more=_at_end(item, end, usage)).also(*_kept(item, end)).commit()
+        return item is not None
+
+    return writes.retried(attempt)
 
 
 def end_other(account: str, name: str) -> bool:
@@ -210,8 +218,7 @@ def read(account: str, id: str) -> Carried | None:
     item = table.read(_scope(account), id)
     if item is None:
         return None
-    name = next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
-    return Carried(account, id, of(item).gateway, name, _until(item), item.body.get("labels", {}))
+    return Carried(account, id, of(item).gateway, _name(item), _until(item), item.body.get("labels", {}))
 
 
 def end_lapsed(account: str) -> list[Item]:
@@ -224,6 +231,7 @@ def end_lapsed(account: str) -> list[Item]:
         with suppress(Overtaken):  # another has done it
             gateway = of(lapsed).gateway
             end = Change(audit.EDGE).end(lapsed, more=_at_end(lapsed, _until(lapsed), None))
+            end = end.also(*_kept(lapsed, _until(lapsed)))
             (end.also(Write.delete(_carried_scope(gateway), lapsed.id)) if gateway else end).commit()
     return [item for item in found if item.is_live]
 
@@ -275,6 +283,14 @@ def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
     """Return what the event of a tunnel's end tells beside the tunnel: how long it was online, and its usage."""
     seconds = end - int(ids.created_at(item.id).timestamp())
     return details.of({"seconds": max(seconds, 0), **(asdict(usage) if usage else {})})
+
+
+def _kept(item: Item, end: int) -> list[Write]:
+    return histories.kept(_name(item), item.account, item.id, item.body, ended=end)
+
+
+def _name(item: Item) -> str:
+    return next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
 
 
 def _until(item: Item) -> int:

@@ -7,6 +7,7 @@ the handshake.
 import asyncio
 import random
 import ssl
+from asyncio import sslproto
 from collections.abc import Callable
 from typing import Protocol, cast
 from weakref import WeakKeyDictionary
@@ -17,6 +18,7 @@ from edge.link.renewal import PERIOD
 
 CLIENT = "edge"  # the name of Envoy's certificate
 MOST_HANDSHAKES, HANDSHAKE_TIMEOUT = 256, 5.0  # at once; in seconds
+_READ_AT_ONCE = 64 << 10  # bytes, which asyncio keeps for each connection of this process: by itself 256 KiB
 _MOST_UNSENT = 64 << 10  # bytes for Envoy, from which on its channel waits
 
 
@@ -54,6 +56,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     renew()
     context.sni_callback = named
+    sslproto.SSLProtocol.max_size = _READ_AT_ONCE
     begun: set[_Arrived] = set()
     return await loop.create_server(lambda: _Arrived(context, wanted, begun), host, port, backlog=1024)
 

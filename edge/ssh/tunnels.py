@@ -228,4 +228,5 @@ def _permits(grant: Grant | None, opening: Opening) -> bool:
 
 def _said(tunnel: OnlineTunnel) -> dict[str, str]:
     grant = tunnel.opening.grant
-    return {"account": grant.account, "tunnel": tunnel.id, "credential": grant.credential, "url": tunnel.url}
+    who = {"session": tunnel.opening.session, "account": grant.account, "credential": grant.credential}
+    return {**who, "tunnel": tunnel.id, "url": tunnel.url}

@@ -1,0 +1,58 @@
+"""Which tunnels had a host name, and when: kept as long as audit events, and found by the name with one read.
+
+A tunnel has a record below its name from the transaction that opens it on; the one that ends it writes it again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import clock, ids
+from chalicelib.model import audit, kinds
+from chalicelib.model.kinds import EDGE
+from chalicelib.storage import items, table
+from chalicelib.storage.dynamodb import Write
+from chalicelib.storage.items import Item
+
+_REPEATED = ("credential", "address", "client", "gateway", "tunnel_session", "started_at")
+
+
+@dataclass(frozen=True)
+class Had:
+    """A tunnel that had a name. `ended_at` is "" while nobody has written that it has ended."""
+
+    account: str
+    tunnel: str
+    credential: str
+    address: str
+    client: str
+    gateway: str
+    tunnel_session: str
+    started_at: str
+    ended_at: str = ""
+
+
+def kept(name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None) -> list[Write]:
+    """Return the write by which the tunnel of a body is found by its name, none where it has none.
+
+    `ended` is the Unix second of its end, None while it is online.
+    """
+    if not name:
+        return []
+    told = {"account": account, **{field: body.get(field, "") for field in _REPEATED}}
+    ended_at = {} if ended is None else {"ended_at": clock.rfc3339(clock.at(ended))}
+    expires = audit.kept_until(ids.created_at(id) if ended is None else clock.at(ended))
+    return [Write.put(Item(_scope(name), id, {**told, **ended_at}, expires=expires).to_record())]
+
+
+def last(name: str, second: int) -> Had | None:
+    """Return the last tunnel that a name had at a Unix second or before, also one that had ended then.
+
+    None where it had none. One read. Raises aws.Unavailable.
+    """
+    found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
+    return Had(tunnel=found[0].id, **found[0].body) if found else None
+
+
+def _scope(name: str) -> str:
+    return items.scope(EDGE, f"/served_names/{name}")

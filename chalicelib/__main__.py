@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from chalicelib import exported, migrated, openapi, operations, restored, routes
-from chalicelib.model import accounts, audit, owners, tunnels
+from chalicelib.model import accounts, audit, blocks, events, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import BackendTunnel
@@ -87,6 +87,13 @@ def _parser() -> ArgumentParser:
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
 
+    networks = _group(groups, "networks", "the networks that nobody signs in from, and that no address answers")
+    for action, about, act in (("block", "block one", _block), ("unblock", "let it in again", _unblock)):
+        command = _command(networks, action, about, act)
+        _about(command, network="the network or address, as 192.0.2.0/24")
+        command.add_argument("--reason", default="", help="why, as the event tells it: at most 255 bytes")
+    _listing(networks, "list them", _list_blocks)
+
     names = _group(groups, "names", "the host names that nobody may have")
     ban = _command(names, "ban", "let nobody have it", lambda it: operations.ban_name(it.name))
     allow = _command(names, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
@@ -105,8 +112,9 @@ def _parser() -> ArgumentParser:
     repeat = _command(revocations, "repeat", "revoke what such a list names, of this table", _repeat)
     repeat.add_argument("list", type=FileType(encoding="utf-8", errors="replace"), metavar="FILE", help="the list")
 
-    events = _group(groups, "audit", "audit events")
-    exported.arguments(_command(events, "export", "print the events of an account, oldest first", exported.export))
+    trail = _group(groups, "audit", "audit events")
+    _listing(trail, "list the events of what no account has, as blocked networks, newest first", _list_events)
+    exported.arguments(_command(trail, "export", "print the events of an account, oldest first", exported.export))
 
     migrate = _command(groups, "migrate", "say which records of earlier editions would be rewritten", _migrate)
     migrate.add_argument("--apply", action="store_true", help="rewrite them, while the API serves; can be repeated")
@@ -277,6 +285,30 @@ def _who(arguments: Namespace) -> None:
         return
     for name, value in found.items():
         print(name, value or "-")
+
+
+def _block(arguments: Namespace) -> None:
+    print(f"{operations.block(arguments.network, arguments.reason)} is blocked")
+
+
+def _unblock(arguments: Namespace) -> None:
+    operations.unblock(arguments.network, arguments.reason)
+
+
+def _list_blocks(arguments: Namespace) -> None:
+    for network, found in blocks.every():
+        told = {"network": network, **found.to_record()}
+        print(json.dumps(told) if arguments.json else f"{network} {found.created_at} {json.dumps(found.reason)}")
+
+
+def _list_events(arguments: Namespace) -> None:
+    for item in events.of_operator():
+        found = audit.Event.of(item.body)
+        told = {"id": item.id, **found.to_record()}
+        line = (
+            f"{found.created_at} {found.actor['name']} {found.action} {found.resource_id} {json.dumps(found.details)}"
+        )
+        print(json.dumps(told) if arguments.json else line)
 
 
 def _list_names(_: Namespace) -> None:

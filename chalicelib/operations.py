@@ -10,7 +10,7 @@ from chalicelib import clock, edges, ids, modules, resources
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import accounts, changes, histories, kinds, names, owners, shards, tunnels
+from chalicelib.model import accounts, blocks, changes, histories, kinds, names, owners, shards, tunnels
 from chalicelib.model.accounts import Account, Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key
 from chalicelib.model.changes import Change
@@ -248,6 +248,26 @@ def end_tunnel(id: str) -> None:
         raise CommandError(f"{id} is not the id of a tunnel (tn_…).")
     if not any(tunnels.close_tunnel(account.id, id, by=OPERATOR) for account in list_accounts()):
         raise CommandError(f"No tunnel {id} is online.")
+
+
+def block(network: str, reason: str) -> str:
+    """Block a network or an address, at gateways and edge hosts; return its normal form. Raises CommandError."""
+    found = _network(network)
+    blocks.block(found, reason)
+    return found
+
+
+def unblock(network: str, reason: str) -> None:
+    """Lift a block. Raises CommandError where there is none."""
+    if not blocks.unblock(_network(network), reason):
+        raise CommandError(f"{network} is not blocked.")
+
+
+def _network(text: str) -> str:
+    try:
+        return blocks.normal(text)
+    except ValueError as error:
+        raise CommandError(f"{text} {error}.") from None
 
 
 def ban_name(name: str) -> None:

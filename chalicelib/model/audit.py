@@ -27,6 +27,7 @@ Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "
 
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, in which events alone stand
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
+OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of what concerns no account
 _DAY = 24 * 60 * 60  # seconds
 _MAX_REVISION = 1 << 53  # what every reader of JSON takes
 
@@ -129,6 +130,22 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
     acted = f"{account}#{acting(by.actor.key_id or by.actor.type, 0)}"
     own = Item(items.scope(account, OF_THE_EDGE), id, shown.to_record(), expires=expires, indexed=indexed, acted=acted)
     return own if by.actor.type == "edge" else _placed(own, shards.next_for(account, id))
+
+
+def of_operator(action: str, subject: str, told: Details) -> Item:
+    """Return the event of what the operator does to something that no account has, in a trail of the operator's own."""
+    id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
+    shown = Event(
+        created_at=clock.rfc3339(ids.created_at(id)),
+        action=action,
+        resource_id=subject,
+        resource_path="",
+        actor=asdict(by.actor),
+        operation_id=by.operation_id,
+        source_ip=by.source_ip,
+        details=dict(told),
+    )
+    return Item(OF_THE_OPERATOR, id, shown.to_record(), expires=kept_until(ids.created_at(id)))
 
 
 def kept_until(moment: datetime) -> int:

@@ -62,6 +62,11 @@ def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> P
     return _merged([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
 
 
+def of_operator() -> list[Item]:
+    """Return the events of what no account has, newest first. Raises aws.Unavailable."""
+    return table.newest(audit.OF_THE_OPERATOR)
+
+
 def between(account: str, after: str, before: str) -> Iterator[Item]:
     """Yield all events of an account between two ids, which are left out, the oldest first. Raises aws.Unavailable."""
     scopes = [_edge(account), *(shards.scope(account, shard) for shard in range(shards.COUNT))]

@@ -6,6 +6,7 @@ import math
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from edge.process import files, log
 from edge.process.settings import Settings
 from edge.ssh.connection import Connection
 from edge.ssh.door import Door
+from edge.ssh.networks import Blocked
 from edge.ssh.session import Session
 from edge.ssh.sign_ins import SignIns
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
@@ -26,6 +28,7 @@ from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
 _BACKLOG = 1024
+_BLOCKS = 2.0  # seconds between two readings of the blocked networks
 _THREADS = 64  # that may wait for the store
 # Without ChaCha20, which ssh would choose: it costs twice the time here. Every ssh of ten years has the others.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
@@ -41,6 +44,7 @@ class Server:
         self.tunnels = Tunnels(store, settings.limits)
         self._authority = authority
         self._host_key = _host_key(settings.directory / "ssh_host_ed25519_key")
+        self._blocked = Blocked()
         self._sessions: set[Session] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -67,6 +71,7 @@ class Server:
                     tasks.create_task(self.tunnels.follow_for_ever(Follower(self.store, time.time())))
                     tasks.create_task(self.tunnels.watch_leases_for_ever())
                     tasks.create_task(self.tunnels.trim_for_ever())
+                    tasks.create_task(self._block_for_ever())
             finally:
                 await self._end()
 
@@ -85,6 +90,9 @@ class Server:
 
     def _refusal(self, address: str) -> str:
         """Return what a connection of an address is told instead of being heard, "" where it may sign in."""
+        if self._blocked.holds(address):
+            log.event("sign_in_blocked", address=address)
+            return "This network is blocked here."
         seconds = self.sign_ins.refuses(address)
         if not seconds:
             return ""
@@ -121,6 +129,15 @@ class Server:
                 await asyncio.to_thread(self._announce, here)
             except Unavailable:
                 log.event("store_away")
+
+    async def _block_for_ever(self) -> None:
+        """Read which networks are blocked, and end the connections from there."""
+        while True:
+            with suppress(Unavailable):  # those that are known stay
+                self._blocked = Blocked(await asyncio.to_thread(self.store.blocked))
+                for session in [it for it in self._sessions if self._blocked.holds(it.address)]:
+                    session.block()
+            await asyncio.sleep(_BLOCKS)
 
     async def _end(self) -> None:
         for session in list(self._sessions):

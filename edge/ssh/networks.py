@@ -1,6 +1,7 @@
 """The networks that an address belongs to: whose sign-ins are counted together. Pure."""
 
 import ipaddress
+from collections.abc import Iterable
 
 
 def source(address: str) -> str:
@@ -16,6 +17,22 @@ def network(address: str) -> str:
 def around(address: str) -> str:
     """Return the network of many sources: the /24 of an address, of IPv6 its /48."""
     return _prefix(address, 24, 48)
+
+
+class Blocked:
+    """Networks that are blocked, asked by address."""
+
+    def __init__(self, networks: Iterable[str] = ()) -> None:
+        self._networks = [ipaddress.ip_network(network) for network in networks]
+
+    def holds(self, address: str) -> bool:
+        """Tell whether an address lies in one of them; an IPv4 address within IPv6 counts as itself."""
+        try:
+            found = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        found = getattr(found, "ipv4_mapped", None) or found
+        return any(found in network for network in self._networks)
 
 
 def _prefix(address: str, of_4: int, of_6: int) -> str:

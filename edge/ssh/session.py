@@ -62,7 +62,7 @@ class Session(Client):
         self._limits = gateway.settings.limits
         self.most_unread = self._limits.max_unread_kib << 10
         self._id = ids.new(kinds.TUNNEL_SESSIONS.prefix)
-        self._address = "?"
+        self.address = "?"
         self._host = ""
         self._asking = 0
         self._began = time.monotonic()
@@ -78,14 +78,20 @@ class Session(Client):
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = cast(Connection, conn)
-        self._address = str(conn.get_extra_info("peername", ("?",))[0])
+        self.address = str(conn.get_extra_info("peername", ("?",))[0])
         self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.exchange)
-        self._gateway.sign_ins.begin(self, self._address)
+        self._gateway.sign_ins.begin(self, self.address)
 
     def drop(self, reason: str) -> None:
         self._tell("sign_in_dropped", reason=reason)
         self._is_told = True
         self.end()
+
+    def block(self) -> None:
+        """End, since the operator has blocked the network."""
+        self._is_told = True
+        self._tell("sign_in_blocked")
+        self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "This network is blocked here.")
 
     def end(self) -> None:
         """End at once."""
@@ -126,7 +132,7 @@ class Session(Client):
         self._tell("signed_in", account=grant.account, credential=grant.credential)
 
     def _tell(self, event: str, **facts: str) -> None:
-        log.event(event, address=self._address, session=self._id, **facts)
+        log.event(event, address=self.address, session=self._id, **facts)
 
     def _outcome(self) -> tuple[str, float]:
         """Return why a sign-in came to nothing, and its penalty; "" for whoever left at once, as health checks do."""
@@ -182,7 +188,7 @@ class Session(Client):
     async def _open(self, asked: tuple[str, int]) -> OnlineTunnel:
         self._check(asked)
         client = str(self._connection.get_extra_info("client_version", ""))
-        asking = forwarding.Asking(self.grant, self._gateway.id, self._id, self._address, client)
+        asking = forwarding.Asking(self.grant, self._gateway.id, self._id, self.address, client)
         for left in reversed(range(_DRAWS)):
             opening = forwarding.opening_of(*asked, asking, self._gateway.settings)
             try:

@@ -122,6 +122,9 @@ class Store(Protocol):
     def close(self, tunnel: Carried, usage: Usage) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
 
+    def blocked(self) -> list[str]:
+        """Return the networks that the operator has blocked."""
+
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         """Say that a gateway is up, for so many seconds."""
 

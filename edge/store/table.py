@@ -11,6 +11,7 @@ from chalicelib import domains, ids
 from chalicelib.model import (
     accounts,
     bindings,
+    blocks,
     edge_status,
     edges,
     gateways,
@@ -202,6 +203,10 @@ class Records:
     @_translated
     def close(self, tunnel: Carried, usage: Usage) -> None:
         tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
+
+    @_translated
+    def blocked(self) -> list[str]:
+        return [network for network, _ in blocks.every()]
 
     @_translated
     def announce(self, gateway: Gateway, *, lease: int) -> None:

@@ -44,6 +44,7 @@ class Memory:
     told: list[tuple[str, EdgeStatus | None]] = field(default_factory=list)  # each status that was written, by edge
     log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
+    networks: set[str] = field(default_factory=set)  # that are blocked
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
     held: dict[str, Held] = field(default_factory=dict)  # reserved domains by id
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
@@ -120,6 +121,10 @@ class Memory:
         with self.lock:
             self.used[tunnel.id] = usage
             self._end(tunnel.id)
+
+    def blocked(self) -> list[str]:
+        self._reach()
+        return sorted(self.networks)
 
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         self._reach()

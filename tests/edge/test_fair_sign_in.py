@@ -127,3 +127,18 @@ def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(
     command = ["fail2ban-regex", "-o", "ip", str(log), str(rules)]
     read = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     assert Counter(read) == Counter(it["address"] for it in told for _ in range(2))
+
+
+def test_a_blocked_network_is_sent_away_and_its_connections_end_within_five_seconds(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False) as edge:
+        client = edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1")
+        client.says("is online")
+        edge.store.networks.add("127.0.0.0/8")
+
+        assert client.ends(within=5) == 255
+        assert any("This network is blocked here." in line for line in client.said)
+        until(lambda: not edge.store.online)
+        assert edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").ends() == 255
+        edge.store.networks.clear()
+        time.sleep(2.5)
+        edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").says("is online")

@@ -554,3 +554,10 @@ def fingerprint(authority: dict[str, Any]) -> str:
     command = ["ssh-keygen", "-l", "-f", "-"]
     done = subprocess.run(command, input=authority["public_key"], check=True, capture_output=True, text=True)
     return str(done.stdout).split()[1]
+
+
+def test_gateways_read_which_networks_are_blocked(records: Records) -> None:
+    operator.main(["networks", "block", "192.0.2.9/24"])
+    assert records.blocked() == ["192.0.2.0/24"]
+    operator.main(["networks", "unblock", "192.0.2.0/24"])
+    assert records.blocked() == []

@@ -175,3 +175,18 @@ def test_somebody_who_signs_in_clears_the_address() -> None:
         waiting.ended(wrong, sign_ins.WRONG_KEYS)
         waiting.succeeded(right)
     assert waiting.refuses("192.0.2.1") == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "is_blocked"),
+    [
+        ("192.0.2.9", True),
+        ("::ffff:192.0.2.9", True),
+        ("192.0.3.9", False),
+        ("2001:db8::1", True),
+        ("2001:db9::1", False),
+        ("?", False),
+    ],
+)
+def test_an_address_is_blocked_with_its_network(address: str, is_blocked: bool) -> None:
+    assert networks.Blocked(["192.0.2.0/24", "2001:db8::/32"]).holds(address) is is_blocked

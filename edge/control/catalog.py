@@ -14,6 +14,7 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.core.v3.extension_pb2 import TypedExtensionConfig
 from envoy.config.listener.v3.listener_pb2 import Listener
 from envoy.config.route.v3.route_pb2 import RouteConfiguration
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
@@ -26,6 +27,7 @@ from edge.traffic.resources import Changes, Kind, Resource
 for _module in (
     "access_loggers.file.v3.file",
     "filters.http.header_mutation.v3.header_mutation",
+    "filters.http.rbac.v3.rbac",
     "filters.http.router.v3.router",
     "filters.http.set_filter_state.v3.set_filter_state",
     "filters.listener.proxy_protocol.v3.proxy_protocol",
@@ -43,7 +45,13 @@ for _module in (
 ):
     importlib.import_module(f"envoy.extensions.{_module}_pb2")
 
-MESSAGES: dict[Kind, Any] = {"cluster": Cluster, "listener": Listener, "routes": RouteConfiguration, "secret": Secret}
+MESSAGES: dict[Kind, Any] = {
+    "cluster": Cluster,
+    "extension": TypedExtensionConfig,
+    "listener": Listener,
+    "routes": RouteConfiguration,
+    "secret": Secret,
+}
 TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in MESSAGES.items()}
 
 

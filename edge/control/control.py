@@ -28,7 +28,7 @@ from edge.link.renewal import Renewed
 from edge.process import files
 from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
-from edge.traffic import listeners
+from edge.traffic import blocking, listeners
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.clusters import LINK_SECRET
 from edge.traffic.resources import Changes, Key, Resource, stages
@@ -36,6 +36,7 @@ from edge.traffic.serving import Serving
 from edge.traffic.world import OPERATOR, Fact, Gone
 
 POLL = 0.4  # seconds between two readings of the log
+_BLOCKS = 2.0  # seconds between two readings of the blocked networks
 _PATIENCE = 0.2  # seconds for which everybody waits for an account whose edges or certificates are read
 _ANSWER = 1.0  # seconds for which a change waits for Envoy's answer to what it names
 
@@ -46,7 +47,7 @@ class Control:
     def __init__(self, settings: Settings, store: Store, link_authority: Authority) -> None:
         self.discovery = Discovery()
         self.reader = Reader(store)
-        self._settings = settings
+        self._settings, self._store = settings, store
         self._certificates, self._edges = Certificates(store), Edges(store)
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
@@ -55,6 +56,8 @@ class Control:
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
         }
+        self._blocked: Resource | None = None
+        self._blocked_at = 0.0  # when it was read
         self._served: dict[str, KeyPair] = {}  # of those that are made here
         self._ends: list[tuple[float, str]] = []  # when certificates of an account begin or end, the next first
 
@@ -91,7 +94,15 @@ class Control:
             self._read(account)
         for uploaded in await self._certificates.taken(within=within):
             changes |= self._take(uploaded)
-        await self._publish({**changes, **self._renewed()})
+        await self._publish({**changes, **await self._newly_blocked(), **self._renewed()})
+
+    async def _newly_blocked(self) -> Changes:
+        """Read every other second which networks are blocked; return the resource of that where it is another."""
+        if time.monotonic() < self._blocked_at + _BLOCKS:
+            return {}
+        before, self._blocked = self._blocked, blocking.resource(await asyncio.to_thread(self._store.blocked))
+        self._blocked_at = time.monotonic()
+        return {} if self._blocked == before else {blocking.KEY: self._blocked}
 
     def _refused(self) -> Changes:
         """Hear what Envoy has answered; return what changes where it has refused something."""

@@ -14,7 +14,13 @@ from edge.control.catalog import TYPES, Answer, Catalog, Name
 from edge.traffic.resources import Kind
 
 _KINDS: dict[str, Kind] = {url: kind for kind, url in TYPES.items()}
-_ORDER: tuple[Kind, ...] = ("cluster", "secret", "listener", "routes")  # what is named comes before what names it
+_ORDER: tuple[Kind, ...] = (
+    "cluster",
+    "secret",
+    "extension",
+    "listener",
+    "routes",
+)  # what is named comes before what names it
 
 
 @dataclass

@@ -63,6 +63,7 @@ class Settings:
     directory: Path = Path(".local/edge")
     envoy: str = ""
     access_log: str = ""
+    abuse_contact: str = ""
     certificate: str = ""
     private_key: str = ""
     dns_servers: tuple[tuple[str, int], ...] = ()
@@ -96,6 +97,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
     if ("certificate" in given) != ("private_key" in given):
         raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
+    if not (contact := str(given.get("abuse_contact", ""))).isprintable() or len(contact.encode()) > 255:
+        raise SettingError("ABUSE_CONTACT is one line of at most 255 bytes, as an address of e-mail.")
     if text := str(given.get("tunnel_domain", "")):
         given["tunnel_domain"] = _domain(text)
     if texts := str(given.get("dns_servers", "")):

@@ -199,6 +199,8 @@ class Session(Client):
                     raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
         self._terminals.say(forwarding.shown(tunnel.id, opening))
+        if (contact := self._gateway.settings.abuse_contact) and len(self._tunnels) == 1:
+            self._terminals.say(f"Whoever sees abuse is asked to tell {contact}")
         if opening.name and not (opening.is_drawn or tunnel.is_reserved or self._has_said_how):
             self._has_said_how = True
             self._terminals.say(forwarding.unkept(opening.name))

@@ -39,10 +39,11 @@ def manager(plan: Plan, settings: Settings) -> Json:
     client = _CLIENT if plan.trusted else {}
     return routes.manager(
         settings,
+        routes.said_of_the_client(settings, client),
+        routes.router(),
         stat_prefix="https",
         rds={"route_config_name": plan.routes_name, "config_source": parts.ADS},
         upgrade_configs=[{"upgrade_type": "websocket"}],
-        http_filters=[routes.said_of_the_client(settings, client), routes.router()],
         local_reply_config=routes.local_replies(
             _reply(["UH", "NC"], 503, pages.NO_TUNNELS), _reply(["UO"], 503, pages.TOO_MANY)
         ),

@@ -9,3 +9,8 @@ NO_TUNNELS = "503: no tunnel of this backend is online.\n"
 NOT_ENFORCED = "503: this route is closed, since the edge cannot enforce one of its modules.\n"
 TOO_MANY = "503: this backend has too many requests at once.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
+
+
+def abuse(contact: str) -> str:
+    """Return the line that ends each page where the operator has set whom to tell of abuse."""
+    return f"Abuse of this address? Tell {contact}\n"

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: it is gone
 NAME_PREFIX = "name/"  # of the upstreams that a visitor's server name leads to: it must be able to name no other
-Kind = Literal["cluster", "listener", "routes", "secret"]
+Kind = Literal["cluster", "extension", "listener", "routes", "secret"]
 
 
 class Key(NamedTuple):

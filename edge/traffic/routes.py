@@ -1,9 +1,10 @@
 """Envoy's treatment of a request: which tunnel it is for, what the upstream reads, what is logged. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from edge.process.settings import Settings
-from edge.traffic import claims, clusters, pages, parts
+from edge.traffic import blocking, claims, clusters, pages, parts
 from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import OPERATOR, Site
 
@@ -17,8 +18,8 @@ _TUNNEL_WORDS = {
 _NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
 
 
-def manager(settings: Settings, **more: Json) -> Json:
-    """Return an HTTP manager of public connections; `more` are its routes, filters and log."""
+def manager(settings: Settings, *filters: Json, **more: Json) -> Json:
+    """Return an HTTP manager of public connections with its filters; `more` are its routes and log."""
     limits = settings.limits
     return parts.typed(
         "envoy.filters.network.http_connection_manager",
@@ -38,14 +39,24 @@ def manager(settings: Settings, **more: Json) -> Json:
             "max_concurrent_streams": 100,
             **parts.WINDOWS,
         },
-        **more,
+        http_filters=[blocking.http_filter(), *filters],
+        **{**more, **_with_contact(settings, more.get("local_reply_config", {}))},
     )
+
+
+def _with_contact(settings: Settings, replies: Json) -> Mapping[str, Json]:
+    """Return the answers of Envoy's own, each with the abuse contact where there is one."""
+    if not settings.abuse_contact:
+        return {}
+    text = pages.abuse(settings.abuse_contact).replace("%", "%%")  # a command of Envoy's begins so
+    source: Json = {"text_format_source": {"inline_string": f"%LOCAL_REPLY_BODY%{text}"}}
+    return {"local_reply_config": {**cast(Mapping[str, Json], replies), "body_format": source}}
 
 
 def redirecting_manager(settings: Settings) -> Json:
     """Return the HTTP manager of the port without TLS."""
     rds: Json = {"route_config_name": _REDIRECTING, "config_source": parts.ADS}
-    return manager(settings, stat_prefix="http", rds=rds, http_filters=[router()])
+    return manager(settings, router(), stat_prefix="http", rds=rds)
 
 
 def redirecting(settings: Settings) -> Resource:
@@ -64,10 +75,12 @@ def https_manager(certificate: str, settings: Settings) -> Json:
     """Return the HTTP manager of the connections of a certificate, which takes the routes of its name."""
     return manager(
         settings,
+        said_of_the_client(settings, {}),
+        _upstream_name(),
+        router(),
         stat_prefix="https",
         rds={"route_config_name": certificate, "config_source": parts.ADS},
         upgrade_configs=[{"upgrade_type": "websocket"}],
-        http_filters=[said_of_the_client(settings, {}), _upstream_name(), router()],
         local_reply_config=local_replies(),
         access_log=[access_log(settings, _TUNNEL_WORDS)],
     )

@@ -189,13 +189,14 @@ class Edge:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *, with_envoy: bool, **limits: int) -> Iterator[Edge]:
+def running(folder: Path, *, with_envoy: bool, abuse_contact: str = "", **limits: int) -> Iterator[Edge]:
     """Run an edge in a folder of its own."""
     settings = Settings(
         directory=folder / "edge",
         ssh_port=free_port(),
         edge_port=free_port(),
         http_port=free_port(),
+        abuse_contact=abuse_contact,
         limits=replace(Limits(), **limits),
     )
     settings.directory.mkdir(mode=0o700)

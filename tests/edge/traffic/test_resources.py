@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Limits, Settings
-from edge.traffic import claims, clusters, listeners, overload, routes
+from edge.traffic import blocking, claims, clusters, listeners, overload, routes
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, Site
@@ -202,6 +204,7 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
     (manager,) = (it["typed_config"] for it in chain["filters"])
     assert manager["rds"] == {"route_config_name": "cert_1", "config_source": ads}
     assert [it["name"].rpartition(".")[2] for it in manager["http_filters"]] == [
+        "blocked",
         "header_mutation",
         "set_filter_state",
         "router",
@@ -212,7 +215,8 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
 
 def test_how_requests_are_treated() -> None:
     found = json.loads(json.dumps(routes.https_manager("cert_1", SETTINGS)))["typed_config"]
-    access_log, filters = found.pop("access_log"), found.pop("http_filters")
+    access_log, (blocked, *filters) = found.pop("access_log"), found.pop("http_filters")
+    assert blocked == blocking.http_filter()
     silent, late = found.pop("local_reply_config")["mappers"]
     assert found == {
         "@type": f"{TYPE}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -293,3 +297,18 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     monitors = json.dumps(overload.manager(Limits(max_connections=7, max_heap_mib=3)))
     assert '"max_active_downstream_connections": 7' in monitors
     assert f'"max_heap_size_bytes": {3 << 20}' in monitors
+
+
+@pytest.mark.parametrize(
+    ("networks", "principals"),
+    [
+        ([], []),
+        (["192.0.2.0/24", "2001:db8::/32"], [("192.0.2.0", 24), ("2001:db8::", 32)]),
+    ],
+)
+def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
+    made = blocking.resource(networks)
+    rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
+    ranges = [it["remote_ip"] for policy in rules["policies"].values() for it in policy["principals"]]
+    assert rules["action"] == "DENY"
+    assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals

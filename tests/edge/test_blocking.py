@@ -1,0 +1,40 @@
+"""Networks that the operator has blocked, at the public ports of an edge host."""
+
+import socket
+import ssl
+from pathlib import Path
+
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, running, until
+
+_ASKED = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
+
+
+def _connected_from(edge: Edge, source: str) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
+    raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 10, (source, 0))
+    return context.wrap_socket(raw, server_hostname="demo.tunnels.localhost")
+
+
+def _status(connection: ssl.SSLSocket) -> int:
+    connection.sendall(_ASKED)
+    return int(connection.recv(4096).split(b" ")[1])
+
+
+@needs_envoy
+def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connection(
+    tmp_path: Path, origin: int
+) -> None:
+    with running(tmp_path, with_envoy=True, abuse_contact="100% abuse@example.com") as edge:
+        client = edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}")
+        client.says("Whoever sees abuse is asked to tell 100% abuse@example.com")
+        until(lambda: edge.status("demo") == "200")
+        with _connected_from(edge, "127.0.0.2") as bad, _connected_from(edge, "127.0.0.1") as good:
+            assert (_status(bad), _status(good)) == (200, 200)
+            edge.store.networks.add("127.0.0.2/32")
+            until(lambda: _status(bad) == 403, within=5)
+            assert _status(good) == 200
+            bad.sendall(_ASKED)
+            assert bad.recv(4096).endswith(b"Abuse of this address? Tell 100% abuse@example.com\n")
+            edge.store.networks.clear()
+            until(lambda: _status(bad) == 200, within=5)

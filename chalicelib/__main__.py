@@ -87,6 +87,11 @@ def _parser() -> ArgumentParser:
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
 
+    suspend = _command(
+        groups, "suspend", "let an account or an SSH credential in no more, and end its tunnels", _suspend
+    )
+    suspend.add_argument("id", help="the account's id (acct_…) or the credential's (sshcr_…)")
+    suspend.add_argument("--reason", default="", help="why, as the operator's trail tells it: at most 255 bytes")
     networks = _group(groups, "networks", "the networks that nobody signs in from, and that no address answers")
     for action, about, act in (("block", "block one", _block), ("unblock", "let it in again", _unblock)):
         command = _command(networks, action, about, act)
@@ -289,6 +294,10 @@ def _who(arguments: Namespace) -> None:
 
 def _block(arguments: Namespace) -> None:
     print(f"{operations.block(arguments.network, arguments.reason)} is blocked")
+
+
+def _suspend(arguments: Namespace) -> None:
+    operations.suspend(arguments.id, arguments.reason)
 
 
 def _unblock(arguments: Namespace) -> None:

@@ -18,6 +18,7 @@ from chalicelib.model.histories import Had
 from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
 from chalicelib.model.records import Stored
+from chalicelib.model.ssh import credentials
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
@@ -90,6 +91,19 @@ def limit_account(account_id: str, *, only_reserved: bool) -> None:
         return replace(item, body=replace(Account.of(item.body), only_reserved=only_reserved).to_record())
 
     changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, limited)
+
+
+def suspend(id: str, reason: str) -> None:
+    """Have an account, or an SSH credential of whatever account, let nobody in; its tunnels end. Raises CommandError.
+
+    The reason stands in the operator's trail.
+    """
+    if kinds.SSH_CREDENTIALS.has(id):
+        if not any(credentials.suspend(account.id, id, by=OPERATOR) for account in list_accounts()):
+            raise CommandError(f"There is no SSH credential {id}.")
+    else:
+        switch_account(id, active=False)
+    blocks.tell(f"{kinds.of(id).noun}.suspend", id, reason)
 
 
 def delete_user(account_id: str, user_id: str) -> None:

@@ -13,10 +13,13 @@ from samtranslator.yaml_helper import yaml_parse
 from app import app
 from chalicelib import clock, ids, operations
 from chalicelib.__main__ import main
+from chalicelib.crypto import public_keys
 from chalicelib.http.middleware import ANY_METHOD
+from chalicelib.model.ssh import credentials
 from chalicelib.storage import aws
 from infra.deploy import stacks
 from tests.conftest import ROOT, free_port
+from tests.samples import public_key
 from tests.transports import RECORD, Client, InProcess
 
 Output = pytest.CaptureFixture[str]
@@ -280,3 +283,28 @@ def test_a_network_is_blocked_until_it_is_unblocked_and_the_operators_trail_tell
 )
 def test_what_is_no_network_is_not_blocked(words: list[str], sentence: str) -> None:
     assert refused("networks", *words) == sentence
+
+
+def test_a_suspended_credential_signs_in_no_more_also_when_its_owner_is_switched_on_again(
+    transport: InProcess, capsys: Output
+) -> None:
+    account, admin, token = created(capsys)
+    client = bearer(transport, token)
+    made = client.create("/ssh_credentials", {"public_key": public_key()})
+    fingerprint = public_keys.fingerprint(made["public_key"])
+    assert credentials.find_by_fingerprint(fingerprint)
+
+    assert said(capsys, "suspend", made["id"], "--reason", "case 17") == []
+    for action in ("disable", "enable"):
+        said(capsys, "users", action, account, admin)
+    assert credentials.find_by_fingerprint(fingerprint) is None
+    assert credentials.read(account, made["id"]) is None
+    assert said(capsys, "suspend", account) == []
+    assert client.get("/ssh_credentials").status == 401
+    events = [json.loads(line) for line in said(capsys, "audit", "list", "--json")]
+    assert [(it["action"], it["resource_id"], it["details"]["reason"]) for it in events] == [
+        ("account.suspend", account, ""),
+        ("ssh_credential.suspend", made["id"], "case 17"),
+    ]
+    unknown = ids.new("sshcr")
+    assert refused("suspend", unknown) == f"There is no SSH credential {unknown}."

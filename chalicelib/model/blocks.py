@@ -43,6 +43,12 @@ def block(network: str, reason: str) -> None:
     Change(audit.OPERATOR).also(Write.put(record), Write.put(event.to_record())).commit()
 
 
+def tell(action: str, subject: str, reason: str) -> None:
+    """Write an event into the operator's trail. Raises aws.Unavailable."""
+    event = audit.of_operator(action, subject, {"reason": details.cleaned(reason)})
+    Change(audit.OPERATOR).also(Write.put(event.to_record())).commit()
+
+
 def unblock(network: str, reason: str) -> bool:
     """Lift the block of a network; False where there is none. Raises aws.Unavailable."""
     told = {"reason": details.cleaned(reason)}

@@ -25,7 +25,7 @@ class Limits:
     max_sessions_per_connection: int = 4
     max_unread_kib: int = 4096
     max_buffer_mib: int = 192
-    max_sign_ins: int = 30
+    max_sign_ins: int = 100
     max_sign_ins_per_address: int = 10
     max_sign_ins_per_network: int = 15
     max_penalty: int = 600

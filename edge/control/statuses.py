@@ -50,9 +50,8 @@ class Statuses:
         self._rests_on: dict[str, frozenset[Name]] = {}
         self._wanted: dict[str, tuple[str, EdgeStatus | None]] = {}  # what is to be said next
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        self._threads = ThreadPoolExecutor(
-            _MOST, "statuses"
-        )  # of their own: the others of control never wait for these
+        # Of their own, so that nothing else of control waits for these; one more, for the word that the host lives.
+        self._threads = ThreadPoolExecutor(_MOST + 1, "statuses")
 
     def touch(self, edges: Iterable[str]) -> None:
         """Hear that edges may stand otherwise, or be gone."""

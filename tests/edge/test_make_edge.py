@@ -88,6 +88,32 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
     assert {*seen} == {"blue", "green"}
 
 
+def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: Started) -> None:
+    client = started.api.client()
+    answer = client.create("/backends/http_response", {"status_code": 202})["id"]
+    path = f"/edges/https/{client.create('/edges/https', {'hostports': ['said.tunnels.localhost:443']})['id']}"
+    route = client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    client.put(f"{path}/routes/{route}/backend", {"backend_id": answer})
+    until(lambda: started.visit("said") == "202")
+    until(lambda: client.get(f"{path}/status").json["state"] == "live")
+    said = client.get(f"{path}/status").json
+    assert (said["revision"], said["hosts"]) == (3, 1)
+
+    os.kill(started.child("control"), signal.SIGKILL)
+    client.put(
+        f"{path}/routes/{route}/oauth",
+        {"provider": {"github": {"scopes": ["user"], "client_id": "a", "client_secret": "b"}}},
+    )
+
+    until(lambda: started.visit("said") == "503")
+    until(lambda: client.get(f"{path}/status").json["state"] == "partly")
+    now = client.get(f"{path}/status").json
+    assert now["hostports"] == said["hostports"]
+    assert "oauth" in now["routes"][0]["error"]
+    client.delete(path)
+    until(lambda: started.visit("said") == "404")
+
+
 def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     for name in ("gateway", "bootstrap"):

@@ -95,17 +95,22 @@ class Statuses:
             await asyncio.sleep(_PAUSE)
 
     def _look(self) -> None:
-        """See what is to be said of edges; of one that Envoy has yet to answer for, later."""
-        now = time.monotonic()
+        """See what is to be said of edges; one of which nothing can be said harms no other."""
         for edge in list(islice(self._due, _AT_ONCE)):
-            since, standing = self._due.pop(edge), self._standing(edge)
-            account, before = self._said.get(edge, ("", None))
-            told = self._told(edge, standing, before)
-            if told and not told.is_settled and now < max(since, self._discovery.since) + _PATIENCE:
-                self._due[edge] = since
-            else:
-                self._wanted[edge] = standing.edge.account if standing else account, told.status if told else None
+            try:
+                self._see(edge, self._due.pop(edge))
+            except Exception as error:
+                log.event("status_failed", edge=edge, error=type(error).__name__)
         self._start()
+
+    def _see(self, edge: str, since: float) -> None:
+        """See what is to be said of an edge, later where Envoy has yet to answer for it."""
+        standing, (account, before) = self._standing(edge), self._said.get(edge, ("", None))
+        told = self._told(edge, standing, before)
+        if told and not told.is_settled and time.monotonic() < max(since, self._discovery.since) + _PATIENCE:
+            self._due[edge] = since
+        else:
+            self._wanted[edge] = standing.edge.account if standing else account, told.status if told else None
 
     def _start(self) -> None:
         """Begin to write of as many edges as may be."""

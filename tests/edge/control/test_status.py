@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib import ids
 from chalicelib.model.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus, State
 from chalicelib.model.served import ServedEdge
 from edge.control import status
@@ -14,7 +13,9 @@ from edge.control.catalog import Answer, Name
 from edge.traffic.resources import Key
 from edge.traffic.standing import RouteStanding, Served, Standing
 
-EDGE, ROUTE, CERTIFICATE, OTHER = (ids.new(prefix) for prefix in ("edghts", "edghtsrt", "cert", "cert"))
+EDGE, ROUTE, CERTIFICATE, OTHER = (
+    f"{prefix}_{place:027}" for place, prefix in enumerate(("edghts", "edghtsrt", "cert", "cert"))
+)
 HOSTPORT = "shop.example.com:443"
 LISTENER, ROUTES = Key("listener", f"edge/{EDGE}/{CERTIFICATE}"), Key("routes", f"edge/{EDGE}")
 END = datetime(2027, 1, 1, tzinfo=UTC)

@@ -51,7 +51,7 @@ Patterns = Annotated[
 
 
 class UserAgentFilter(Enabled):
-    """Lets requests pass, or refuses them, by their first User-Agent header.
+    """Lets requests pass, or refuses them, by their User-Agent header; several are one, joined with commas.
 
     A request passes if a pattern of `allow` is found in the header, or none of `deny` is. So `allow` makes exceptions
     from `deny`; alone it refuses nobody: deny `.*` beside it to refuse all others. Without the header, a request passes

@@ -27,7 +27,7 @@ def all_of(made: Serving, *worlds: Records) -> AsEnvoy:
     return AsEnvoy(changes)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(records(), records(), st.lists(requests(), min_size=8, max_size=16))
 def test_requests_meet_what_the_model_says(before: Records, world: Records, asked: list[Request]) -> None:
     edge = all_of(Serving(Settings(), "PEM"), before, world)

@@ -1,0 +1,137 @@
+"""What Envoy is told of an edge. That it takes and obeys it is tried in tests/edge/test_edges.py."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from chalicelib.model.backends import HttpResponse
+from edge.process.settings import Settings
+from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges
+from edge.traffic.edges import Plan
+from tests.edge.traffic.worlds import EDGE, GATEWAY, GROUP, HOST, NOW, authority, edge, group, route, serving, tunnel
+
+SETTINGS = Settings()
+
+
+def planned(**asked: Any) -> Plan:
+    authorities = (authority(pem="PEM 1"), authority("ca_2", pem="PEM 2"))
+    world = serving(GATEWAY, tunnel(), group(), *authorities, edge(route(), **asked)).world
+    return edges.plan(world.edges[EDGE], world, NOW)
+
+
+def chain(plan: Plan) -> Any:
+    body: Any = edge_listeners.of_edge(plan, "cert_1", SETTINGS).body
+    (found,) = body["filter_chains"]
+    return found
+
+
+def headers_said(plan: Plan) -> dict[str, str]:
+    """Return the headers that are set, behind the removal of what a client claims."""
+    mutations = chain(plan)["filters"][1]["typed_config"]["http_filters"][0]["typed_config"]["mutations"]
+    removed, *said = mutations["request_mutations"]
+    assert "remove_on_match" in removed
+    return {it["append"]["header"]["key"]: it["append"]["header"]["value"] for it in said}
+
+
+@pytest.mark.parametrize(
+    ("version", "least", "has_old_ciphers"),
+    [
+        (None, "TLSv1_2", False),
+        ("1.0", "TLSv1_0", True),
+        ("1.1", "TLSv1_1", True),
+        ("1.2", "TLSv1_2", False),
+        ("1.3", "TLSv1_3", False),
+    ],
+)
+def test_the_oldest_version_of_tls_is_the_edges(version: str | None, least: str, has_old_ciphers: bool) -> None:
+    params = chain(planned(version=version))["transport_socket"]["typed_config"]["common_tls_context"]["tls_params"]
+    assert params["tls_minimum_protocol_version"] == least
+    assert ("ECDHE-RSA-AES128-SHA" in params.get("cipher_suites", [])) is has_old_ciphers
+    assert "signature_algorithms" not in params
+
+
+def test_mutual_tls_wants_a_certificate_of_the_authorities_and_tells_it_upstream() -> None:
+    plan = planned(authorities=["ca_2", "ca_1"])
+    context = chain(plan)["transport_socket"]["typed_config"]
+    assert context["require_client_certificate"] is True
+    assert context["common_tls_context"]["validation_context"] == {"trusted_ca": {"inline_string": "PEM 2\nPEM 1"}}
+    assert "ed25519" in context["common_tls_context"]["tls_params"]["signature_algorithms"]
+    assert headers_said(plan)["x-forwarded-client-cert"] == (
+        'Hash=%DOWNSTREAM_PEER_FINGERPRINT_256%;Cert="%DOWNSTREAM_PEER_CERT%";Subject="%DOWNSTREAM_PEER_SUBJECT%"'
+    )
+
+
+def test_without_mutual_tls_no_certificate_is_wanted_and_none_told() -> None:
+    context = chain(planned())["transport_socket"]["typed_config"]
+    assert "require_client_certificate" not in context
+    assert "validation_context" not in context["common_tls_context"]
+    assert "x-forwarded-client-cert" not in headers_said(planned())
+
+
+def test_an_edges_connections_are_bounded() -> None:
+    bound = chain(planned())["filters"][0]["typed_config"]
+    assert (bound["max_connections"], bound["stat_prefix"]) == (SETTINGS.limits.max_connections_per_edge, "edge")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"version": "1.3"}),
+        ({}, {"authorities": ["ca_1"]}),
+        ({"authorities": ["ca_1"]}, {"authorities": ["ca_1", "ca_2"]}),
+    ],
+)
+def test_what_is_asked_in_the_handshake_names_the_routes(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    assert planned(**first).routes_name != planned(**second).routes_name
+    assert planned(**first).routes_name == planned(**first).routes_name
+
+
+def test_a_groups_tunnels_share_an_address_and_differ_by_their_name() -> None:
+    members = [(tunnel("tn_1"), GATEWAY), (tunnel("tn_2"), GATEWAY)]
+    http1, http2 = clusters.of_group(GROUP, members, "PEM", SETTINGS)
+    body: Any = http1.body
+    (endpoints,) = body["load_assignment"]["endpoints"]
+    address = {"socket_address": {"address": "192.0.2.1", "port_value": 4433}}
+    assert endpoints["lb_endpoints"] == [
+        {"endpoint": {"hostname": id, "address": address}} for id in ("tn_1", "tn_2")
+    ]  # fmt: skip
+    tls = body["transport_socket"]["typed_config"]
+    assert tls["auto_host_sni"] is True
+    names = tls["common_tls_context"]["validation_context"]["match_typed_subject_alt_names"]
+    assert [it["matcher"]["exact"] for it in names] == ["gw-1"]
+    assert (http1.key.name, http2.key.name) == (f"group/{GROUP}", f"group/{GROUP}/http2")
+
+
+def test_a_group_without_tunnels_believes_no_gateway() -> None:
+    body: Any = clusters.of_group(GROUP, [], "PEM", SETTINGS)[0].body
+    context = body["transport_socket"]["typed_config"]["common_tls_context"]["validation_context"]
+    assert [it["matcher"]["exact"] for it in context["match_typed_subject_alt_names"]] == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("response", "answer", "headers"),
+    [
+        (HttpResponse(), {"status": 200}, {}),
+        (HttpResponse(body="x"), {"status": 200, "body": {"inline_string": "x"}}, {}),
+        (HttpResponse(status_code=204, body="x"), {"status": 204}, {}),
+        (HttpResponse(status_code=304, body="x"), {"status": 304}, {}),
+        (HttpResponse(headers={"X-A": "100%", "B": ""}), {"status": 200}, {"X-A": "100%%", "B": ""}),
+        (HttpResponse(headers={"Content-Length": "3", "HOST": "h", "Connection": "close"}), {"status": 200}, {}),
+    ],
+)
+def test_a_response_is_as_stored_without_what_is_of_the_connection(
+    response: HttpResponse, answer: Mapping[str, Any], headers: Mapping[str, str]
+) -> None:
+    body: Any = answers.of_response("bkdhr_1", response, SETTINGS).body
+    config = body["filter_chains"][0]["filters"][0]["typed_config"]["route_config"]
+    assert config["virtual_hosts"][0]["routes"][0]["direct_response"] == answer
+    assert {it["header"]["key"]: it["header"]["value"] for it in config["response_headers_to_add"]} == headers
+
+
+def test_grpc_goes_to_a_group_by_http2() -> None:
+    body: Any = edge_routes.of_edge(planned()).body
+    first, second, *_ = body["virtual_hosts"][0]["routes"]
+    assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
+    assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
+    assert body["virtual_hosts"][0]["domains"] == [HOST]

@@ -28,7 +28,8 @@ def chain(plan: Plan) -> Any:
 
 def headers_said(plan: Plan) -> dict[str, str]:
     """Return the headers that are set, behind the removal of what a client claims."""
-    mutations = chain(plan)["filters"][1]["typed_config"]["http_filters"][0]["typed_config"]["mutations"]
+    filters = {it["name"]: it for it in chain(plan)["filters"][1]["typed_config"]["http_filters"]}
+    mutations = filters["envoy.filters.http.header_mutation"]["typed_config"]["mutations"]
     removed, *said = mutations["request_mutations"]
     assert "remove_on_match" in removed
     return {it["append"]["header"]["key"]: it["append"]["header"]["value"] for it in said}

@@ -1,13 +1,15 @@
 """Items that tests put into the store by themselves, without an event: as the product writes them, but for that."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from chalicelib.storage import items, table, writes
 from chalicelib.storage.items import Item
 
 
 def create(*new: Item) -> None:
-    writes.commit([write for item in new for write in writes.put(item)], created=new)
+    created = [replace(item, read_at=None) for item in new]  # also one that a test made of another
+    writes.commit([write for item in created for write in writes.put(item)], created=created)
 
 
 def rewrite(scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:

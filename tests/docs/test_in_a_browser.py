@@ -68,7 +68,7 @@ def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, 
         ("client_secret", "#tag/HTTPS-edge-route-OAuth"),
         ("idempotency", "#headers"),
         ("krl", "#get_ssh_certificate_authority_krl"),
-        ("mutual", "#tag/TLS-edge-mutual-TLS"),
+        ("mutual", "#tag/HTTPS-edge-mutual-TLS"),
         ("sshca_", "#get_ssh_certificate_authority_krl"),
     ],
 )

@@ -96,4 +96,4 @@ def test_one_of_sixteen_has_the_name_and_fifteen_are_told(
             had = [*threads.map(lambda place: attempt(place, name, begin), range(ACCOUNTS))]  # noqa: B023
             assert had.count(True) == 1, json.dumps(had)
             winners.add(had.index(True))
-    assert len(winners) > 3  # or it was no race
+    assert len(winners) > 1  # or it was no race

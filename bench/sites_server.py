@@ -14,6 +14,7 @@ from chalicelib.model.tls_certificates import ServedCertificate
 from edge.control.control import Control
 from edge.link import authority
 from edge.link.authority import KeyPair
+from edge.process import memory
 from edge.process.settings import Settings
 from edge.store.records import Grant, Opening
 from tests.edge.memory import Memory
@@ -63,4 +64,5 @@ async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None
 
 
 if __name__ == "__main__":
+    memory.collect_seldom()
     asyncio.run(main(Path(sys.argv[1]), *map(int, sys.argv[2:])))

@@ -71,10 +71,12 @@ async def _gateway(settings: Settings) -> None:
 async def _control(settings: Settings) -> None:
     from edge.control.control import Control
     from edge.control.looks import Looks
+    from edge.process import memory
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
     from edge.store import table
 
+    memory.collect_seldom()
     store = table.connect(settings)
     looks = Looks(store, Resolver(servers.source(settings.dns_servers)).look)
     with _store_told():

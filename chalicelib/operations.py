@@ -223,7 +223,7 @@ def duration(text: str) -> int:
 
 
 def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
-    common = {
+    common: dict[str, Any] = {
         "tunnel_session": ids.new("ts"),
         "region": "local",
         "forwards_to": "http://localhost:80",

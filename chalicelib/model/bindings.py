@@ -1,19 +1,19 @@
-"""Which names tunnels may have: by an account's limit, by proof, and unless an edge listens there."""
+"""Which names and ports tunnels may have: by an account's limit, by proof, and unless an edge listens there."""
 
 from collections.abc import Sequence
 
 from chalicelib import domains
-from chalicelib.model import accounts, edges, names, proofs, reservations
+from chalicelib.model import accounts, edges, names, proofs, reservations, tunnels
 from chalicelib.model.reservations import Held
 from chalicelib.model.tunnels import Carried
 from chalicelib.storage import table, unique_keys
 
 
-def refused(tunnels: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
-    """Return the ids of tunnels that may not keep their names. Raises aws.Unavailable."""
-    named = [it for it in tunnels if it.name]
+def refused(carried: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
+    """Return the ids of tunnels that may not keep their names or ports. Raises aws.Unavailable."""
+    named = [it for it in carried if it.name]
     listening = table.records(_edge(it) for it in named)
-    below = [it for it in named if domains.is_below(it.name, tunnel_domain)]
+    below = [it for it in named if it.proto == "tcp" or domains.is_below(it.name, tunnel_domain)]
     limited = accounts.limited_to_reserved(it.account for it in below)
     unreserved = {it.id for it in below if it.account in limited and not names.is_reserved(it.account, it.name)}
     unproved = _unproved([it for it in named if it not in below], tunnel_domain)
@@ -22,7 +22,7 @@ def refused(tunnels: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
 
 def _edge(tunnel: Carried) -> tuple[str, str]:
     """Return the place of the record that is there while an edge of the account listens on a tunnel's name."""
-    return edges.listening(tunnel.account, f"{tunnel.name}:443").scope, unique_keys.ID
+    return edges.listening(tunnel.account, tunnels.listener(tunnel.name)).scope, unique_keys.ID
 
 
 def _unproved(elsewhere: Sequence[Carried], tunnel_domain: str) -> set[str]:

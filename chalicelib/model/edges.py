@@ -117,9 +117,11 @@ def listening(account: str, hostport: str) -> UniqueKey:
 
 
 def end_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
-    """End the tunnels of an account on hosts that its edges have taken. Raises aws.Unavailable."""
-    for host in sorted({hostport.rpartition(":")[0] for hostport in hostports}):
-        found = table.look_up(names.KIND, host) if names.may_be_a_tunnels(host) else None
+    """End the tunnels of an account on hosts and ports that its edges have taken. Raises aws.Unavailable."""
+    hosts = {hostport.rpartition(":")[0] for hostport in hostports}
+    ports = {hostport for hostport in hostports if hostport.rpartition(":")[0] == names.domain()}
+    for name in sorted(ports.union(filter(names.may_be_a_tunnels, hosts))):
+        found = table.look_up(names.KIND, name)
         if found and found.get("account") == account:
             tunnels.close_tunnel(account, found["id"], by=by)
 

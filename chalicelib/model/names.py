@@ -27,6 +27,7 @@ KEPT_RULE = "must be one that the operator does not keep"
 _SETTINGS = items.scope(EDGE, "/settings"), "names"
 _COUNTED = (kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES)
 _RESERVATIONS = (kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
+_RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
 
 class OtherSettingsError(Exception):
@@ -168,10 +169,10 @@ def settle(account: str) -> bool:
 
 
 def is_reserved(account: str, name: str) -> bool:
-    """Tell whether an account has reserved a name, or something below it. Raises aws.Unavailable."""
+    """Tell whether an account has reserved a name, something below it, or a port. Raises aws.Unavailable."""
     record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
     holders = record.get("sharers", ()) if record.get("account") == account else ()
-    return any(path.startswith(f"{kinds.RESERVED_DOMAINS.path}/") for path in holders)
+    return any(path.rpartition("/")[0] in _RESERVED for path in holders)
 
 
 def is_of_the_operator(taken: Taken) -> bool:

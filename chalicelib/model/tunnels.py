@@ -51,11 +51,15 @@ class Tunnel(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTunnel(Tunnel):
-    """A tunnel with an ephemeral endpoint of its own."""
+    """A tunnel with an ephemeral endpoint of its own.
+
+    `proxy_protocol`, which the API does not show, is that of the reservation of its name or port when it was opened.
+    """
 
     endpoint: str
     proto: Proto
     public_url: str
+    proxy_protocol: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +79,8 @@ class EitherTunnel(Tunnel):
     TOLD = ("credential", "public_url", "labels", "address", "client")
 
     def told(self) -> dict[str, Any]:
-        return {**super().told(), "name": urlsplit(self.public_url).hostname}
+        url = urlsplit(self.public_url)
+        return {**super().told(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
 
 
 def of(item: Item) -> AgentTunnel | BackendTunnel:
@@ -97,14 +102,15 @@ class Usage:
 
 
 class EdgeHasName(Exception):
-    """An edge of the account listens on the host: what its modules ask of visitors holds for all of them."""
+    """An edge of the account listens there: what its modules ask of visitors holds for all of them."""
 
 
 @dataclass(frozen=True)
 class Carried:
     """A tunnel as its gateway carries it. The name of a backend tunnel is "", and others have no labels.
 
-    `expires` is the Unix second at which its lease ends; two that differ in nothing else are the same.
+    The name of a tunnel of TCP is its address, host:port. With `proxy_protocol`, what it leads to reads the visitor's
+    address first. `expires` is the Unix second at which its lease ends; two that differ in nothing else are the same.
     """
 
     account: str
@@ -113,6 +119,8 @@ class Carried:
     name: str
     expires: int = field(default=0, compare=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    proto: Proto = "https"
+    proxy_protocol: bool = False
 
     @property
     def is_live(self) -> bool:
@@ -128,7 +136,7 @@ def open_tunnel(
     checks: Iterable[Write] = (),
     by: Trail = audit.EDGE,
 ) -> str:
-    """Bring a tunnel online for `lease` seconds under a host name, if it has one and `checks` hold; return its id.
+    """Bring a tunnel online for `lease` seconds under a name or port, if it has one and `checks` hold; return its id.
 
     Raises Taken when another account, a tunnel of another credential or the operator has the name; EdgeHasName; what
     the failing of a check means; aws.Unavailable.
@@ -142,11 +150,14 @@ def open_tunnel(
     item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item).also(*histories.kept(name, account, id, body))
     if tunnel.gateway:
-        labels = {"labels": tunnel.labels} if isinstance(tunnel, BackendTunnel) else {}
-        carried = {"account": account, "name": name, **labels}
+        if isinstance(tunnel, BackendTunnel):
+            own: Mapping[str, Any] = {"labels": tunnel.labels}
+        else:
+            own = {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
+        carried = {"account": account, "name": name, **own}
         change = change.put(Item(_carried_scope(tunnel.gateway), id, carried, lease=until))
     if name:
-        listened = UniqueKey("hostports", f"{account}/{name}:443").scope
+        listened = UniqueKey("hostports", f"{account}/{listener(name)}").scope
         free = Condition("attribute_not_exists(#id)")
         change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
     change.commit()
@@ -207,10 +218,7 @@ def carried_by(gateway: str) -> list[Carried]:
     Raises aws.Unavailable.
     """
     found = table.every(_carried_scope(gateway))
-    return [
-        Carried(it.body["account"], it.id, gateway, it.body["name"], _until(it), it.body.get("labels", {}))
-        for it in found
-    ]
+    return [_carried(it, it.body["account"], gateway, it.body["name"]) for it in found]
 
 
 def read(account: str, id: str) -> Carried | None:
@@ -218,7 +226,7 @@ def read(account: str, id: str) -> Carried | None:
     item = table.read(_scope(account), id)
     if item is None:
         return None
-    return Carried(account, id, of(item).gateway, _name(item), _until(item), item.body.get("labels", {}))
+    return _carried(item, account, of(item).gateway, _name(item))
 
 
 def end_lapsed(account: str) -> list[Item]:
@@ -249,6 +257,11 @@ def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
 def has_labels(own: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
     """Tell whether all of some labels are among a tunnel's own; False if there are none."""
     return bool(labels) and labels.items() <= own.items()
+
+
+def listener(name: str) -> str:
+    """Return the hostport on which a tunnel's name, or its address of TCP, is served: an edge may have it instead."""
+    return name if ":" in name else f"{name}:443"
 
 
 def ban_name(name: str) -> None:
@@ -291,6 +304,13 @@ def _kept(item: Item, end: int) -> list[Write]:
 
 def _name(item: Item) -> str:
     return next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
+
+
+def _carried(item: Item, account: str, gateway: str, name: str) -> Carried:
+    """Return what a record says of a tunnel: its own, or that of its gateway."""
+    body = item.body
+    more = body.get("labels", {}), body.get("proto", "https"), body.get("proxy_protocol", False)
+    return Carried(account, item.id, gateway, name, _until(item), *more)
 
 
 def _until(item: Item) -> int:

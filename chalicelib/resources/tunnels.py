@@ -12,7 +12,7 @@ from chalicelib.schema.fields import Ref, Timestamp
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
-_HIDDEN = {"metadata_0", "gateway", "credential", "address", "client"}
+_HIDDEN = {"metadata_0", "gateway", "credential", "address", "client", "proxy_protocol"}
 _REFS = ("tunnel_session", "endpoint")
 
 

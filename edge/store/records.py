@@ -10,7 +10,7 @@ from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import acl
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried, Usage
+from chalicelib.model.tunnels import Carried, Proto, Usage
 from chalicelib.storage.change_log import Change, Place
 from edge.link.authority import Authority, KeyPair
 
@@ -52,7 +52,7 @@ class Grant:
     acl: tuple[str, ...]
 
     def permits(self, target: str) -> bool:
-        """Tell whether a host name or a label (key=value) may be bound; False for any other text."""
+        """Tell whether a host name, an address or a label (key=value) may be bound; False for any other text."""
         try:
             return acl.permits(self.acl, target)
         except ValueError:
@@ -61,9 +61,10 @@ class Grant:
 
 @dataclass(frozen=True)
 class Opening:
-    """A tunnel to be opened; either `name`, the whole host name, or `labels`. `is_drawn`: the name is one of chance.
+    """A tunnel to be opened; either `name`, or `labels`. `is_drawn`: the name is one of chance.
 
-    `address` is that of the SSH client, and `client` its version as it says it.
+    The name is the whole host name, or the address of TCP, host:port. With `proxy_protocol`, what the tunnel leads to
+    reads the visitor's address first. `address` is that of the SSH client, and `client` its version as it says it.
     """
 
     grant: Grant
@@ -76,10 +77,12 @@ class Opening:
     is_drawn: bool = False
     address: str = ""
     client: str = ""
+    proto: Proto = "https"
+    proxy_protocol: bool = False
 
     @property
     def targets(self) -> list[str]:
-        """Return the targets that the credential's ACL must permit: the host name, or each label as key=value."""
+        """Return the targets that the credential's ACL must permit: the name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
     def named(self, name: str, url: str, *, is_drawn: bool = False) -> "Opening":

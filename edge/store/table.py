@@ -137,7 +137,7 @@ class Records:
     @_translated
     def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
         account, name = opening.grant.account, opening.name
-        proof = self._proof(account, name)
+        proof = self._proof(opening)
         if name and not proof and accounts.may_bind_reserved_alone(account) and not names.is_reserved(account, name):
             raise NameNotReserved
         if len(tunnels.end_lapsed(account)) >= most:
@@ -150,14 +150,16 @@ class Records:
             with suppress(aws.AwsError):
                 tunnels.close_tunnel(account, id, gateway=opening.gateway)
             raise
-        return Carried(account, id, opening.gateway, name, labels=dict(opening.labels))
+        how = (opening.proto, opening.proxy_protocol)
+        return Carried(account, id, opening.gateway, name, 0, dict(opening.labels), *how)
 
-    def _proof(self, account: str, name: str) -> Held | None:
+    def _proof(self, opening: Opening) -> Held | None:
         """Return the reservation that lets an account bind a name, None where none is needed; raise NameNotProved."""
-        if not name or domains.is_below(name, self._tunnel_domain):
+        name = opening.name
+        if not name or self._is_ours(name):
             return None
         held = reservations.proving(name, self._tunnel_domain)
-        if held is None or held.account != account:
+        if held is None or held.account != opening.grant.account:
             raise NameNotProved
         return held
 
@@ -178,7 +180,11 @@ class Records:
 
     @_translated
     def is_reserved(self, account: str, name: str) -> bool:
-        return not domains.is_below(name, self._tunnel_domain) or names.is_reserved(account, name)
+        return not self._is_ours(name) or names.is_reserved(account, name)
+
+    def _is_ours(self, name: str) -> bool:
+        """Tell whether a name lies below TUNNEL_DOMAIN; so do the addresses of all ports."""
+        return domains.is_below(name.partition(":")[0], self._tunnel_domain)
 
     def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
         common = {
@@ -193,7 +199,13 @@ class Records:
         if opening.labels:
             return BackendTunnel(**common, labels=dict(opening.labels))
         endpoint = ids.new(kinds.ENDPOINTS.prefix)
-        return AgentTunnel(**common, endpoint=endpoint, proto="https", public_url=opening.url)
+        return AgentTunnel(
+            **common,
+            endpoint=endpoint,
+            proto=opening.proto,
+            public_url=opening.url,
+            proxy_protocol=opening.proxy_protocol,
+        )
 
     @_translated
     def renew(self, carried: Sequence[Carried], *, lease: int) -> frozenset[str]:

@@ -95,7 +95,8 @@ class Memory:
                     self._end(it.id)
             self.count += 1
             until, labels = int(time.time()) + lease, dict(opening.labels)
-            new = Carried(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels)
+            how = opening.proto, opening.proxy_protocol
+            new = Carried(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels, *how)
             self.online[new.id] = (new, opening)
             self.tell(account, kinds.TUNNELS.path, new.id)
             return new
@@ -268,7 +269,8 @@ class Memory:
 
     def _is_unproved(self, account: str, name: str) -> bool:
         proved = {it.domain: it.account for it in self.held.values() if it.is_proved}
-        return not domains.is_below(name, self.tunnel_domain) and proofs.proving(name, proved) != account
+        host = name.partition(":")[0]
+        return not domains.is_below(host, self.tunnel_domain) and proofs.proving(name, proved) != account
 
     def _end(self, id: str) -> None:
         if it := self.online.pop(id, None):

@@ -49,6 +49,7 @@ from tests.transports import Client
 
 GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
 NAME = "demo.tunnels.localhost"
+PORT = "tunnels.localhost:20001"
 USAGE = Usage(bytes_in=10, bytes_out=2_000, requests=3)
 
 
@@ -186,11 +187,14 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(r
     assert tunnels.online(admin.account) == []
 
 
-def test_a_tunnel_is_carried_from_its_opening_to_its_end(either: Store, admin: Client) -> None:
-    began = time.time() - 0.01
-    leased = either.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
-    assert leased == Carried(admin.account, leased.id, "gw-1", NAME)
-    assert served(either) == [(NAME, leased.id)]
+@pytest.mark.parametrize(("name", "proto"), [(NAME, "https"), (NAME, "tls"), (PORT, "tcp")])
+def test_a_tunnel_is_carried_from_its_opening_to_its_end(
+    either: Store, admin: Client, name: str, proto: Literal["https", "tls", "tcp"]
+) -> None:
+    began, grant = time.time() - 0.01, Grant(admin.account, "sshcr_1", ())
+    leased = either.open(opening(grant, name, proto=proto, proxy_protocol=True), lease=60, most=100)
+    assert leased == Carried(admin.account, leased.id, "gw-1", name, proto=proto, proxy_protocol=True)
+    assert served(either) == [(name, leased.id)]
     assert leased in told(either, began)
     assert either.renew([leased], lease=600) == frozenset()
     assert either.carried_by("gw-1")[0].expires > time.time() + 500
@@ -383,6 +387,42 @@ def commit_alone(client: Client, hostport: str) -> None:
     scope, id = items.scope(client.account, kinds.HTTPS_EDGES.path), ids.new(kinds.HTTPS_EDGES.prefix)
     item = Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(client.account, id))
     Change(audit.OPERATOR).put(item).commit()
+
+
+def opening_of_port(client: Client, credential: str = "sshcr_1") -> Opening:
+    return replace(opening(Grant(client.account, credential, ()), PORT, proto="tcp"), url=f"tcp://{PORT}")
+
+
+def test_a_port_is_had_by_one_credential_which_takes_it_over(either: Store, admin: Client, stranger: Client) -> None:
+    first = either.open(opening_of_port(admin), lease=60, most=100)
+    for asked in (opening_of_port(stranger), opening_of_port(admin, "sshcr_2")):
+        with pytest.raises(NameTaken):
+            either.open(asked, lease=60, most=100)
+    second = either.open(opening_of_port(admin), lease=60, most=100)
+    assert either.renew([first, second], lease=60) == {first.id}
+    either.close(second, USAGE)
+    either.open(opening_of_port(stranger), lease=60, most=100)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_reserved_port_is_its_account_s_and_an_edge_wins_over_its_tunnel(
+    records: Records, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    address = admin.create("/reserved_addrs", {})
+    assert address["addr"] == PORT
+    operator.main(["accounts", "limits", admin.account, "--only-reserved"])
+    with pytest.raises(NameTaken):
+        records.open(opening_of_port(stranger), lease=60, most=100)
+    mine = records.open(opening_of_port(admin), lease=60, most=100)
+    assert records.is_reserved(admin.account, PORT)
+    assert records.renew([mine], lease=60) == frozenset()
+    (event,) = admin.get("/audit_events?action=tunnel.create").json["audit_events"]
+    assert (event["resource_id"], event["details"]["name"]) == (mine.id, PORT)
+    admin.create("/edges/tcp", {"hostports": [PORT]})
+    assert records.renew([mine], lease=60) == {mine.id}
+    with pytest.raises(NameOfEdge):
+        records.open(opening_of_port(admin), lease=60, most=100)
 
 
 @pytest.mark.usefixtures("tunnel_domain")

@@ -50,6 +50,18 @@ def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None
     assert "gw-1" not in admin.get("/tunnels").text
 
 
+def test_what_was_carried_before_there_was_a_protocol_is_https(admin: Client) -> None:
+    id = opened(admin.account)
+    for scope, lacking in (
+        (f"{admin.account}#/tunnels", ["proxy_protocol"]),
+        ("edge#/gateways/gw-1/tunnels", ["proto", "proxy_protocol"]),
+    ):
+        sets = {f"body.{field}": None for field in lacking}
+        dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), sets=sets))
+    now = Carried(admin.account, id, "gw-1", NAME)
+    assert (tunnels.carried_by("gw-1"), tunnels.read(admin.account, id)) == ([now], now)
+
+
 def test_a_name_is_had_by_one_tunnel(admin: Client, stranger: Client) -> None:
     id = opened(admin.account)
     with pytest.raises(Taken):

@@ -46,10 +46,14 @@ def domain() -> str:
 
 def ports() -> range:
     """Return the ports of TCP_PORTS, as 20000-20099; none where it is unset. Raises ValueError."""
-    text = os.environ.get("TCP_PORTS", "").strip()
-    if not text:
+    return ports_of(os.environ.get("TCP_PORTS", ""))
+
+
+def ports_of(text: str) -> range:
+    """Return the ports that a text names, as 20000-20099; none where it is empty. Raises ValueError."""
+    if not text.strip():
         return range(0)
-    first, _, last = text.partition("-")
+    first, _, last = text.strip().partition("-")
     found = range(int(first), int(last or first) + 1)
     if not found or found[0] < 1 or found[-1] > 65535:
         raise ValueError("TCP_PORTS must be of the form 20000-20099")
@@ -169,10 +173,18 @@ def settle(account: str) -> bool:
 
 
 def is_reserved(account: str, name: str) -> bool:
-    """Tell whether an account has reserved a name, something below it, or a port. Raises aws.Unavailable."""
+    """Tell whether an account has reserved a name, something below it, or an address. Raises aws.Unavailable."""
+    return bool(reservations(account, name))
+
+
+def reservations(account: str, name: str) -> list[str]:
+    """Return the ids of an account's reservations of a name, what is below it, or an address.
+
+    Raises aws.Unavailable.
+    """
     record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
     holders = record.get("sharers", ()) if record.get("account") == account else ()
-    return any(path.rpartition("/")[0] in _RESERVED for path in holders)
+    return [id for path, _, id in (holder.rpartition("/") for holder in holders) if path in _RESERVED]
 
 
 def is_of_the_operator(taken: Taken) -> bool:

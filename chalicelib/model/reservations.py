@@ -1,12 +1,12 @@
 """Reserved domains and addresses: names that stay an account's, online or not."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from random import SystemRandom
 from typing import Any
 
 from chalicelib import clock, domains
-from chalicelib.model import names, proofs
+from chalicelib.model import kinds, names, proofs
 from chalicelib.model.proofs import Proof
 from chalicelib.model.records import Described, References
 from chalicelib.storage import dynamodb, items, table, unique_keys
@@ -14,7 +14,7 @@ from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
-_AT_ONCE = 100  # ports in one read
+_AT_ONCE = 100  # addresses in one read
 _OWN, _PROVED = "reserved_domain", "domain"  # the keys of a domain in its account, and of a proved one
 
 
@@ -123,17 +123,34 @@ def resting(item: Item) -> Item:
     return replace(item, unique_keys=tuple(keys))
 
 
-def free_port(account: str) -> int | None:
-    """Return a port that the account can have now, by chance; None where there is none. Raises aws.Unavailable."""
-    ports = SystemRandom().sample(names.ports(), len(names.ports()))
-    for start in range(0, len(ports), _AT_ONCE):
-        some = ports[start : start + _AT_ONCE]
-        keys = [(f"{names.KIND}#{names.address(port)}", unique_keys.ID) for port in some]
-        records = dynamodb.get_each(*keys)
-        for port, record in zip(some, records, strict=True):
+def free_address(account: str, addresses: Sequence[str]) -> str | None:
+    """Return one of some addresses that nobody has, and the account can have now, by chance; None where there is none.
+
+    Raises aws.Unavailable.
+    """
+    shuffled = SystemRandom().sample(addresses, len(addresses))
+    for start in range(0, len(shuffled), _AT_ONCE):
+        some = shuffled[start : start + _AT_ONCE]
+        records = dynamodb.get_each(*((f"{names.KIND}#{address}", unique_keys.ID) for address in some))
+        for address, record in zip(some, records, strict=True):
             if _is_free(record, account):
-                return port
+                return address
     return None
+
+
+def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
+    """Tell whether an account's reservation of a tunnel's name or address says so. Raises aws.Unavailable."""
+    if ":" in name:
+        reserved = (_reserved_addr(account, id) for id in names.reservations(account, name))
+        return any(it.proxy_protocol for it in reserved if it)
+    found = {it.domain: it for it in held_for(account, [name], tunnel_domain) if it.is_proved}
+    held = proofs.proving(name, found)
+    return held is not None and held.account == account and held.proxy_protocol
+
+
+def _reserved_addr(account: str, id: str) -> ReservedAddr | None:
+    found = table.read(items.scope(account, kinds.RESERVED_ADDRS.path), id)
+    return ReservedAddr.of(found.body) if found else None
 
 
 def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:

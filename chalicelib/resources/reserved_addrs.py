@@ -42,11 +42,11 @@ def make(caller: Caller, id: str, request: Create) -> New:
     names.check_settings()
     if not (names.domain() and names.ports()):
         raise Conflict("No ports can be reserved here: the operator has set none aside (TCP_PORTS).")
-    port = reservations.free_port(caller.account)
-    if port is None:
+    addr = reservations.free_address(caller.account, [names.address(port) for port in names.ports()])
+    if addr is None:
         raise Conflict("All ports are reserved: none is left.")
     values = {name: value for name, value in request.values().items() if name != "addr"}
-    return New(ReservedAddr.of({**values, "addr": names.address(port)}))
+    return New(ReservedAddr.of({**values, "addr": addr}))
 
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:

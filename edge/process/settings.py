@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from chalicelib import domains
+from chalicelib.model import names
 
 
 class SettingError(Exception):
@@ -48,8 +49,9 @@ class Limits:
 class Settings:
     """Where the edge listens, under which domain, and where it keeps its files.
 
-    `dns_servers` are asked for the records of domains instead of the domains' own; each is an address and a port.
-    `hop_host` is where other hosts' Envoy reaches this gateway; of `hop_port` 0 the system chooses one.
+    `tcp_ports` are what tunnels and edges of TCP may listen on. `dns_servers` are asked for the records of domains
+    instead of the domains' own; each is an address and a port. `hop_host` is where other hosts' Envoy reaches this
+    gateway; of `hop_port` 0 the system chooses one.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -59,6 +61,7 @@ class Settings:
     http_port: int = 8080
     hop_host: str = "127.0.0.1"
     hop_port: int = 0
+    tcp_ports: range = range(0)
     region: str = "local"
     directory: Path = Path(".local/edge")
     envoy: str = ""
@@ -74,9 +77,13 @@ class Settings:
         """Return where Envoy asks control what to serve; it runs in that folder, since a socket's path is short."""
         return self.directory / "discovery.sock"
 
-    def url(self, name: str) -> str:
+    def url(self, name: str, scheme: str = "https") -> str:
         """Return the public address of a tunnel's host name."""
-        return f"https://{name}" if self.edge_port == 443 else f"https://{name}:{self.edge_port}"
+        return f"{scheme}://{name}" if self.edge_port == 443 else f"{scheme}://{name}:{self.edge_port}"
+
+    def address(self, port: int) -> str:
+        """Return the address of one of `tcp_ports`, which is the name of its tunnel."""
+        return f"{self.tunnel_domain}:{port}"
 
 
 _VARIABLES = {
@@ -101,6 +108,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         raise SettingError("ABUSE_CONTACT is one line of at most 255 bytes, as an address of e-mail.")
     if text := str(given.get("tunnel_domain", "")):
         given["tunnel_domain"] = _domain(text)
+    if text := str(given.get("tcp_ports", "")):
+        given["tcp_ports"] = _ports(text)
     if texts := str(given.get("dns_servers", "")):
         given["dns_servers"] = tuple(_server(text.strip()) for text in texts.split(","))
     for name in ("envoy", "access_log"):
@@ -127,6 +136,13 @@ def _port(name: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
         raise SettingError(f"{name}={text} is not a port: choose one from {least} to 65535.")
     return int(text)
+
+
+def _ports(text: str) -> range:
+    try:
+        return names.ports_of(text)
+    except ValueError:
+        raise SettingError(f"TCP_PORTS={text} is no range of ports: write 20000-20099, or one port.") from None
 
 
 def _domain(text: str) -> str:

@@ -15,11 +15,17 @@ from edge.ssh.tunnels import OnlineTunnel, Tunnels
 
 
 class Listener(asyncssh.SSHListener):
-    """The listener that asyncssh keeps for a granted `-R`, to end it when the client takes it back or goes."""
+    """The listener that asyncssh keeps for a granted `-R`, to end it when the client takes it back or goes.
 
-    def __init__(self, end: Callable[[], None]) -> None:
+    A client that has asked for port 0 is told its port.
+    """
+
+    def __init__(self, port: int, end: Callable[[], None]) -> None:
         super().__init__()
-        self._end = end
+        self._port, self._end = port, end
+
+    def get_port(self) -> int:
+        return self._port
 
     def close(self) -> None:
         self._end()

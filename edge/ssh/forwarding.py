@@ -5,7 +5,9 @@ ssh sends "localhost" for `-R 80:…`, and an empty host or `*` where somebody w
 
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from chalicelib import domains
 from chalicelib.model.names import KEPT
@@ -21,9 +23,12 @@ from edge.store.records import (
     TooManyTunnels,
 )
 
+NO_PORT = "All ports that you may have are in use or reserved: none is left."
 AWAY = "The gateway cannot reach its store just now: try again in a moment."
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}  # by the port that is asked for
+_LABELLED = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (ssh's ways to name no host)
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # of names that are drawn
@@ -36,9 +41,18 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Named:
-    """An https tunnel; `name` is the whole host name, or "" where the gateway is to choose one."""
+    """A tunnel of https, or of TLS passed through; `name` is the whole host name, "" for one of chance."""
 
     name: str
+    proto: Literal["https", "tls"] = "https"
+
+
+@dataclass(frozen=True)
+class Port:
+    """A tunnel of TCP on a port of the whole domain, 0 for one of chance. `is_drawn`: it was that."""
+
+    number: int
+    is_drawn: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,14 +62,20 @@ class Labelled:
     labels: tuple[tuple[str, str], ...]
 
 
-def read(host: str, port: int, domain: str) -> Named | Labelled:
+Asked: TypeAlias = Named | Labelled | Port
+
+
+def read(host: str, port: int, settings: Settings) -> Asked:
     """Return the tunnel that an `ssh -R` asks for. Raises Refused, with the reason, for what is not offered."""
-    _check_port(host, port)
+    domain = settings.tunnel_domain
+    if port not in _PROTOCOLS:
+        return _port(host, port, settings)
     if "=" in host:
+        if port != _LABELLED:
+            raise Refused(f"A tunnel with labels asks for port {_LABELLED}, whatever its visitors speak.")
         return Labelled(_labels(host))
-    if host in _ANY:
-        return Named("")
-    return Named(_own_domain(host, domain) or f"{_name(host, domain)}.{domain}")
+    name = "" if host in _ANY else _own_domain(host, domain) or f"{_name(host, domain)}.{domain}"
+    return Named(name, _PROTOCOLS[port])
 
 
 @dataclass(frozen=True)
@@ -69,35 +89,55 @@ class Asking:
     client: str
 
 
-def opening_of(host: str, port: int, asking: Asking, settings: Settings) -> Opening:
-    """Return the tunnel that is asked for; raise Refused for what there is not and what the grant does not permit."""
-    asked = read(host, port, settings.tunnel_domain)
+def opening_of(asked: Asked, asking: Asking, settings: Settings) -> Opening:
+    """Return the tunnel that is asked for, with a name of chance where one is; raise Refused where the grant has no
+    right to it.
+    """
     grant, address = asking.grant, asking.address
     opening = Opening(grant, asking.gateway, asking.session, address, address=address, client=asking.client)
-    if isinstance(asked, Labelled):
-        opening = opening.labelled(asked.labels)
-    else:
-        name = asked.name or _given_name(asking.grant, settings.tunnel_domain)
-        opening = opening.named(name, settings.url(name), is_drawn=not asked.name)
+    match asked:
+        case Labelled():
+            opening = opening.labelled(asked.labels)
+        case Port():
+            name = settings.address(asked.number)
+            opening = opening.named(name, f"tcp://{name}", proto="tcp", is_drawn=asked.is_drawn)
+        case Named():
+            name = asked.name or _given_name(grant, settings.tunnel_domain)
+            url = settings.url(name, asked.proto)
+            opening = opening.named(name, url, proto=asked.proto, is_drawn=not asked.name)
     for target in opening.targets:
-        if not asking.grant.permits(target):
-            raise Refused(f"The rules of {asking.grant.credential} do not let it bind {target}.")
+        if not grant.permits(target):
+            raise Refused(f"The rules of {grant.credential} do not let it bind {target}.")
     return opening
 
 
+def addresses(grant: Grant, settings: Settings) -> list[str]:
+    """Return the addresses of ports that a grant may bind; raise Refused where there is none."""
+    found = [address for address in map(settings.address, settings.tcp_ports) if grant.permits(address)]
+    if not found:
+        raise Refused(f"The rules of {grant.credential} permit no port of chance: ask for one, -R 20022:….")
+    return found
+
+
+def port_of(opening: Opening, port: int) -> int:
+    """Return the port of an opening that was asked for at a port, which may be 0."""
+    return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
+
+
 def reason(error: Exception, name: str, limits: Limits) -> str:
-    """Return why the store did not open a tunnel."""
+    """Return why the store did not open a tunnel of a name or address."""
+    kind = "port" if ":" in name else "name"
     match error:
         case NameTaken():
-            return f"{name} is in use already: choose another name."
+            return f"{name} is in use already: choose another {kind}."
         case NameOfEdge():
-            return f"An edge of your account listens on {name}: choose another name, or take it from the edge."
+            return f"An edge of your account listens on {name}: choose another {kind}, or take it from the edge."
         case NameNotReserved():
-            return f"Your account binds reserved names alone, and {name} is none of them: reserve it first."
+            return f"Your account binds reserved {kind}s alone, and {name} is none of them: reserve one first."
         case NameNotProved():
             return f"{name} is not proved to be your account's: reserve it and set its TXT record first."
         case NameBanned():
-            return f"{name} may not be used here: choose another name."
+            return f"{name} may not be used here: choose another {kind}."
         case TooManyTunnels():
             return f"There are as many tunnels as there may be ({limits.max_tunnels_per_account} an account)."
     return AWAY
@@ -112,18 +152,23 @@ def shown(id: str, opening: Opening) -> str:
 
 
 def unkept(name: str) -> str:
-    """Return what is told of a name that nobody has reserved."""
-    return (
-        f"Whoever asks for {name} has it when this client goes. "
-        f'To keep it: POST /reserved_domains {{"domain": "{name}"}}'
-    )
+    """Return what is told of a name or address that nobody has reserved."""
+    how = "To have one that stays: POST /reserved_addrs {}"
+    if ":" not in name:
+        how = f'To keep it: POST /reserved_domains {{"domain": "{name}"}}'
+    return f"Whoever asks for {name} has it when this client goes. {how}"
 
 
-def _check_port(host: str, port: int) -> None:
-    if port == 443:
-        raise Refused("Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside.")
-    if port != 80:
-        raise Refused(f"Port {port} is not served yet: ask for port 80, which is https outside.")
+def _port(host: str, port: int, settings: Settings) -> Port:
+    ports, others = settings.tcp_ports, "80 (https) or 443 (TLS that is passed through)"
+    if not ports:
+        raise Refused(f"Ports of TCP are not served here: ask for port {others}.")
+    if port and port not in ports:
+        served = f"{ports[0]} to {ports[-1]}"
+        raise Refused(f"Port {port} is not served here: ask for one from {served}, for 0, or for {others}.")
+    if host not in _ANY and host.lower().removesuffix(".") != settings.tunnel_domain:
+        raise Refused(f"A port of TCP is the whole domain's and has no name: write -R {port}:….")
+    return Port(port)
 
 
 def _labels(host: str) -> tuple[tuple[str, str], ...]:

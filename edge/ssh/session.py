@@ -16,7 +16,7 @@ from edge.process.settings import Settings
 from edge.ssh import forwarding, sign_ins
 from edge.ssh.channels import Channels, Listener
 from edge.ssh.connection import Client, Connection
-from edge.ssh.forwarding import Refused
+from edge.ssh.forwarding import Asked, Port, Refused
 from edge.ssh.identity import Identity
 from edge.ssh.sign_ins import SignIns
 from edge.ssh.terminal import Terminal
@@ -171,7 +171,7 @@ class Session(Client):
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
         self._asking += 1
         try:
-            tunnel = await self._open((self._host, listen_port))
+            tunnel = await self._open(self._host, listen_port)
         except Refused as refused:
             self._terminals.say(str(refused))
             return False
@@ -183,33 +183,52 @@ class Session(Client):
         if self.is_gone:  # while the store was asked
             self._gateway.close(tunnel, "its client has gone")
             return False
-        return Listener(lambda: self._gateway.close(tunnel, "its client has ended it"))
+        return Listener(tunnel.asked[1], lambda: self._gateway.close(tunnel, "its client has ended it"))
 
-    async def _open(self, asked: tuple[str, int]) -> OnlineTunnel:
-        self._check(asked)
+    async def _open(self, host: str, port: int) -> OnlineTunnel:
+        self._check(host, port)
         client = str(self._connection.get_extra_info("client_version", ""))
         asking = forwarding.Asking(self.grant, self._gateway.id, self._id, self.address, client)
+        asked = forwarding.read(host, port, self._gateway.settings)
         for left in reversed(range(_DRAWS)):
-            opening = forwarding.opening_of(*asked, asking, self._gateway.settings)
+            opening = forwarding.opening_of(await self._drawn(asked), asking, self._gateway.settings)
             try:
-                tunnel = await self._gateway.tunnels.open(opening, asked, self)
+                tunnel = await self._gateway.tunnels.open(opening, (host, forwarding.port_of(opening, port)), self)
                 break
             except _REFUSING as error:
                 if not (left and opening.is_drawn and isinstance(error, NameTaken)):
                     raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
+        self._show(tunnel)
+        return tunnel
+
+    async def _drawn(self, asked: Asked) -> Asked:
+        """Return what is asked for, with a port in the place of 0. Raises Refused."""
+        if asked != Port(0):
+            return asked
+        addresses = forwarding.addresses(self.grant, self._gateway.settings)
+        try:
+            found = await self._gateway.tunnels.free_address(self.grant.account, addresses)
+        except Unavailable:
+            raise Refused(forwarding.AWAY) from None
+        if found is None:
+            raise Refused(forwarding.NO_PORT)
+        return Port(int(found.rpartition(":")[2]), is_drawn=True)
+
+    def _show(self, tunnel: OnlineTunnel) -> None:
+        """Say where a tunnel is, and once what its client should know."""
+        opening = tunnel.opening
         self._terminals.say(forwarding.shown(tunnel.id, opening))
         if (contact := self._gateway.settings.abuse_contact) and len(self._tunnels) == 1:
             self._terminals.say(f"Whoever sees abuse is asked to tell {contact}")
         if opening.name and not (opening.is_drawn or tunnel.is_reserved or self._has_said_how):
             self._has_said_how = True
             self._terminals.say(forwarding.unkept(opening.name))
-        return tunnel
 
-    def _check(self, asked: tuple[str, int]) -> None:
+    def _check(self, host: str, port: int) -> None:
         if len(self._tunnels) + self._asking > (most := self._limits.max_tunnels_per_connection):
             raise Refused(f"One connection has at most {most} tunnels: open another connection.")
-        if asked in [tunnel.asked for tunnel in self._tunnels]:
+        if (host, port) in [tunnel.asked for tunnel in self._tunnels]:
             raise Refused("This connection has that tunnel already.")
 
     def ended(self, tunnel: OnlineTunnel, reason: str) -> None:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -126,6 +126,11 @@ class Tunnels:
             await self.close(other, "another connection with the same credential has it now")
         return tunnel
 
+    async def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+        """Return an address for an account that nobody has, None where there is none. Raises Unavailable."""
+        async with self._turn(account):
+            return await asyncio.to_thread(self._store.free_address, account, addresses)
+
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline; its name is free when this returns, or at its lease's end where the store is away."""
         if self._drop(tunnel, reason):
@@ -201,8 +206,10 @@ class Tunnels:
         return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))
 
     def _open(self, opening: Opening) -> tuple[Carried, bool]:
-        most = self._limits.max_tunnels_per_account
-        is_reserved = bool(opening.name) and self._store.is_reserved(opening.grant.account, opening.name)
+        most, account, name = self._limits.max_tunnels_per_account, opening.grant.account, opening.name
+        is_reserved = bool(name) and self._store.is_reserved(account, name)
+        if is_reserved and self._store.wants_proxy_protocol(account, name):
+            opening = replace(opening, proxy_protocol=True)
         return self._store.open(opening, lease=self._limits.lease, most=most), is_reserved
 
     def _renew(self, tunnels: Sequence[OnlineTunnel]) -> frozenset[str]:

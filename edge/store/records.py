@@ -85,8 +85,8 @@ class Opening:
         """Return the targets that the credential's ACL must permit: the name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
-    def named(self, name: str, url: str, *, is_drawn: bool = False) -> "Opening":
-        return replace(self, name=name, url=url, is_drawn=is_drawn)
+    def named(self, name: str, url: str, *, proto: Proto = "https", is_drawn: bool = False) -> "Opening":
+        return replace(self, name=name, url=url, proto=proto, is_drawn=is_drawn)
 
     def labelled(self, labels: tuple[tuple[str, str], ...]) -> "Opening":
         return replace(self, labels=labels)
@@ -114,7 +114,13 @@ class Store(Protocol):
         """
 
     def is_reserved(self, account: str, name: str) -> bool:
-        """Tell whether an account has reserved or proved a name, which is its own then while no tunnel has it."""
+        """Tell whether an account has reserved or proved a name or address: its own then while no tunnel has it."""
+
+    def wants_proxy_protocol(self, account: str, name: str) -> bool:
+        """Tell whether an account's reservation of a name or address says so."""
+
+    def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+        """Return one of some addresses that nobody has or has reserved, None where there is none."""
 
     def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         """Renew leases for `lease` seconds from now.

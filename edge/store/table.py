@@ -182,6 +182,14 @@ class Records:
     def is_reserved(self, account: str, name: str) -> bool:
         return not self._is_ours(name) or names.is_reserved(account, name)
 
+    @_translated
+    def wants_proxy_protocol(self, account: str, name: str) -> bool:
+        return reservations.wants_proxy_protocol(account, name, self._tunnel_domain)
+
+    @_translated
+    def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+        return reservations.free_address(account, addresses)
+
     def _is_ours(self, name: str) -> bool:
         """Tell whether a name lies below TUNNEL_DOMAIN; so do the addresses of all ports."""
         return domains.is_below(name.partition(":")[0], self._tunnel_domain)

@@ -83,6 +83,7 @@ def _deploy(embedded: Cloud) -> None:
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
     os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # as the live edge has it by default
+    os.environ.setdefault("TCP_PORTS", "20000-20099")
     stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name})
     if embedded.is_started:
         settings = {name: os.environ.get(name, "") for name in ("TUNNEL_DOMAIN", "TCP_PORTS")}

@@ -93,6 +93,7 @@ def _work_as_an_edge(admin: Client) -> None:
     opening = Opening(grants[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
     for _ in range(2):  # the second time takes the name over
         leased = edge.open(opening, lease=60, most=100)
+    _open_a_port(admin, edge, grants[0])
     edge.is_reserved(admin.account, "a.tunnels.localhost")
     operations.ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
@@ -113,6 +114,17 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.end_lapsed(admin.account)
     edge.close(leased, Usage(1, 2, 3))
     edge.withdraw("gw-1")
+
+
+def _open_a_port(admin: Client, edge: store.Records, grant: Grant) -> None:
+    reserved = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
+    assert edge.wants_proxy_protocol(admin.account, reserved)
+    assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
+    assert edge.free_address(admin.account, [reserved]) is None
+    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp")
+    leased = edge.open(opening, lease=60, most=100)
+    edge.renew([leased], lease=60)
+    edge.close(leased, Usage(1, 2, 3))
 
 
 def _read_edges(admin: Client, edge: store.Records) -> None:
@@ -233,13 +245,13 @@ _ROUTES = f"{ACCOUNT}#/edges/https/e/routes"
 _OF_EDGES = [f"{ACCOUNT}#/{it}" for it in ("edges/https", "backends/weighted", "certificate_authorities")]
 _NEVER = [
     *_HELD,
-    f"{ACCOUNT}#/reserved_addrs",
     "token#x",
     "account_name#x",
     "edge#/anything",
 ]  # which the edge neither reads nor writes
 _KEPT = [
     "accounts",
+    f"{ACCOUNT}#/reserved_addrs",
     f"{ACCOUNT}#/ssh_credentials",
     f"{ACCOUNT}#/tls_certificates",
     "public_key#x",

@@ -46,6 +46,7 @@ class Memory:
     banned: set[str] = field(default_factory=set)
     networks: set[str] = field(default_factory=set)  # that are blocked
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
+    visited: set[str] = field(default_factory=set)  # reserved names of which upstreams read the PROXY protocol
     held: dict[str, Held] = field(default_factory=dict)  # reserved domains by id
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
@@ -104,6 +105,16 @@ class Memory:
     def is_reserved(self, account: str, name: str) -> bool:
         self._reach()
         return self.reserved.get(name) == account
+
+    def wants_proxy_protocol(self, account: str, name: str) -> bool:
+        self._reach()
+        return name in self.visited
+
+    def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+        self._reach()
+        taken = {it.name for it, _ in self.online.values() if it.is_live} | self.reserved.keys()
+        free = sorted(set(addresses) - taken)
+        return secrets.choice(free) if free else None
 
     def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         self._reach()

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import random
 import socket
 import ssl
 import subprocess
@@ -41,6 +42,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def free_ports(count: int) -> range:
+    """Return so many ports, one after the other, that nothing listens on."""
+    while True:
+        first = random.randrange(20_000, 32_000)  # below those that the system chooses
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return range(first, first + count)
 
 
 def until(true: Callable[[], bool], *, within: float = 15) -> None:
@@ -196,6 +207,7 @@ def running(folder: Path, *, with_envoy: bool, abuse_contact: str = "", **limits
         ssh_port=free_port(),
         edge_port=free_port(),
         http_port=free_port(),
+        tcp_ports=free_ports(10),
         abuse_contact=abuse_contact,
         limits=replace(Limits(), **limits),
     )

@@ -1,11 +1,13 @@
 """What an `ssh -R` may ask for, as a table."""
 
+from dataclasses import replace
+
 import pytest
 
 from chalicelib.model.names import KEPT
 from edge.process.settings import Limits, Settings
 from edge.ssh import forwarding
-from edge.ssh.forwarding import Asking, Labelled, Named, Refused
+from edge.ssh.forwarding import Asking, Labelled, Named, Port, Refused
 from edge.store.records import (
     Grant,
     NameBanned,
@@ -19,6 +21,8 @@ from edge.store.records import (
 )
 
 DOMAIN = "t.example.com"
+SETTINGS = Settings(tunnel_domain=DOMAIN, edge_port=8443, tcp_ports=range(20000, 20100))
+OTHERS = "80 (https) or 443 (TLS that is passed through)."
 RESERVED = sorted(KEPT - {"localhost"})  # which is also ssh's word for no name
 FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
 
@@ -49,15 +53,35 @@ FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
     ],
 )
 def test_a_host_is_a_name_or_labels(host: str, asked: Named | Labelled) -> None:
-    assert forwarding.read(host, 80, DOMAIN) == asked
+    assert forwarding.read(host, 80, SETTINGS) == asked
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "asked"),
+    [
+        ("demo", 443, Named("demo.t.example.com", "tls")),
+        ("demo.other.com", 443, Named("demo.other.com", "tls")),
+        ("localhost", 443, Named("", "tls")),
+        ("localhost", 0, Port(0)),
+        ("", 20000, Port(20000)),
+        ("*", 20099, Port(20099)),
+        ("T.example.com.", 20022, Port(20022)),
+    ],
+)
+def test_a_port_says_what_visitors_speak(host: str, port: int, asked: Named | Port) -> None:
+    assert forwarding.read(host, port, SETTINGS) == asked
 
 
 @pytest.mark.parametrize(
     ("host", "port", "sentence"),
     [
-        ("demo", 443, "Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside."),
-        ("demo", 0, "Port 0 is not served yet: ask for port 80, which is https outside."),
-        ("app=web", 81, "Port 81 is not served yet: ask for port 80, which is https outside."),
+        *(
+            (host, port, f"Port {port} is not served here: ask for one from 20000 to 20099, for 0, or for {OTHERS}")
+            for host, port in (("", 22), ("demo", 81), ("app=web", 81), ("", 19999), ("", 20100))
+        ),
+        ("demo", 20022, "A port of TCP is the whole domain's and has no name: write -R 20022:…."),
+        ("demo.t.example.com", 0, "A port of TCP is the whole domain's and has no name: write -R 0:…."),
+        ("app=web", 443, "A tunnel with labels asks for port 80, whatever its visitors speak."),
         ("a_b", 80, "a_b is no name for a tunnel"),
         ("-a", 80, "-a is no name for a tunnel"),
         ("a-", 80, "a- is no name for a tunnel"),
@@ -89,13 +113,20 @@ def test_a_host_is_a_name_or_labels(host: str, asked: Named | Labelled) -> None:
 )
 def test_what_is_not_offered_is_refused_with_a_sentence(host: str, port: int, sentence: str) -> None:
     with pytest.raises(Refused) as refused:
-        forwarding.read(host, port, DOMAIN)
+        forwarding.read(host, port, SETTINGS)
     assert str(refused.value).startswith(sentence)
 
 
-def opening_of(host: str, *acl: str) -> Opening:
+@pytest.mark.parametrize("port", [0, 20022])
+def test_where_no_ports_are_set_aside_none_is_served(port: int) -> None:
+    with pytest.raises(Refused) as refused:
+        forwarding.read("", port, replace(SETTINGS, tcp_ports=range(0)))
+    assert str(refused.value) == f"Ports of TCP are not served here: ask for port {OTHERS}"
+
+
+def opening_of(host: str, *acl: str, port: int = 80) -> Opening:
     asking = Asking(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
-    return forwarding.opening_of(host, 80, asking, Settings(tunnel_domain=DOMAIN, edge_port=8443))
+    return forwarding.opening_of(forwarding.read(host, port, SETTINGS), asking, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +156,40 @@ def test_a_credential_binds_what_its_rules_permit(acl: tuple[str, ...], host: st
             opening_of(host, *acl)
 
 
+@pytest.mark.parametrize(
+    ("acl", "port", "permitted"),
+    [
+        ((), 20022, True),
+        (("bind:t.example.com:20022",), 20022, True),
+        (("bind:t.example.com:20022",), 20023, False),
+        (("bind:*.t.example.com", "bind:t.example.com"), 20022, False),
+    ],
+)
+def test_a_credential_binds_the_ports_that_its_rules_permit(acl: tuple[str, ...], port: int, permitted: bool) -> None:
+    if permitted:
+        assert opening_of("", *acl, port=port).name == f"t.example.com:{port}"
+    else:
+        with pytest.raises(Refused, match=r"^The rules of sshcr_1 do not let it bind t\.example\.com:20023|20022\.$"):
+            opening_of("", *acl, port=port)
+
+
+def test_a_port_of_chance_is_one_that_the_rules_permit() -> None:
+    some = Grant("acct_a", "sshcr_1", ("bind:t.example.com:20022", "bind:t.example.com:20050"))
+    assert forwarding.addresses(some, SETTINGS) == ["t.example.com:20022", "t.example.com:20050"]
+    assert len(forwarding.addresses(replace(some, acl=()), SETTINGS)) == 100
+    with pytest.raises(Refused, match=r"^The rules of sshcr_1 permit no port of chance: ask for one, -R 20022:…\.$"):
+        forwarding.addresses(replace(some, acl=("bind:*.t.example.com",)), SETTINGS)
+
+
 def test_an_opening_says_who_asks_for_what() -> None:
     grant = Grant("acct_a", "sshcr_1", ())
     asked = Opening(grant, "gw-1", "ts_1", "192.0.2.9", address="192.0.2.9", client="SSH-2.0-x")
     assert opening_of("demo") == asked.named("demo.t.example.com", "https://demo.t.example.com:8443")
+    tls = asked.named("demo.t.example.com", "tls://demo.t.example.com:8443", proto="tls")
+    assert opening_of("demo", port=443) == tls
+    tcp = asked.named("t.example.com:20022", "tcp://t.example.com:20022", proto="tcp")
+    assert opening_of("", port=20022) == tcp
+    assert [forwarding.port_of(it, port) for it, port in ((tls, 443), (tcp, 0), (tcp, 20022))] == [443, 20022, 20022]
     assert opening_of("b=2,a=1") == asked.labelled((("a", "1"), ("b", "2")))
     drawn = {opening_of("").name for _ in range(20)}
     assert len(drawn) == 20
@@ -141,7 +202,7 @@ def test_an_opening_says_who_asks_for_what() -> None:
         (NameTaken(), "demo is in use already: choose another name."),
         (NameOfEdge(), "An edge of your account listens on demo: choose another name, or take it from the edge."),
         (NameNotProved(), "demo is not proved to be your account's: reserve it and set its TXT record first."),
-        (NameNotReserved(), "Your account binds reserved names alone, and demo is none of them: reserve it first."),
+        (NameNotReserved(), "Your account binds reserved names alone, and demo is none of them: reserve one first."),
         (NameBanned(), "demo may not be used here: choose another name."),
         (TooManyTunnels(), "There are as many tunnels as there may be (100 an account)."),
         (Unavailable(), "The gateway cannot reach its store just now: try again in a moment."),
@@ -149,6 +210,28 @@ def test_an_opening_says_who_asks_for_what() -> None:
 )
 def test_why_the_store_opens_no_tunnel_is_a_sentence(error: Exception, sentence: str) -> None:
     assert forwarding.reason(error, "demo", Limits()) == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (NameTaken(), "t:1 is in use already: choose another port."),
+        (NameOfEdge(), "An edge of your account listens on t:1: choose another port, or take it from the edge."),
+        (NameNotReserved(), "Your account binds reserved ports alone, and t:1 is none of them: reserve one first."),
+        (NameBanned(), "t:1 may not be used here: choose another port."),
+    ],
+)
+def test_why_a_port_is_not_given_is_a_sentence(error: Exception, sentence: str) -> None:
+    assert forwarding.reason(error, "t:1", Limits()) == sentence
+
+
+def test_what_is_not_reserved_is_told_how_it_could_be() -> None:
+    until = "Whoever asks for {} has it when this client goes."
+    assert (
+        forwarding.unkept("demo.t")
+        == f'{until.format("demo.t")} To keep it: POST /reserved_domains {{"domain": "demo.t"}}'
+    )
+    assert forwarding.unkept("t:1") == f"{until.format('t:1')} To have one that stays: POST /reserved_addrs {{}}"
 
 
 def test_an_open_tunnel_is_shown_by_its_address_or_labels() -> None:

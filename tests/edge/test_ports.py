@@ -1,0 +1,45 @@
+"""Ports of TCP, as an `ssh -R` asks for them and is told of them."""
+
+from tests.edge.running import Edge, until
+
+
+def names(edge: Edge) -> list[str]:
+    return [it.name for it, _ in edge.store.online.values()]
+
+
+def test_a_client_that_asks_for_port_0_is_told_its_port(edge: Edge) -> None:
+    client = edge.ssh(edge.key("acct_A"), "-R", "0:localhost:1", "-R", "0:localhost:2", terminal="-tt")
+    client.says("is online")
+    until(lambda: len(names(edge)) == 2)
+    ports = [int(name.rpartition(":")[2]) for name in names(edge)]
+    assert set(ports) < set(edge.settings.tcp_ports)
+    for port in ports:
+        client.says(f"tcp://tunnels.localhost:{port} is online.")
+    client.kill()
+    until(lambda: not names(edge))
+
+
+def test_a_port_is_one_credential_s_which_takes_it_over(edge: Edge) -> None:
+    port, key = edge.settings.tcp_ports[3], edge.key("acct_A")
+    first = edge.ssh(key, "-R", f"{port}:localhost:1")
+    first.says(f"tcp://tunnels.localhost:{port} is online.")
+    edge.ssh(edge.key("acct_B"), "-R", f"{port}:localhost:1").says(
+        f"tunnels.localhost:{port} is in use already: choose another port."
+    )
+    edge.ssh(key, "-R", f"{port}:localhost:1").says("is online")
+    first.says("has ended: another connection with the same credential has it now.")
+    assert names(edge) == [f"tunnels.localhost:{port}"]
+
+
+def test_all_ports_that_are_free_are_given_and_then_none(edge: Edge) -> None:
+    ports = edge.settings.tcp_ports
+    edge.store.reserved[f"tunnels.localhost:{ports[0]}"] = "acct_B"
+    first = edge.ssh(edge.key("acct_A"), *(f"-R0:localhost:{number}" for number in range(1, 10)))
+    until(lambda: len(names(edge)) == 9)
+    edge.ssh(edge.key("acct_A"), "-R", "0:localhost:1").says(
+        "All ports that you may have are in use or reserved: none is left."
+    )
+    assert f"tunnels.localhost:{ports[0]}" not in names(edge)
+    del edge.store.reserved[f"tunnels.localhost:{ports[0]}"]
+    first.kill()
+    until(lambda: not names(edge))

@@ -26,7 +26,9 @@ from edge.traffic.resources import Changes, Kind, Resource
 # Messages that stand within others by the name of their type: importing them makes them known.
 for _module in (
     "access_loggers.file.v3.file",
+    "access_loggers.filters.cel.v3.cel",
     "filters.http.header_mutation.v3.header_mutation",
+    "filters.http.local_ratelimit.v3.local_rate_limit",
     "filters.http.rbac.v3.rbac",
     "filters.http.router.v3.router",
     "filters.http.set_filter_state.v3.set_filter_state",

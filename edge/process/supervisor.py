@@ -1,9 +1,13 @@
-"""`make edge`: control, the gateway and Envoy, each a process that is started again when it dies, until Ctrl-C."""
+"""`make edge`: control, the gateway and Envoy, each a process that is started again when it dies, until Ctrl-C.
+
+SIGHUP has the access log opened anew; with a terminal it is the end of that, and of all.
+"""
 
 import asyncio
 import importlib.metadata
 import os
 import shlex
+import signal
 import socket
 import sys
 import time
@@ -28,10 +32,18 @@ async def run(settings: Settings) -> None:
             children.append(Child(program))
             await children[-1].start()
             await _answers(children[-1], place)
+        if not sys.stdin.isatty():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reopen_logs, children[-1])
         print(_welcome(settings), flush=True)
         await asyncio.Event().wait()
     finally:
         await asyncio.gather(*(child.end() for child in children))
+
+
+def _reopen_logs(envoy: Child) -> None:
+    """Have Envoy open its access log anew, after something has moved that."""
+    if envoy.pid:
+        os.kill(envoy.pid, signal.SIGUSR1)
 
 
 def _programs(settings: Settings) -> Iterator[tuple[Program, Place]]:

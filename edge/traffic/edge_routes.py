@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from edge.process.settings import Settings
 from edge.traffic import clusters, pages, parts, routes, user_agents
+from edge.traffic.access_log import access_log
 from edge.traffic.edges import Plan, Target, is_group
 from edge.traffic.resources import Json, Key, Resource
 
@@ -47,7 +48,7 @@ def manager(plan: Plan, settings: Settings) -> Json:
         local_reply_config=routes.local_replies(
             _reply(["UH", "NC"], 503, pages.NO_TUNNELS), _reply(["UO"], 503, pages.TOO_MANY)
         ),
-        access_log=[routes.access_log(settings, _WORDS)],
+        access_log=[access_log(settings, _WORDS)],
     )
 
 

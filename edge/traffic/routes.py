@@ -5,6 +5,7 @@ from typing import cast
 
 from edge.process.settings import Settings
 from edge.traffic import blocking, claims, clusters, pages, parts
+from edge.traffic.access_log import access_log
 from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import OPERATOR, Site
 
@@ -211,30 +212,6 @@ def local_replies(*others: Json) -> Json:
             {"filter": late, "status_code": 504, "body": {"inline_string": pages.NO_ANSWER}},
         ]
     }
-
-
-def access_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of requests, and whose each is: no body, no cookie, no query."""
-    words: dict[str, Json] = {
-        "time": "%START_TIME%",
-        **whose,
-        "host": "%REQ(:AUTHORITY)%",
-        "method": "%REQ(:METHOD)%",
-        "path": "%PATH(NQ)%",
-        "protocol": "%PROTOCOL%",
-        "status": "%RESPONSE_CODE%",
-        "flags": "%RESPONSE_FLAGS%",
-        "bytes_in": "%BYTES_RECEIVED%",
-        "bytes_out": "%BYTES_SENT%",
-        "milliseconds": "%DURATION%",
-        "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
-    }
-    return parts.typed(
-        "envoy.access_loggers.file",
-        f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
-        path=settings.access_log or str(settings.directory.resolve() / "access.log"),
-        log_format={"json_format": words},
-    )
 
 
 def _append(name: str, value: str, action: str) -> Json:

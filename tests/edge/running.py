@@ -280,6 +280,8 @@ class Upstream(BaseHTTPRequestHandler):
             self._events()
         elif self.path == "/held":
             self._held()
+        elif self.path == "/missing":
+            self.send_error(404)
         elif self.path == "/echo" and "sec-websocket-key" in self.headers:
             self._echo()
         elif self.path.startswith("/bytes/"):

@@ -61,6 +61,17 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
         until(lambda: started.status("demo") == "404" and started.tunnels() == [], within=5)
 
 
+def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
+    log = started.api.local / "edge" / "access.log"
+    with upstream() as port:
+        started.ssh("-R", f"rotated:80:127.0.0.1:{port}").says("is online")
+        until(lambda: started.status("rotated") == "200", within=10)
+        log.rename(log.with_name("access.log.1"))
+        started.edge.send_signal(signal.SIGHUP)
+
+        until(lambda: started.visit("rotated") == "200" and log.exists(), within=15)
+
+
 def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(started: Started, tmp_path: Path) -> None:
     (api, *_), edge = blocks("docs/guide.md"), blocks("docs/edge.md", "An edge in ten lines")
     port, ssh = started.ports["EDGE_PORT"], " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))

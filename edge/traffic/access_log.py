@@ -1,0 +1,61 @@
+"""The lines of Envoy's access log: at most 4 KiB each, and of requests that nobody's tunnel answers, one in ten. Pure.
+
+What a visitor writes is cut to so many bytes, of which each may be four in JSON; `header_bytes` tells how long all was.
+"""
+
+from collections.abc import Mapping
+
+from edge.process.settings import Settings
+from edge.traffic import parts
+from edge.traffic.resources import Json
+
+_SAMPLED = 10  # percent
+_WORDS: Mapping[str, Json] = {
+    "host": "%REQ(:AUTHORITY):260%",
+    "method": "%REQ(:METHOD):32%",
+    "path": "%PATH(NQ):512%",
+    "protocol": "%PROTOCOL%",
+    "status": "%RESPONSE_CODE%",
+    "flags": "%RESPONSE_FLAGS%",
+    "header_bytes": "%REQUEST_HEADERS_BYTES%",
+    "bytes_in": "%BYTES_RECEIVED%",
+    "bytes_out": "%BYTES_SENT%",
+    "milliseconds": "%DURATION%",
+    "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+}
+
+
+def access_log(settings: Settings, whose: Mapping[str, str]) -> Json:
+    """Return the log of requests, and whose each is: no body, no cookie, no query."""
+    words: dict[str, Json] = {"time": "%START_TIME%", **whose, **_WORDS}
+    file: Json = {
+        "@type": f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
+        "path": settings.access_log or str(settings.directory.resolve() / "access.log"),
+        "log_format": {"json_format": words},
+    }
+    which: Json = {"or_filter": {"filters": [_of_somebody(), _sampled()]}}
+    return {"name": "envoy.access_loggers.file", "typed_config": file, "filter": which}
+
+
+def _of_somebody() -> Json:
+    """Return the filter of requests to the hosts of an account, and of whatever is no 404 and no 421."""
+    cel = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
+    known = parts.typed("cel", cel, expression="'edge' in xds.virtual_host_metadata.filter_metadata")
+    others: list[Json] = [_status_is_not(status) for status in (404, 421)]
+    return {"or_filter": {"filters": [{"and_filter": {"filters": others}}, {"extension_filter": known}]}}
+
+
+def _status_is_not(status: int) -> Json:
+    value: Json = {"default_value": status, "runtime_key": f"edge.not_{status}"}
+    return {"status_code_filter": {"comparison": {"op": "NE", "value": value}}}
+
+
+def _sampled() -> Json:
+    percent: Json = {"numerator": _SAMPLED}
+    return {
+        "runtime_filter": {
+            "runtime_key": "edge.sampled",
+            "percent_sampled": percent,
+            "use_independent_randomness": True,
+        }
+    }

@@ -1,0 +1,52 @@
+"""What visitors can make the access log of an edge hold."""
+
+import json
+from typing import Any
+
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, until
+
+
+def _ask(edge: Edge, name: str, path: str, *, times: int = 1) -> set[int]:
+    """Return the statuses of requests on one connection."""
+    asked = f"GET /{path} HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\n\r\n".encode("latin-1")
+    found = set[int]()
+    with edge.connect("any") as connection:
+        for _ in range(times):
+            connection.sendall(asked)
+            found.add(int(connection.recv(65536).split(b" ")[1]))
+    return found
+
+
+def _lines(edge: Edge, name: str) -> list[dict[str, Any]]:
+    log = edge.settings.directory / "access.log"
+    lines = map(json.loads, log.read_text().splitlines())
+    return [it for it in lines if it["host"] == f"{name}.tunnels.localhost"]
+
+
+@needs_envoy
+def test_a_line_is_at_most_four_kib_and_tells_how_long_all_was(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_A"), "-R", f"long:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("long") == "200")
+
+    for letter in '"\\<\x80\xffa':
+        _ask(edge, "long", letter * 55_000)
+
+    until(lambda: any("aaa" in line["path"] for line in _lines(edge, "long")))
+    (cut,) = (line for line in _lines(edge, "long") if "aaa" in line["path"])
+    assert (cut["path"], cut["header_bytes"] > 55_000) == ("/" + "a" * 511, True)
+    assert max(map(len, (edge.settings.directory / "access.log").read_bytes().splitlines())) < 4096
+
+
+@needs_envoy
+def test_a_404_of_a_tunnel_is_logged_each_time_and_of_an_unknown_name_one_in_ten(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_A"), "-R", f"found:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("found") == "200")
+
+    assert _ask(edge, "unknown", "a" * 5000, times=2000) == {404}
+    for _ in range(20):
+        assert _ask(edge, "found", "missing") == {404}
+
+    until(lambda: sum(line["status"] == 404 for line in _lines(edge, "found")) == 20)
+    assert 120 < len(_lines(edge, "unknown")) < 280
+    assert sum(len(json.dumps(line)) for line in _lines(edge, "unknown")) < 2_000_000

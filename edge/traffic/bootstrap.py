@@ -1,11 +1,13 @@
 """The configuration that Envoy starts with: where control is, and its limits; nothing of a tunnel. Pure."""
 
+from collections.abc import Mapping
+
 from edge.process.settings import Settings
 from edge.traffic import overload, parts
 from edge.traffic.resources import Json
 
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
-_RUNTIME: Json = {
+_RUNTIME: Mapping[str, Json] = {
     # Else Envoy resets the connection between two of its listeners when it closes one: the end of an answer is lost.
     "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
     "re2.max_program_size.error_level": 10000,  # of 100: `claims` is longer, and so are user agents at their bound
@@ -21,11 +23,19 @@ def bootstrap(settings: Settings) -> dict[str, Json]:
         "node": {"id": "edge", "cluster": "edge"},
         "admin": {"address": {"pipe": {"path": "admin.sock", "mode": 0o600}}},
         "bootstrap_extensions": [parts.typed("envoy.bootstrap.internal_listener", internal)],
-        "layered_runtime": {"layers": [{"name": "edge", "static_layer": _RUNTIME}]},
+        "layered_runtime": {"layers": [{"name": "edge", "static_layer": _runtime(settings)}]},
         "stats_config": {"stats_matcher": {"exclusion_list": {"patterns": _UNCOUNTED}}},
         "overload_manager": overload.manager(settings.limits),
         "dynamic_resources": {"ads_config": _control(), "lds_config": parts.ADS, "cds_config": parts.ADS},
         "static_resources": {"clusters": [_cluster(settings.discovery_socket.name)]},
+    }
+
+
+def _runtime(settings: Settings) -> Json:
+    bounds = overload.budgets(settings.limits)
+    return {
+        **_RUNTIME,
+        **{f"envoy.resource_limits.listener.{name}.connection_limit": it for name, it in bounds.items()},
     }
 
 

@@ -31,8 +31,8 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
     front: Json = {
         **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
         "listener_filters": [_listener_filter("tls_inspector", "TlsInspector")],
-        "filter_chains": [{"name": _PASSED_ON, "filters": [_name_to_cluster(), _passed_on("none")]}],
-        "default_filter_chain": _https_chain(OPERATOR, settings),
+        "filter_chains": [{"name": _PASSED_ON, "filters": [_bound(settings), _name_to_cluster(), _passed_on("none")]}],
+        "default_filter_chain": _https_chain(OPERATOR, settings, _bound(settings)),
         "filter_chain_matcher": _nothing_by_name(settings),
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
@@ -75,9 +75,19 @@ def secret(name: str, chain: str, private_key: str) -> Resource:
     return Resource(Key("secret", name), {"name": name, "tls_certificate": pair}, (name, chain, private_key))
 
 
-def _https_chain(certificate: str, settings: Settings) -> Json:
+def _https_chain(certificate: str, settings: Settings, *filters: Json) -> Json:
     context = tls_context(certificate, {"tls_minimum_protocol_version": "TLSv1_2"})
-    return tls_chain({"common_tls_context": context}, [http.https_manager(certificate, settings)], settings)
+    return tls_chain({"common_tls_context": context}, [*filters, http.https_manager(certificate, settings)], settings)
+
+
+def _bound(settings: Settings) -> Json:
+    """Return the filter that leaves of the public listener what `max_handshakes` says to those who begin."""
+    return parts.typed(
+        "envoy.filters.network.connection_limit",
+        f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
+        stat_prefix=FRONT,
+        max_connections=settings.limits.max_connections,
+    )
 
 
 def tls_context(certificate: str, params: Json) -> dict[str, Json]:

@@ -8,12 +8,17 @@ _HEAP = "envoy.resource_monitors.fixed_heap"
 _TRACKED = 20  # a stream is worth ending when it holds a MiB (2 to this power)
 
 
+def budgets(limits: Limits) -> dict[str, int]:
+    """Return how many connections each public listener may have, by its name; those of one never use up the other's."""
+    return {"http": limits.max_http_connections, "https": limits.max_connections + limits.max_handshakes}
+
+
 def manager(limits: Limits) -> Json:
     """Return the limits of one Envoy: near that of memory the streams that hold most end, and last of all new ones."""
     connections = parts.typed(
         "envoy.resource_monitors.global_downstream_max_connections",
         f"{parts.TYPE}.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-        max_active_downstream_connections=limits.max_connections,
+        max_active_downstream_connections=sum(budgets(limits).values()),
     )
     heap = parts.typed(
         _HEAP,

@@ -1,5 +1,6 @@
 """Small parts of Envoy's configuration that the others are put together from. Pure."""
 
+import socket
 from collections.abc import Mapping
 
 from edge.link import sockets
@@ -9,6 +10,7 @@ from edge.traffic.resources import Json
 TYPE = "type.googleapis.com/envoy"
 NETWORK = f"{TYPE}.extensions.filters.network"
 WINDOWS: Mapping[str, Json] = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
+_BACKLOG = 4096  # connections that are not accepted yet
 ADS: Json = {"ads": {}, "resource_api_version": "V3"}  # where Envoy finds what is named elsewhere
 
 
@@ -35,13 +37,21 @@ def listener(name: str, host: str, port: int, limits: Limits) -> dict[str, Json]
     """Return where connections come in."""
     return {
         "name": name,
+        "stat_prefix": name,
         "address": {"socket_address": {"address": host, "port_value": port}},
-        "listener_filters_timeout": "15s",
-        "socket_options": socket_options(limits),
+        "listener_filters_timeout": f"{limits.header_timeout}s",
+        "tcp_backlog_size": _BACKLOG,
+        "socket_options": [*socket_options(limits), _deferred(limits)],
     }
 
 
-def socket_options(limits: Limits) -> Json:
+def _deferred(limits: Limits) -> Json:
+    """Return the option by which the system keeps a connection to itself until its client has said something."""
+    level, name = socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT
+    return {"level": level, "name": name, "int_value": limits.header_timeout, "state": "STATE_LISTENING"}
+
+
+def socket_options(limits: Limits) -> list[Json]:
     """Return how much the system keeps for a connection."""
     options = sockets.options(limits.max_socket_kib << 10)
     return [

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from edge.process.settings import Settings
-from edge.traffic import blocking, claims, clusters, pages, parts
+from edge.traffic import blocking, claims, clusters, pages, parts, visitors
 from edge.traffic.access_log import access_log
 from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import OPERATOR, Site
@@ -22,6 +22,7 @@ _NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
 def manager(settings: Settings, *filters: Json, **more: Json) -> Json:
     """Return an HTTP manager of public connections with its filters; `more` are its routes and log."""
     limits = settings.limits
+    idle: Json = {"idle_timeout": f"{limits.idle_timeout}s"}
     return parts.typed(
         "envoy.filters.network.http_connection_manager",
         f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
@@ -34,14 +35,13 @@ def manager(settings: Settings, *filters: Json, **more: Json) -> Json:
         request_headers_timeout=f"{limits.header_timeout}s",
         stream_idle_timeout=f"{limits.idle_timeout}s",
         strip_trailing_host_dot=True,
-        common_http_protocol_options={"idle_timeout": f"{limits.idle_timeout}s"},
         http_protocol_options={"accept_http_10": True},  # nginx proxies with it unless told otherwise
         http2_protocol_options={  # no allow_connect: browsers would open WebSockets by it, and their keys be lost
             "max_concurrent_streams": 100,
             **parts.WINDOWS,
         },
-        http_filters=[blocking.http_filter(), *filters],
-        **{**more, **_with_contact(settings, more.get("local_reply_config", {}))},
+        http_filters=[blocking.http_filter(), visitors.rate(limits), *filters],
+        **{"common_http_protocol_options": idle, **more, **_with_contact(settings, more.get("local_reply_config", {}))},
     )
 
 
@@ -57,7 +57,8 @@ def _with_contact(settings: Settings, replies: Json) -> Mapping[str, Json]:
 def redirecting_manager(settings: Settings) -> Json:
     """Return the HTTP manager of the port without TLS."""
     rds: Json = {"route_config_name": _REDIRECTING, "config_source": parts.ADS}
-    return manager(settings, router(), stat_prefix="http", rds=rds)
+    timeout: Json = {"idle_timeout": f"{settings.limits.header_timeout}s"}  # nobody asks twice to be redirected
+    return manager(settings, router(), stat_prefix="http", rds=rds, common_http_protocol_options=timeout)
 
 
 def redirecting(settings: Settings) -> Resource:

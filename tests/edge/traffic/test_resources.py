@@ -129,7 +129,7 @@ def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> No
         "transport_socket": {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": proxy_protocol},
     }
     assert clusters.of_name(OWN) == Resource(Key("cluster", name), body)
-    state, passed = plain(listeners.fixed(SETTINGS)[1])["filter_chains"][0]["filters"]
+    bound, state, passed = plain(listeners.fixed(SETTINGS)[1])["filter_chains"][0]["filters"]
     assert state["typed_config"]["on_new_connection"] == [
         {
             "object_key": "envoy.tcp_proxy.cluster",
@@ -137,6 +137,7 @@ def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> No
         }
     ]
     assert passed["typed_config"]["cluster"] == "none"
+    assert bound["typed_config"]["max_connections"] == SETTINGS.limits.max_connections
 
 
 def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> None:
@@ -167,11 +168,13 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
     assert regexes == [".+", "(?i:(.*[.])?tunnels\\.localhost)"]
     assert elsewhere["on_match"]["action"]["typed_config"]["value"] not in [it["name"] for it in body["filter_chains"]]
     assert body["filter_chains"][0]["name"] == "passed-on"
-    assert body["default_filter_chain"]["filters"][0]["typed_config"]["rds"]["route_config_name"] == "operator"
+    assert body["default_filter_chain"]["filters"][1]["typed_config"]["rds"]["route_config_name"] == "operator"
     assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 8443}}
-    assert body["socket_options"] == SOCKETS
+    deferred = {"level": 6, "name": 9, "int_value": 15, "state": "STATE_LISTENING"}
+    assert body["socket_options"] == [*SOCKETS, deferred]
     (manager,) = (it["typed_config"] for it in plain(redirecting)["filter_chains"][0]["filters"])
     assert manager["rds"]["route_config_name"] == "http"
+    assert manager["common_http_protocol_options"] == {"idle_timeout": "15s"}
 
 
 def test_the_port_without_tls_redirects_the_names_of_the_domain_and_those_that_are_served_besides() -> None:
@@ -205,6 +208,7 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
     assert manager["rds"] == {"route_config_name": "cert_1", "config_source": ads}
     assert [it["name"].rpartition(".")[2] for it in manager["http_filters"]] == [
         "blocked",
+        "local_ratelimit",
         "header_mutation",
         "set_filter_state",
         "router",
@@ -215,8 +219,12 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
 
 def test_how_requests_are_treated() -> None:
     found = json.loads(json.dumps(routes.https_manager("cert_1", SETTINGS)))["typed_config"]
-    access_log, (blocked, *filters) = found.pop("access_log"), found.pop("http_filters")
+    access_log, (blocked, rate, *filters) = found.pop("access_log"), found.pop("http_filters")
     assert blocked == blocking.http_filter()
+    (limit,) = rate["typed_config"]["descriptors"]
+    assert limit["token_bucket"] == {"max_tokens": 20_000, "tokens_per_fill": 10_000, "fill_interval": "1s"}
+    (of_whom,) = rate["typed_config"]["rate_limits"]
+    assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
     silent, late = found.pop("local_reply_config")["mappers"]
     assert found == {
         "@type": f"{TYPE}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -292,11 +300,13 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     assert found["layered_runtime"]["layers"][0]["static_layer"] == {
         "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
         "re2.max_program_size.error_level": 10000,
+        "envoy.resource_limits.listener.http.connection_limit": 2000,
+        "envoy.resource_limits.listener.https.connection_limit": 22_000,
     }
     uncounted = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
     assert found["stats_config"] == {"stats_matcher": {"exclusion_list": {"patterns": uncounted}}}
     monitors = json.dumps(overload.manager(Limits(max_connections=7, max_heap_mib=3)))
-    assert '"max_active_downstream_connections": 7' in monitors
+    assert '"max_active_downstream_connections": 4007' in monitors
     assert f'"max_heap_size_bytes": {3 << 20}' in monitors
 
 

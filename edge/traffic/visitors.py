@@ -1,0 +1,38 @@
+"""What one visitor may do: an address, or of IPv6 its /64. Pure.
+
+Envoy counts requests by address. It has no count of connections by address (envoyproxy/envoy#27853): ports have budgets
+apart, and the system keeps those that say nothing to itself.
+"""
+
+from edge.process.settings import Limits
+from edge.traffic import parts
+from edge.traffic.resources import Json
+
+_LOCAL = f"{parts.TYPE}.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
+_KEY = "masked_remote_address"  # which Envoy gives the network
+_REMEMBERED = 1000  # visitors of one HTTP manager, the latest
+_MANY = 1_000_000_000
+_ALL: Json = {"default_value": {"numerator": 100}}
+
+
+def rate(limits: Limits) -> Json:
+    """Return the filter that answers 429 to visitors that ask too often; they may save up two seconds' requests."""
+    most = limits.max_requests_per_visitor
+    own: Json = {"entries": [{"key": _KEY}], "token_bucket": _bucket(2 * most, most)}
+    address: Json = {"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}
+    return parts.typed(
+        "envoy.filters.http.local_ratelimit",
+        _LOCAL,
+        stat_prefix="visitor",
+        token_bucket=_bucket(_MANY, _MANY),  # of all together, which Envoy wants too
+        filter_enabled=_ALL,
+        filter_enforced=_ALL,
+        descriptors=[own],
+        rate_limits=[{"actions": [address]}],
+        max_dynamic_descriptors=_REMEMBERED,
+        always_consume_default_token_bucket=False,
+    )
+
+
+def _bucket(most: int, each_second: int) -> Json:
+    return {"max_tokens": most, "tokens_per_fill": each_second, "fill_interval": "1s"}

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import accounts, audit, details, forms, kinds, listening, names, shards
+from chalicelib import clock
+from chalicelib.model import accounts, audit, details, forms, kinds, listening, names, shards, tunnel_ends
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
@@ -118,7 +119,7 @@ class Change:
     def _commit(self, own: Sequence[Write], events: Sequence[Item], log: Sequence[Write]) -> None:
         told = [Write.put(event.to_record()) for event in events]
         proof = (events[0].scope, events[0].id) if events else None
-        writes.commit([*own, *told, *log], proof=proof, created=self.created)
+        writes.commit([*own, *told, *log], proof=proof, created=self.created, ended=_ended)
 
     def hold(self, item: Item) -> None:
         """Raise where the first item of the change is not in the state that the request requires."""
@@ -161,6 +162,17 @@ def delete(change: Change, scope: str, id: str, *, more: Callable[[Item], Detail
         return item is not None
 
     return writes.retried(attempt)
+
+
+def _ended(tunnel: Item) -> list[Write]:
+    """Return the writes that tell of the end of a tunnel whose name another item takes over."""
+    if not tunnel_ends.is_tunnel(tunnel):
+        return []
+    end = min(tunnel_ends.until(tunnel), clock.seconds())
+    told = _whole(tunnel, tunnel_ends.details(tunnel, end))
+    gone = replace(tunnel, revision=tunnel.revision + 1)
+    event = audit.event(audit.EDGE, gone, "delete", "", (), told)
+    return [Write.put(event.to_record()), *tunnel_ends.kept(tunnel, end), *tunnel_ends.uncarried(tunnel)]
 
 
 def _named(by: Trail, item: Item) -> Trail:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, changes, details, histories, kinds, names
+from chalicelib.model import audit, changes, details, histories, kinds, names, tunnel_ends
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
@@ -155,7 +155,7 @@ def open_tunnel(
         else:
             own = {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
         carried = {"account": account, "name": name, **own}
-        change = change.put(Item(_carried_scope(tunnel.gateway), id, carried, lease=until))
+        change = change.put(Item(tunnel_ends.carried_scope(tunnel.gateway), id, carried, lease=until))
     if name:
         listened = UniqueKey("hostports", f"{account}/{listener(name)}").scope
         free = Condition("attribute_not_exists(#id)")
@@ -177,7 +177,11 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
 
     Raises aws.Unavailable.
     """
-    places = [place for it in tunnels for place in ((_scope(it.account), it.id), (_carried_scope(it.gateway), it.id))]
+    places = [
+        place
+        for it in tunnels
+        for place in ((_scope(it.account), it.id), (tunnel_ends.carried_scope(it.gateway), it.id))
+    ]
     return frozenset(id for _, id in table.renew_all(places, lease=clock.seconds() + lease))
 
 
@@ -191,16 +195,16 @@ def close_tunnel(
     """
     change = Change(by)
     if gateway:  # it stops being served first
-        changes.delete(change, _carried_scope(gateway), id)
+        changes.delete(change, tunnel_ends.carried_scope(gateway), id)
     elif (item := table.read(_scope(account), id)) and (gateway := of(item).gateway):
-        changes.delete(change, _carried_scope(gateway), id)
+        changes.delete(change, tunnel_ends.carried_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
         item = table.read(_scope(account), id)
         if item:
             end = clock.seconds()
-            change.remove(item, more=_at_end(item, end, usage)).also(*_kept(item, end)).commit()
+            change.remove(item, more=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -217,7 +221,7 @@ def carried_by(gateway: str) -> list[Carried]:
 
     Raises aws.Unavailable.
     """
-    found = table.every(_carried_scope(gateway))
+    found = table.every(tunnel_ends.carried_scope(gateway))
     return [_carried(it, it.body["account"], gateway, it.body["name"]) for it in found]
 
 
@@ -226,7 +230,7 @@ def read(account: str, id: str) -> Carried | None:
     item = table.read(_scope(account), id)
     if item is None:
         return None
-    return _carried(item, account, of(item).gateway, _name(item))
+    return _carried(item, account, of(item).gateway, tunnel_ends.name(item))
 
 
 def end_lapsed(account: str) -> list[Item]:
@@ -237,10 +241,9 @@ def end_lapsed(account: str) -> list[Item]:
     found = list(table.every(_scope(account)))
     for lapsed in (item for item in found if not item.is_live):
         with suppress(Overtaken):  # another has done it
-            gateway = of(lapsed).gateway
-            end = Change(audit.EDGE).end(lapsed, more=_at_end(lapsed, _until(lapsed), None))
-            end = end.also(*_kept(lapsed, _until(lapsed)))
-            (end.also(Write.delete(_carried_scope(gateway), lapsed.id)) if gateway else end).commit()
+            end = tunnel_ends.until(lapsed)
+            others = (*tunnel_ends.kept(lapsed, end), *tunnel_ends.uncarried(lapsed))
+            Change(audit.EDGE).end(lapsed, more=tunnel_ends.details(lapsed, end)).also(*others).commit()
     return [item for item in found if item.is_live]
 
 
@@ -294,31 +297,14 @@ def banned_names() -> list[str]:
 
 def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
     """Return what the event of a tunnel's end tells beside the tunnel: how long it was online, and its usage."""
-    seconds = end - int(ids.created_at(item.id).timestamp())
-    return details.of({"seconds": max(seconds, 0), **(asdict(usage) if usage else {})})
-
-
-def _kept(item: Item, end: int) -> list[Write]:
-    return histories.kept(_name(item), item.account, item.id, item.body, ended=end)
-
-
-def _name(item: Item) -> str:
-    return next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
+    return {**tunnel_ends.details(item, end), **details.of(asdict(usage) if usage else {})}
 
 
 def _carried(item: Item, account: str, gateway: str, name: str) -> Carried:
     """Return what a record says of a tunnel: its own, or that of its gateway."""
     body = item.body
     more = body.get("labels", {}), body.get("proto", "https"), body.get("proxy_protocol", False)
-    return Carried(account, item.id, gateway, name, _until(item), *more)
-
-
-def _until(item: Item) -> int:
-    return item.lease or item.expires or 0
-
-
-def _carried_scope(gateway: str) -> str:
-    return items.scope(EDGE, f"/gateways/{gateway}/tunnels")
+    return Carried(account, item.id, gateway, name, tunnel_ends.until(item), *more)
 
 
 def _scope(account: str) -> str:

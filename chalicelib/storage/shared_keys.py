@@ -4,12 +4,13 @@ The record is that of a unique key: its holder, if it has one, holds it by itsel
 hold it together, `account` theirs. A key that nobody holds may rest: until the second `rests` it is that account's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chalicelib import clock
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import ID, Taken, UniqueKey
 
 KINDS = frozenset({"tunnel_name"})  # of what tunnels had for themselves once: their records are still read
@@ -30,8 +31,10 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
     return _write(key, scope, id, Condition(f"({alone} OR #holder = :id) AND {own}", {**values, "id": id}))
 
 
-def take_over(key: UniqueKey, scope: str, id: str) -> list[Write]:
+def take_over(key: UniqueKey, scope: str, id: str, ended: Callable[[Item], Sequence[Write]]) -> list[Write]:
     """Return the writes that take a key that was found taken, where its holder is gone or has the same successor.
+
+    The holder is removed, and `ended` returns the writes that tell of it.
 
     Raises Taken where it may keep it; aws.Unavailable.
     """
@@ -44,11 +47,13 @@ def take_over(key: UniqueKey, scope: str, id: str) -> list[Write]:
         return [take(key, scope, id)]  # it was released meanwhile
     lapsed = items.lapsed()
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
+    before = dynamodb.get(home, holder)
     if key.successor and key.successor == record.get("successor"):
         gone = None
-    elif table.read(home, holder):
+    elif table.of_record(before):
         raise Taken(key, by=home)
-    return [_write(key, scope, id, _same(record), after=_NOBODY), Write.delete(home, holder, gone)]
+    told = ended(Item.from_record(before)) if before else ()
+    return [_write(key, scope, id, _same(record), after=_NOBODY), Write.delete(home, holder, gone), *told]
 
 
 def release(key: UniqueKey, scope: str, id: str) -> list[Write]:

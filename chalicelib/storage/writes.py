@@ -67,9 +67,16 @@ def end(item: Item) -> list[Write]:
     return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
 
 
-def commit(writes: Sequence[Write], *, proof: Place | None = None, created: Sequence[Item] = ()) -> None:
+def commit(
+    writes: Sequence[Write],
+    *,
+    proof: Place | None = None,
+    created: Sequence[Item] = (),
+    ended: Callable[[Item], Sequence[Write]] = lambda _: (),
+) -> None:
     """Do all or nothing. `proof` is the place of a record among the writes: where an answer was lost, it is there if
     they were done. The items `created` take over a unique key whose holder has expired, or has the same `successor`.
+    `ended` returns the writes that tell of the end of such a holder.
 
     Raises Overtaken, or what the failing of a write means; aws.Unavailable.
     """
@@ -88,7 +95,7 @@ def commit(writes: Sequence[Write], *, proof: Place | None = None, created: Sequ
                 case None:
                     raise Overtaken from None
                 case Taken() as taken if new := next((item for item in created if taken.key in item.unique_keys), None):
-                    writes = _taken_over(writes, taken, new)
+                    writes = _taken_over(writes, taken, new, ended)
                 case MissingTarget(reference=found) if table.read(*found.target):
                     raise TooManyReferrers(found) from None
                 case meant:
@@ -157,12 +164,14 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
     return joined
 
 
-def _taken_over(writes: Sequence[Write], taken: Taken, new: Item) -> Sequence[Write]:
+def _taken_over(
+    writes: Sequence[Write], taken: Taken, new: Item, ended: Callable[[Item], Sequence[Write]]
+) -> Sequence[Write]:
     """Return the writes with the key taken over for a new item. Raises Taken where its holder may keep it."""
     key = taken.key
     others = [write for write in writes if write.failing is not taken]
     if key.kind in shared_keys.KINDS:
-        return [*others, *shared_keys.take_over(key, new.scope, new.id)]
+        return [*others, *shared_keys.take_over(key, new.scope, new.id, ended)]
     before = unique_keys.holder(key)
     if before is None:
         return writes  # it was released meanwhile

@@ -9,7 +9,7 @@ from chalicelib import clock, ids
 from chalicelib.model import gateways, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import AgentTunnel, Carried
-from chalicelib.storage import dynamodb
+from chalicelib.storage import dynamodb, table
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.unique_keys import Taken
 from tests.queries import calls
@@ -95,6 +95,42 @@ def test_a_credential_takes_its_own_name_over_and_the_first_tunnel_cannot_be_ren
     lost = tunnels.renew_leases([Carried(admin.account, first, "gw-1", NAME, 0)], lease=60)
     assert lost == {first}
     assert tunnels.renew_leases([Carried(admin.account, second, "gw-2", NAME, 0)], lease=60) == set()
+
+
+def ended(client: Client) -> list[tuple[str, str, str]]:
+    """Return the ends of tunnels that an account's events tell: of which, by whom and after how many seconds."""
+    found = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    return [(event["resource_id"], event["actor"]["type"], event["details"]["seconds"]) for event in found]
+
+
+def test_a_tunnel_whose_name_is_taken_over_has_its_end_told_once(admin: Client) -> None:
+    first = opened(admin.account)
+    second = opened(admin.account, gateway="gw-2")
+    assert ended(admin) == [(first, "edge", "0")]
+    (event,) = admin.get(f"/audit_events?resource_id={first}&action=tunnel.delete").json["audit_events"]
+    assert event["details"] == {"credential": "sshcr_1", "name": NAME, "public_url": f"https://{NAME}", "seconds": "0"}
+    assert (event["revision"], carried()) == (2, [])
+    assert not tunnels.close_tunnel(admin.account, first, gateway="gw-1", usage=tunnels.Usage(1, 2, 3))
+    assert tunnels.close_tunnel(admin.account, second)
+    assert [id for id, *_ in ended(admin)] == [second, first]
+
+
+@pytest.mark.parametrize("taking", ["a tunnel", "a reservation", "a ban"])
+def test_a_lapsed_tunnel_whose_name_is_taken_has_its_end_told_where_it_was(
+    admin: Client, stranger: Client, taking: str
+) -> None:
+    lapsed = opened(admin.account, lease=0)
+    if taking == "a tunnel":
+        opened(stranger.account, gateway="gw-2")
+    elif taking == "a reservation":
+        stranger.create("/reserved_domains", {"domain": NAME})
+    else:
+        operator.main(["names", "ban", NAME])
+    assert ended(admin) == [(lapsed, "edge", "0")]
+    assert (ended(stranger), tunnels.carried_by("gw-1")) == ([], [])
+    had = table.read(f"edge#/served_names/{NAME}", lapsed)
+    assert had
+    assert had.body["ended_at"] == had.body["started_at"]
 
 
 def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: Client) -> None:

@@ -1,0 +1,44 @@
+"""The end of a tunnel: what its event tells beside the tunnel, and what is written with it, whoever ends it."""
+
+from chalicelib import ids
+from chalicelib.model import histories, kinds, names
+from chalicelib.model.details import Details
+from chalicelib.model.kinds import EDGE
+from chalicelib.storage import items
+from chalicelib.storage.dynamodb import Write
+from chalicelib.storage.items import Item
+
+
+def is_tunnel(item: Item) -> bool:
+    return item.path == kinds.TUNNELS.path and kinds.TUNNELS.has(item.id)
+
+
+def until(item: Item) -> int:
+    """Return the Unix second at which the lease of a tunnel ends, of an item of an earlier edition too."""
+    return item.lease or item.expires or 0
+
+
+def name(item: Item) -> str:
+    """Return the host name of a tunnel, "" where it has none."""
+    return next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
+
+
+def carried_scope(gateway: str) -> str:
+    """Return the storage scope of what a gateway carries."""
+    return items.scope(EDGE, f"/gateways/{gateway}/tunnels")
+
+
+def details(item: Item, end: int) -> Details:
+    """Return for how long a tunnel was online that ends at a Unix second."""
+    return {"seconds": str(max(end - int(ids.created_at(item.id).timestamp()), 0))}
+
+
+def kept(item: Item, end: int) -> list[Write]:
+    """Return the write by which whoever asks for its name then is told that a tunnel ended at a Unix second."""
+    return histories.kept(name(item), item.account, item.id, item.body, ended=end)
+
+
+def uncarried(item: Item) -> list[Write]:
+    """Return the write by which the gateway of a tunnel, if it has one, carries it no more."""
+    gateway = item.body.get("gateway")
+    return [Write.delete(carried_scope(gateway), item.id)] if gateway else []

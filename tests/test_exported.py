@@ -2,6 +2,9 @@
 
 import json
 import random
+import resource
+import signal
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,29 @@ def test_an_export_that_is_killed_anywhere_is_gone_on_with(admin: Client, tmp_pa
         operator.main(["audit", "export", admin.account, "--into", str(cut)])
         assert cut.read_bytes() == content
     assert len({*ids_in(whole.read_text())}) == len(ids_in(whole.read_text())) > 60
+
+
+def test_an_export_whose_process_is_killed_ten_times_is_gone_on_with(
+    admin: Client, made: list[str], tmp_path: Path
+) -> None:
+    whole, killed = tmp_path / "whole.ndjson", tmp_path / "killed.ndjson"
+    operator.main(["audit", "export", admin.account, "--into", str(whole)])
+    content = whole.read_bytes()
+    for size in sorted(random.sample(range(len(content)), 10)):
+        child = get_context("fork").Process(target=export_until_killed, args=(admin.account, killed, size))
+        child.start()
+        child.join(timeout=30)
+        assert child.exitcode == -signal.SIGXFSZ
+    operator.main(["audit", "export", admin.account, "--into", str(killed)])
+    assert killed.read_bytes() == content
+    assert ids_in(content.decode())[-60:] == made
+
+
+def export_until_killed(account: str, file: Path, size: int) -> None:
+    """Export into a file; the system kills the process at the first byte behind that size, as SIGKILL would."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    operator.main(["audit", "export", account, "--into", str(file)])
 
 
 def test_what_may_still_be_overtaken_is_left_to_the_next_export(

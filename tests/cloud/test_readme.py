@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -27,7 +28,7 @@ def blocks(page: str, heading: str = "") -> list[str]:
     text = (ROOT / page).read_text()
     if heading:
         text = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)]
+    return [dedent(block).strip() for block in re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.M | re.S)]
 
 
 def paste(lines: list[str], folder: Path) -> str:

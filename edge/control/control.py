@@ -201,5 +201,5 @@ def _operator_pair(settings: Settings) -> Renewed:
         chain, key = Path(settings.certificate), Path(settings.private_key)
         return Renewed(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
     local = authority.kept(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
-    (settings.directory / "authority.crt").write_text(local.pem)
+    files.replace(settings.directory / "authority.crt", local.pem.encode())
     return Renewed(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
 
@@ -204,15 +205,14 @@ def visited(started: Started, name: str) -> Iterator[Counter[str]]:
         while not is_over.wait(0.005):
             answers[started.visit(name)] += 1
 
-    visitors = [threading.Thread(target=visit, daemon=True) for _ in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        visitors = [threads.submit(visit) for _ in range(2)]
+        try:
+            yield answers
+        finally:
+            is_over.set()
     for visitor in visitors:
-        visitor.start()
-    try:
-        yield answers
-    finally:
-        is_over.set()
-        for visitor in visitors:
-            visitor.join()
+        visitor.result()  # which raises what ended it early
 
 
 @pytest.mark.parametrize("names", [*([part] for part in PARTS), *map(list, combinations(PARTS, 2))])
@@ -221,8 +221,8 @@ def test_whatever_is_killed_comes_back_with_its_names_and_gives_no_wrong_answer(
 ) -> None:
     with upstream() as port, visited(started, "back") as answers:
         first = started.ssh("-R", f"back:80:127.0.0.1:{port}")
-        first.says("is online")
-        until(lambda: started.status("back") == "200", within=10)
+        first.says("is online", within=30)
+        until(lambda: started.status("back") == "200", within=30)
         answers.clear()
         for name in names:
             os.kill(started.child(name), signal.SIGKILL)

@@ -1,12 +1,16 @@
 """Records of several accounts, and requests to them, as hypothesis draws them for the edge and its model."""
 
+from collections import defaultdict
+from itertools import zip_longest
+from random import Random
+
 from hypothesis import strategies as st
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels import Carried
-from tests.edge.model_of_requests import Records, Request
+from tests.edge.model_of_requests import Records, Request, meets
 
 ACCOUNTS = ("acct_a", "acct_b")
 DOMAIN = "tunnels.localhost"
@@ -15,7 +19,11 @@ _PATHS = ("/", "/a", "/a/", "/a/b", "/ab", "/b", "/a/b/c", "/A")
 _AGENTS = ("", "curl/8", "Mozilla/5.0 (bot, good)", "évil", "bot", "good")
 _PATTERNS = ("bot", "^curl", r"good\b", "^$", ".", "(?i)MOZILLA", r"\Qcurl/", "é", r"\.0 \(")
 _LABELS = st.dictionaries(st.sampled_from(["app", "region"]), st.sampled_from(["x", "y"]), max_size=2)
+_ASKED = [path + end for path in _PATHS for end in ("", "", "?/b", "x")]
+_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.3", "1.3")
 _NAMES = ("one", "two", "x.team", "y.team", "*.team", "x.y.team", "*.y.team")
+_OTHERS = ("three", "z.team", "z.y.team", "a.b.y.team")
+_HOSTS = [f"{name}.{DOMAIN}" for name in (*_NAMES, *_OTHERS) if "*" not in name]
 
 
 def _ids(prefix: str, count: int) -> list[str]:
@@ -30,12 +38,14 @@ _BACKENDS = [*GROUPS, *ANSWERS, *SHARED]
 @st.composite
 def records(draw: st.DrawFn) -> Records:
     """Draw what two accounts have; some of it names what is not there, or is another's."""
-    whose = st.sampled_from(ACCOUNTS)
-    tunnels = [Carried(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[: draw(st.integers(0, 6))]]
-    authorities = [ServedAuthority(draw(whose), id, id) for id in AUTHORITIES if draw(st.booleans())]
+    whose = st.sampled_from(draw(st.sampled_from([(*ACCOUNTS[:1] * 5, ACCOUNTS[1]), ACCOUNTS])))
+    tunnels = [Carried(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]]
+    authorities = [ServedAuthority(draw(whose), id, id) for id in AUTHORITIES if draw(st.integers(0, 3))]
     backends = [ServedBackend(draw(whose), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]
     team = draw(whose)  # a name below the domain is one account's, with all below it
-    edges = [_drawn_edge(draw, id, name, team) for id, name in zip(EDGES, _NAMES, strict=True) if draw(st.booleans())]
+    edges = [
+        _drawn_edge(draw, id, name, team) for id, name in zip(EDGES, _NAMES, strict=True) if draw(st.integers(0, 2))
+    ]
     return Records(
         {it.id: it for it in edges},
         {it.id: it for it in backends},
@@ -59,12 +69,12 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
         lambda version: TlsTermination(min_version=version), st.sampled_from([None, "1.0", "1.1", "1.2", "1.3"])
     )
     modules = Modules(
-        mutual_tls=draw(st.none() | mutual),
+        mutual_tls=draw(mutual) if draw(st.integers(0, 2)) == 2 else None,
         tls_termination=draw(st.none() | termination),
-        unenforced=draw(st.sampled_from([(), (), (), ("oidc",)])),
+        unenforced=draw(st.sampled_from([*[()] * 6, ("oidc",)])),
     )
-    places: list[Place] = ["edge", "edge", "edge", "upstream"]
-    place = draw(st.sampled_from(places))
+    places: tuple[Place, Place] = ("edge", "upstream")
+    place = places[draw(st.integers(0, 6)) // 6]
     return ServedEdge(account, id, 1, (f"{name}.{DOMAIN}:443",), place, modules, tuple(routes))
 
 
@@ -72,17 +82,19 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
 def _modules(draw: st.DrawFn) -> Modules:
     patterns = st.lists(st.sampled_from(_PATTERNS), max_size=2)
     agents = st.builds(lambda allow, deny: UserAgentFilter(allow=allow, deny=deny), patterns, patterns)
-    attached = st.builds(lambda id: Backend(backend_id=id), st.none() | st.sampled_from(_BACKENDS))
+    attached = st.sampled_from([None, *(Backend(backend_id=id) for id in (None, *_BACKENDS))])
     return Modules(
-        draw(st.none() | attached | attached | attached),
+        draw(attached),
         user_agent_filter=draw(st.none() | agents),
-        unenforced=draw(st.sampled_from([(), (), (), ("oauth",)])),
+        unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),
     )
 
 
 def _value(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weighted]:
     if id in ANSWERS:
-        return st.builds(lambda status: HttpResponse(status_code=status, body=id), st.sampled_from([200, 404, 103]))
+        return st.builds(
+            lambda status: HttpResponse(status_code=status, body=id), st.sampled_from([200, 404, 418, 103])
+        )
     if id in GROUPS:
         return st.builds(lambda labels: TunnelGroup(labels=labels), _LABELS)
     children = st.dictionaries(st.sampled_from(_BACKENDS), st.sampled_from([0, 1, 9, 10_000]), max_size=4)
@@ -91,12 +103,25 @@ def _value(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weighted]:
 
 def requests() -> st.SearchStrategy[Request]:
     """Draw requests to hosts that an edge may listen on, and to others."""
-    names = [*(name for name in _NAMES if "*" not in name), "three", "z.team", "z.y.team", "a.b.y.team"]
     return st.builds(
         Request,
-        st.sampled_from([f"{name}.{DOMAIN}" for name in names]),
-        st.builds(str.__add__, st.sampled_from(_PATHS), st.sampled_from(["", "", "?/b", "x"])),
+        st.sampled_from(_HOSTS),
+        st.sampled_from(_ASKED),
         st.lists(st.sampled_from(_AGENTS), max_size=2).map(tuple),
         st.sampled_from(["", "", *AUTHORITIES]),
-        st.sampled_from(["1.0", "1.1", "1.2", "1.3", "1.3", "1.3"]),
+        st.sampled_from(_VERSIONS),
     )
+
+
+def telling_requests(world: Records, count: int, chance: Random) -> list[Request]:
+    """Return so many requests, that meet as many different kinds of things as they may."""
+    found: defaultdict[frozenset[str], list[Request]] = defaultdict(list)
+    paths = [*_ASKED, *3 * [route.match for edge in world.edges.values() for route in edge.routes]]
+    for _ in range(10 * count):
+        agents = chance.choices(_AGENTS, k=chance.randrange(3))
+        client = chance.choice(["", *AUTHORITIES])
+        host, path, version = chance.choice(_HOSTS), chance.choice(paths), chance.choice(_VERSIONS)
+        request = Request(host, path, tuple(agents), client, version)
+        found[frozenset(it.partition("_")[0] for it in meets(request, world))].append(request)
+    in_turn = zip_longest(*found.values())
+    return [request for requests in in_turn for request in requests if request][:count]

@@ -102,11 +102,10 @@ def _route(edge: ServedEdge, path: str) -> ServedRoute | None:
 
 
 def _passes(agents: Iterable[str], rules: UserAgentFilter) -> bool:
-    """Tell whether a request passes: several headers are one, with commas."""
+    """Tell whether a request passes: several headers are one, with commas between those that are not empty."""
     agents = list(agents)
-    if _finds(rules.allow, ",".join(agents)):
-        return True
-    return bool(agents) and not _finds(rules.deny, ",".join(agents))
+    agent = ",".join(filter(None, agents))
+    return _finds(rules.allow, agent) or (bool(agents) and not _finds(rules.deny, agent))
 
 
 def _finds(patterns: Iterable[str], text: str) -> bool:

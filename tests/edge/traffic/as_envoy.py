@@ -80,11 +80,11 @@ def _matches(match: Any, request: Request) -> bool:
 
 
 def _has(condition: Any, request: Request) -> bool:
-    """Tell whether a condition on a header is met, whose values Envoy joins with commas."""
+    """Tell whether a condition on a header is met, whose values Envoy joins with commas, without empty ones."""
     named = {":authority": [request.host], "user-agent": request.agents}[condition["name"]]
     if "present_match" in condition:
         return bool(named)
     if not named and not condition.get("treat_missing_header_as_empty"):
         return False
-    found = re2.fullmatch(condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(named).encode())
+    found = re2.fullmatch(condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(filter(None, named)).encode())
     return bool(found) is not condition.get("invert_match", False)

@@ -30,7 +30,7 @@ class _Plain(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         tunnel = self._gateway.tunnels.find(self._tunnels[-1])
         assert tunnel
-        protocol = tunnel.connected(transport)
+        protocol = tunnel.connected(transport, None)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
 

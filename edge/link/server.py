@@ -1,35 +1,35 @@
 """The hop from Envoy to a gateway: mutual TLS, where the server name is the id of the tunnel that is wanted.
 
-Whoever has no certificate of the hop's authority gets no byte through; a name that is no tunnel here is refused in
-the handshake.
+Before it Envoy may say who its visitor is, by the PROXY protocol. Whoever has no certificate of the hop's authority
+gets no byte through; a name that is no tunnel here is refused in the handshake.
 """
 
 import asyncio
 import random
 import ssl
-from asyncio import sslproto
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
-from edge.link import authority
+from edge.link import authority, proxy_protocol
 from edge.link.authority import Authority
+from edge.link.proxy_protocol import Header
 from edge.link.renewal import PERIOD
+from edge.link.tls import Secured
 
 CLIENT = "edge"  # the name of Envoy's certificate
 MOST_HANDSHAKES, HANDSHAKE_TIMEOUT = 256, 5.0  # at once; in seconds
-_READ_AT_ONCE = 64 << 10  # bytes, which asyncio keeps for each connection of this process: by itself 256 KiB
-_MOST_UNSENT = 64 << 10  # bytes for Envoy, from which on its channel waits
 
 
 class Target(Protocol):
     """A tunnel that takes connections."""
 
-    def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
-        """Return the protocol of a new connection."""
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        """Return the protocol of a new connection; `visitor` is what Envoy said of it, None where it said nothing."""
 
 
 Find = Callable[[str], Target | None]
+Wanted: TypeAlias = "WeakKeyDictionary[object, Target]"
 
 
 async def serve(
@@ -40,7 +40,7 @@ async def serve(
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=hop.pem)
-    wanted: WeakKeyDictionary[object, Target] = WeakKeyDictionary()
+    wanted: Wanted = WeakKeyDictionary()
 
     def named(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> int | None:
         target = find(name or "")
@@ -56,56 +56,54 @@ async def serve(
     loop = asyncio.get_running_loop()
     renew()
     context.sni_callback = named
-    sslproto.SSLProtocol.max_size = _READ_AT_ONCE
     begun: set[_Arrived] = set()
     return await loop.create_server(lambda: _Arrived(context, wanted, begun), host, port, backlog=1024)
 
 
 class _Arrived(asyncio.Protocol):
-    """A connection before its handshake. Of too many a random one goes, so that those who only wait keep nobody out."""
+    """A connection before the end of its handshake. Of too many a random one goes, so that those who only wait keep
+    nobody out.
+    """
 
-    def __init__(
-        self, context: ssl.SSLContext, wanted: "WeakKeyDictionary[object, Target]", begun: set["_Arrived"]
-    ) -> None:
+    def __init__(self, context: ssl.SSLContext, wanted: Wanted, begun: set["_Arrived"]) -> None:
         self._context, self._wanted, self._begun = context, wanted, begun
-        self._early = b""  # comes with the end of the handshake, of which the task hears later
+        self._early = b""
+        self._visitor: Header | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._late = asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT, self.drop)
         self._begun.add(self)
         if len(self._begun) > MOST_HANDSHAKES:
             random.choice(list(self._begun)).drop()
-        self._task = asyncio.create_task(self._secure())
 
     def data_received(self, data: bytes) -> None:
         self._early += data
+        try:
+            found = proxy_protocol.read(self._early)
+        except ValueError:
+            self.drop()
+            return
+        if found:
+            self._visitor, length = found
+            secured = Secured(self._context, self)
+            self._transport.set_protocol(secured)
+            secured.connection_made(self._transport)
+            secured.received(self._early[length:])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.failed()
 
     def drop(self) -> None:
         """End at once."""
-        self._begun.discard(self)
+        self.failed()
         self._transport.abort()
 
-    async def _secure(self) -> None:
-        """Hand the connection to its tunnel's own protocol once the handshake is over."""
-        start = asyncio.get_running_loop().start_tls
-        try:
-            made = await start(
-                self._transport, self, self._context, server_side=True, ssl_handshake_timeout=HANDSHAKE_TIMEOUT
-            )
-        except OSError:
-            self._transport.abort()
-            return
-        finally:
-            self._begun.discard(self)
-        target = self._wanted.get(made.get_extra_info("ssl_object")) if made else None
-        if (
-            made is None or made.is_closing() or target is None
-        ):  # no server name at all, which the callback is not asked about
-            self._transport.abort()
-            return
-        made.set_write_buffer_limits(high=_MOST_UNSENT)
-        protocol = target.connected(made)
-        made.set_protocol(protocol)
-        protocol.connection_made(made)
-        if self._early:
-            protocol.data_received(self._early)
+    def failed(self) -> None:
+        self._late.cancel()
+        self._begun.discard(self)
+
+    def shaken(self, secured: Secured) -> asyncio.Protocol | None:
+        self.failed()
+        target = self._wanted.get(secured.tls)  # none without a server name, which the callback is not asked about
+        return target.connected(secured, self._visitor) if target else None

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import asyncssh
 
+from chalicelib.model.tunnels import Carried, Proto
+from edge.link.proxy_protocol import Address, Header
 from edge.process.settings import Limits
 from edge.ssh.buffers import Window
 from edge.ssh.connection import Connection, widen
 from edge.ssh.metering import Counted
 from edge.ssh.relay import Exchange, Relay, Timer
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
+
+Shown: TypeAlias = Callable[[Proto, str], Exchange]  # of a connection of a tunnel that comes from an address
 
 
 class Listener(asyncssh.SSHListener):
@@ -50,8 +54,8 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
             widen(self._channel, self._window.size)
 
     def eof_received(self) -> bool:
-        self._relay.close()  # TLS has no half-closed state: the connection ends when all is written
-        return True
+        self._relay.upstream_ended()
+        return True  # what its visitor sends is still written
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._relay.channel_lost()
@@ -73,8 +77,10 @@ class _FromEnvoy(Relay, asyncio.Protocol):
 class _Joining:
     """One connection from Envoy on its way to a channel; `is_refused` where there is no room for it."""
 
-    def __init__(self, channels: "Channels", tunnel: OnlineTunnel, transport: asyncio.Transport) -> None:
-        self._channels, self._tunnel, self._transport = channels, tunnel, transport
+    def __init__(
+        self, channels: "Channels", tunnel: OnlineTunnel, transport: asyncio.Transport, source: Address
+    ) -> None:
+        self._channels, self._tunnel, self._transport, self._source = channels, tunnel, transport, source
         self._is_refused = not channels.tunnels.has_room(tunnel)
         self._task: asyncio.Task[None] | None = None
         self._window = channels.tunnels.buffers.window(tunnel.id)
@@ -96,13 +102,13 @@ class _Joining:
             self._window.close()
 
     async def _open(self, relay: Relay) -> None:
-        peer = self._transport.get_extra_info("peername", ("127.0.0.1", 0))
         try:
             if self._is_refused:
                 raise OSError("too many channels")
             connect = self._channels.connection.create_connection
             size = self._window.size
-            await connect(lambda: _Session(relay, self._window), *self._tunnel.asked, peer[0], peer[1], window=size)
+            asked = self._tunnel.asked
+            await connect(lambda: _Session(relay, self._window), *asked, *self._source, window=size)
         except (asyncssh.Error, OSError):
             relay.refused()
         finally:
@@ -112,16 +118,18 @@ class _Joining:
 class Channels:
     """All of a connection; each is shown by an object that `shown` returns."""
 
-    def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, shown: Callable[[], Exchange]) -> None:
+    def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, shown: Shown) -> None:
         self.connection, self.tunnels = connection, tunnels
         self.relays: set[Relay] = set()
         self._limits, self._shown = limits, shown
         self._is_held = False
 
-    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport) -> asyncio.Protocol:
+    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         """Return the relay of a new connection, over a channel of its own if the tunnel may have one more."""
-        counted = Counted(tunnel.meter, self._shown())
-        relay = _FromEnvoy(_Joining(self, tunnel, transport), counted, self._limits)
+        source = (visitor and visitor.source) or transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
+        counted = Counted(tunnel.meter, self._shown(tunnel.opening.proto, source[0]))
+        first = _first(tunnel.carried, visitor)
+        relay = _FromEnvoy(_Joining(self, tunnel, transport, source), counted, self._limits, first)
         self.relays.add(relay)
         if self._is_held:
             relay.hold(self)
@@ -138,3 +146,13 @@ class Channels:
         self._is_held = False
         for relay in self.relays:
             relay.go_on(self)
+
+
+def _first(tunnel: Carried, visitor: Header | None) -> bytes:
+    """Return the header that what a tunnel leads to reads first: as its reservation says.
+
+    A backend tunnel has none of its own. There Envoy speaks of visitors where the edge's reservation says so.
+    """
+    if tunnel.proxy_protocol:
+        return (visitor or Header()).encoded()
+    return visitor.encoded() if visitor and not tunnel.name else b""

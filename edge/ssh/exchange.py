@@ -48,6 +48,32 @@ class Exchange:
         self._request = ""
 
 
+class Passage:
+    """One connection of TLS or TCP, from an address: shown when it has ended."""
+
+    def __init__(self, terminals: Shown, address: str) -> None:
+        self._terminals, self._address = terminals, address
+        self._began = time.monotonic()
+        self._bytes_in = self._bytes_out = 0
+        self._is_over = False
+
+    def asked(self, data: bytes) -> None:
+        """Count what goes to the upstream."""
+        self._bytes_in += len(data)
+
+    def answered(self, data: bytes) -> None:
+        """Count what comes from it."""
+        self._bytes_out += len(data)
+
+    def closed(self) -> None:
+        """See the end of the connection, maybe twice."""
+        if not self._is_over:
+            self._is_over = True
+            seconds = time.monotonic() - self._began
+            counts = f"{self._bytes_in} bytes in, {self._bytes_out} bytes out"
+            self._terminals.show(f"{self._address}  {counts}  {seconds:.0f} s")
+
+
 def _printable(text: str) -> str:
     """Return the text without what could move a terminal's cursor."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -13,6 +13,7 @@ class End(Protocol):
     """One of two connections that are joined: from Envoy, and the channel to the SSH client."""
 
     def write(self, data: bytes) -> None: ...
+    def write_eof(self) -> None: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
     def pause_reading(self) -> None: ...
@@ -50,18 +51,23 @@ class Host(Protocol):
 
 
 class Relay:
-    """The state of both ends. What Envoy sends before the channel is open is kept, and reading pauses."""
+    """The state of both ends. What Envoy sends before the channel is open is kept, and reading pauses.
 
-    def __init__(self, host: Host, exchange: Exchange, limits: Limits) -> None:
+    Each way ends by itself: one who has sent all may still be answered. `first` is what the SSH client is sent before
+    all else.
+    """
+
+    def __init__(self, host: Host, exchange: Exchange, limits: Limits, first: bytes = b"") -> None:
         self._host, self._exchange, self._limits = host, exchange, limits
         self._transport: End | None = None
         self._channel: End | None = None
         self._is_opening = False
         self._late: Timer | None = None
         self._idle: Timer | None = None
-        self._early = b""
+        self._early = first
         self._holding: set[object] = set()
-        self._has_answered = False
+        self._has_visitor_ended = self._is_half_closed = False
+        self._has_moved = False
         self._unread = 0
 
     def connected(self, transport: End) -> None:
@@ -95,11 +101,14 @@ class Relay:
             self._early = b""
         if self._transport is None:
             self._close(channel)
+        elif self._has_visitor_ended:
+            self.eof_received()
         self.go_on(self)
 
     def data_received(self, data: bytes) -> None:
         """Send the SSH client what Envoy sent."""
         self._exchange.asked(data)
+        self._has_moved = True
         if self._channel:
             self._channel.write(data)
         else:
@@ -111,7 +120,21 @@ class Relay:
         self._exchange.answered(data)
         if self._transport:
             self._transport.write(data)
-            self._has_answered = True
+            self._has_moved = True
+
+    def eof_received(self) -> None:
+        """Tell the SSH client that Envoy sends nothing more; both ends go when nothing moves for the idle timeout."""
+        self._has_visitor_ended = self._is_half_closed = True
+        if self._channel:
+            self._channel.write_eof()
+            self._watch()
+
+    def upstream_ended(self) -> None:
+        """Tell Envoy that the SSH client sends nothing more; both ends go when nothing moves for the idle timeout."""
+        self._is_half_closed = True
+        if self._transport:
+            self._transport.write_eof()
+            self._watch()
 
     def pause_writing(self) -> None:
         """Hear that Envoy reads more slowly than it is written to."""
@@ -145,7 +168,7 @@ class Relay:
 
     def moving(self, session: object) -> None:
         """End `stalled`; close the channel if all that its visitor sent before leaving has been read."""
-        if self._idle:
+        if self._idle and not self._is_half_closed:
             self._idle.cancel()
         self.go_on(session)
         if self._channel and not self._transport:
@@ -195,7 +218,7 @@ class Relay:
         """
         if self._idle:
             self._idle.cancel()
-        self._has_answered = False
+        self._has_moved = False
         self._unread = self._channel.get_write_buffer_size() if self._channel else 0
         seconds = self._limits.idle_timeout
         if not self._transport:
@@ -204,7 +227,7 @@ class Relay:
 
     def _end_if_idle(self) -> None:
         """End both where nothing has moved, and drop what neither has taken."""
-        if self._channel and (self._has_answered or self._channel.get_write_buffer_size() < self._unread):
+        if self._channel and (self._has_moved or self._channel.get_write_buffer_size() < self._unread):
             self._watch()
             return
         if self._transport:

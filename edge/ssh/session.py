@@ -11,6 +11,7 @@ import asyncssh
 
 from chalicelib import ids
 from chalicelib.model import kinds
+from edge.link.proxy_protocol import Header
 from edge.process import log
 from edge.process.settings import Settings
 from edge.ssh import forwarding, sign_ins
@@ -79,7 +80,7 @@ class Session(Client):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = cast(Connection, conn)
         self.address = str(conn.get_extra_info("peername", ("?",))[0])
-        self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.exchange)
+        self._channels = Channels(self._connection, self._gateway.tunnels, self._limits, self._terminals.shown)
         self._gateway.sign_ins.begin(self, self.address)
 
     def drop(self, reason: str) -> None:
@@ -254,8 +255,8 @@ class Session(Client):
 
     # Connections
 
-    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport) -> asyncio.Protocol:
-        return self._channels.connected(tunnel, transport)
+    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        return self._channels.connected(tunnel, transport, visitor)
 
     def pause_writing(self) -> None:
         self._channels.hold()

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from edge.ssh.exchange import Exchange
+from chalicelib.model.tunnels import Proto
+from edge.ssh.exchange import Exchange, Passage
 from edge.ssh.terminal import Terminal
 
 _LINES_KEPT = 20
@@ -40,9 +41,9 @@ class Terminals:
             if terminal.shows_connections:
                 terminal.say(line)
 
-    def exchange(self) -> Exchange:
-        """Return the observer that shows a connection here."""
-        return Exchange(self)
+    def shown(self, proto: Proto, address: str) -> Exchange | Passage:
+        """Return the observer that shows a connection from an address here."""
+        return Exchange(self) if proto == "https" else Passage(self, address)
 
     def end(self) -> None:
         """End all, since there is no tunnel to show."""

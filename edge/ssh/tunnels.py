@@ -14,6 +14,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from chalicelib.model.tunnels import Carried
+from edge.link.proxy_protocol import Header
 from edge.process import log, memory
 from edge.process.settings import Limits
 from edge.ssh.buffers import Buffers
@@ -37,7 +38,9 @@ class Carrier(Protocol):
 
     is_gone: bool
 
-    def connected(self, tunnel: "OnlineTunnel", transport: asyncio.Transport) -> asyncio.Protocol:
+    def connected(
+        self, tunnel: "OnlineTunnel", transport: asyncio.Transport, visitor: Header | None
+    ) -> asyncio.Protocol:
         """Return the protocol of a new connection for the tunnel."""
 
     def ended(self, tunnel: "OnlineTunnel", reason: str) -> None:
@@ -65,8 +68,8 @@ class OnlineTunnel:
     def url(self) -> str:
         return self.opening.url
 
-    def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
-        return self.carrier.connected(self, transport)
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        return self.carrier.connected(self, transport, visitor)
 
 
 class Tunnels:

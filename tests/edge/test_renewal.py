@@ -16,6 +16,7 @@ from edge.control.control import Control
 from edge.link import authority
 from edge.link import server as hop
 from edge.link.authority import Authority, KeyPair
+from edge.link.proxy_protocol import Header
 from edge.link.renewal import Renewed
 from edge.process.settings import Settings
 from edge.traffic.world import OPERATOR
@@ -33,7 +34,7 @@ def test_a_certificate_that_is_made_here_is_made_again_after_its_period() -> Non
 class Target:
     """A tunnel that says nothing."""
 
-    def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         return asyncio.Protocol()
 
 

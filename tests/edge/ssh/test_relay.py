@@ -33,6 +33,9 @@ class End:
     def write(self, data: bytes) -> None:
         self.done.append(f"{self.name} {data.decode()}")
 
+    def write_eof(self) -> None:
+        self.done.append(f"{self.name} eof")
+
     def close(self) -> None:
         self.done.append(f"{self.name} close")
 
@@ -234,3 +237,51 @@ def test_a_reader_that_catches_up_or_goes_is_not_watched_any_more(trial: Trial) 
     trial.relay.stalled("session")
     trial.relay.channel_lost()
     assert [timer.is_cancelled for timer in trial.timers] == [True, True, True]
+
+
+def test_each_way_ends_by_itself(trial: Trial) -> None:
+    trial.joined().relay.eof_received()
+    trial.relay.answered(b"a")
+    trial.relay.upstream_ended()
+    trial.relay.connection_lost(None)
+    assert trial.done == ["channel eof", "envoy a", "envoy eof", "channel resume", "channel close"]
+
+
+def test_an_upstream_that_has_sent_all_is_still_sent_to(trial: Trial) -> None:
+    trial.joined().relay.upstream_ended()
+    trial.relay.data_received(b"a")
+    trial.relay.eof_received()
+    assert trial.done == ["envoy eof", "channel a", "channel eof"]
+
+
+def test_a_visitor_who_has_sent_all_before_the_channel_is_open_is_heard_in_order(trial: Trial) -> None:
+    trial.relay.connected(trial.envoy)
+    trial.relay.data_received(b"a")
+    trial.relay.eof_received()
+    trial.relay.opened(trial.channel)
+    assert trial.done == ["open", "envoy pause", "channel a", "channel eof", "envoy resume"]
+
+
+@pytest.mark.parametrize("moves", ["data_received", "answered", ""])
+@pytest.mark.parametrize("ended", ["eof_received", "upstream_ended"])
+def test_what_is_half_closed_ends_when_nothing_moves_any_more(trial: Trial, ended: str, moves: str) -> None:
+    getattr(trial.joined().relay, ended)()
+    trial.relay.stalled("session")
+    trial.relay.moving("session")  # which does not end the wait
+    idle = next(it for it in reversed(trial.timers) if not it.is_cancelled)
+    assert idle.seconds == 300
+    if moves:
+        getattr(trial.relay, moves)(b"a")
+    trial.done.clear()
+    idle.call()
+    assert trial.done == ([] if moves else ["envoy abort", "channel abort"])
+
+
+def test_the_upstream_reads_who_the_visitor_is_before_all_else() -> None:
+    trial = Trial()
+    trial.relay = Relay(trial, trial, Limits(), b"who ")
+    trial.relay.connected(trial.envoy)
+    trial.relay.opened(trial.channel)
+    trial.relay.data_received(b"a")
+    assert trial.done == ["open", "channel who ", "envoy resume", "channel a"]
+    assert trial.seen == [b"a"]

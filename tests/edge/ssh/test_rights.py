@@ -7,6 +7,7 @@ import pytest
 
 from chalicelib.model.tunnels import Carried
 from chalicelib.storage.change_log import Place
+from edge.link.proxy_protocol import Header
 from edge.process.settings import Limits
 from edge.ssh.rights import concerns
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
@@ -48,7 +49,7 @@ class Client:
     def __init__(self) -> None:
         self.ended_for: list[str] = []
 
-    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport) -> asyncio.Protocol:
+    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         raise NotImplementedError
 
     def ended(self, tunnel: OnlineTunnel, reason: str) -> None:

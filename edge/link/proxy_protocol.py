@@ -1,0 +1,64 @@
+"""The PROXY protocol, version 2: who a visitor is, said before the first byte of a connection. Pure.
+
+Its text: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. What follows the addresses is passed over.
+"""
+
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TypeAlias
+
+Address: TypeAlias = tuple[str, int]
+
+_SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
+_FIXED = struct.Struct("!12sBBH")
+_MAX = 1024  # bytes after the fixed part
+_LOCAL, _PROXY = 0x20, 0x21
+_TCP4, _TCP6 = 0x11, 0x21
+_IPV4, _IPV6 = struct.Struct("!4s4sHH"), struct.Struct("!16s16sHH")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The addresses of a visitor and of what it has called; None where the proxy speaks for itself."""
+
+    source: Address | None = None
+    destination: Address | None = None
+
+    def encoded(self) -> bytes:
+        """Return the header as it is sent. Both addresses are of one family."""
+        if self.source is None or self.destination is None:
+            return _FIXED.pack(_SIGNATURE, _LOCAL, 0, 0)
+        source, destination = ip_address(self.source[0]), ip_address(self.destination[0])
+        family, form = (_TCP4, _IPV4) if source.version == 4 else (_TCP6, _IPV6)
+        body = form.pack(source.packed, destination.packed, self.source[1], self.destination[1])
+        return _FIXED.pack(_SIGNATURE, _PROXY, family, len(body)) + body
+
+
+def read(data: bytes) -> tuple[Header | None, int] | None:
+    """Return the header that a connection begins with and its length, None and 0 where it begins with none.
+
+    None where more must come first. Raises ValueError for a header that is not of TCP, or not of version 2.
+    """
+    if not data.startswith(_SIGNATURE):
+        return None if _SIGNATURE.startswith(data) else (None, 0)
+    if len(data) < _FIXED.size:
+        return None
+    _, command, family, length = _FIXED.unpack_from(data)
+    if command not in (_LOCAL, _PROXY) or length > _MAX:
+        raise ValueError("must be a short header of version 2")
+    if len(data) < _FIXED.size + length:
+        return None
+    return _header(command, family, data[_FIXED.size : _FIXED.size + length]), _FIXED.size + length
+
+
+def _header(command: int, family: int, body: bytes) -> Header:
+    if command == _LOCAL:
+        return Header()
+    if family == _TCP4 and len(body) >= _IPV4.size:
+        *pair, source, destination = _IPV4.unpack_from(body)
+        return Header(*zip((str(IPv4Address(it)) for it in pair), (source, destination), strict=True))
+    if family == _TCP6 and len(body) >= _IPV6.size:
+        *pair, source, destination = _IPV6.unpack_from(body)
+        return Header(*zip((str(IPv6Address(it)) for it in pair), (source, destination), strict=True))
+    raise ValueError("must be of TCP, with both addresses")

@@ -1,0 +1,215 @@
+"""Connections over the link, as Envoy opens them, to what a real ssh forwards to."""
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pytest
+
+from edge.link import authority, server
+from edge.link.proxy_protocol import Header
+from tests.edge.running import Edge, until
+
+VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
+T = TypeVar("T")
+Serve = Callable[[socket.socket], None]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_online(edge: Edge) -> None:
+    """Wait until the tunnels of the test before have ended."""
+    until(lambda: not edge.store.online)
+
+
+@contextlib.contextmanager
+def serving(serve: Serve) -> Iterator[int]:
+    """Serve each connection to a port of this machine in a thread."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    threading.Thread(target=_served, args=(serve, connection), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def _served(serve: Serve, connection: socket.socket) -> None:
+    with connection, contextlib.suppress(OSError):
+        connection.settimeout(10)
+        serve(connection)
+
+
+class Link:
+    """A connection over the link, of which each direction can end by itself."""
+
+    def __init__(self, edge: Edge, tunnel: str, first: bytes = b"", *, piece: int = 1 << 16) -> None:
+        ((gateway, _),) = edge.store.gateways()
+        self._raw = socket.create_connection(("127.0.0.1", gateway.port), 10)
+        for start in range(0, len(first), piece):
+            self._raw.sendall(first[start : start + piece])
+        context = ssl.create_default_context(cadata=edge.store.authority.pem)
+        context.check_hostname = False
+        authority.load_into(context, edge.store.authority.issue(server.CLIENT))
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=tunnel.lower())
+        self._until_done(self._tls.do_handshake)
+
+    def send(self, data: bytes) -> None:
+        self._until_done(lambda: self._tls.write(data))
+
+    def end(self) -> None:
+        """Say that nothing more is sent."""
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self._tls.unwrap()
+        self._flush()
+
+    def read(self) -> bytes:
+        """Return what comes until the other side says that nothing more does."""
+        found = b""
+        with contextlib.suppress(ssl.SSLZeroReturnError):
+            while chunk := self._until_done(lambda: self._tls.read(1 << 16)):
+                found += chunk
+        return found
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def _flush(self) -> None:
+        self._raw.sendall(self._outgoing.read())
+
+    def _until_done(self, do: Callable[[], T]) -> T:
+        while True:
+            try:
+                return do()
+            except ssl.SSLWantReadError:
+                self._flush()
+                data = self._raw.recv(1 << 16)
+                assert data, "the gateway has closed"
+                self._incoming.write(data)
+            finally:
+                self._flush()
+
+
+def counted(connection: socket.socket) -> None:
+    """Answer how many bytes came when nothing more does."""
+    total = 0
+    while data := connection.recv(1 << 16):
+        total += len(data)
+    connection.sendall(f"{total} bytes".encode())
+
+
+def greeting(connection: socket.socket) -> None:
+    """Say all first, and count what comes then."""
+    connection.sendall(b"hello")
+    connection.shutdown(socket.SHUT_WR)
+    heard.append(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
+
+
+def echoing(connection: socket.socket) -> None:
+    while data := connection.recv(1 << 16):
+        connection.sendall(data)
+
+
+heard: list[bytes] = []
+
+
+def opened(edge: Edge, port: int) -> str:
+    """Open a tunnel on a port of TCP to a port of this machine; return its id."""
+    edge.ssh(edge.key("acct_A"), "-R", f"0:127.0.0.1:{port}").says("is online")
+    (id,) = edge.store.online
+    return id
+
+
+@pytest.mark.parametrize("count", [0, 5, 3_000_000])
+def test_who_has_sent_all_is_answered(edge: Edge, count: int) -> None:
+    with serving(counted) as port:
+        link = Link(edge, opened(edge, port))
+        link.send(b"x" * count)
+        link.end()
+        assert link.read() == f"{count} bytes".encode()
+
+
+def test_an_upstream_that_has_sent_all_hears_what_comes_then(edge: Edge) -> None:
+    heard.clear()
+    with serving(greeting) as port:
+        link = Link(edge, opened(edge, port))
+        assert link.read() == b"hello"
+        link.send(b"x" * 100_000)
+        link.end()
+        until(lambda: heard == [b"x" * 100_000])
+
+
+@pytest.mark.parametrize("piece", [1, 1 << 16])
+def test_envoy_may_say_who_its_visitor_is_which_the_upstream_is_not_told(edge: Edge, piece: int) -> None:
+    with serving(echoing) as port:
+        link = Link(edge, opened(edge, port), VISITOR.encoded(), piece=piece)
+        link.send(b"hello")
+        link.end()
+        assert link.read() == b"hello"
+
+
+@pytest.mark.parametrize(("said", "first"), [(VISITOR, VISITOR), (None, Header())])
+def test_the_upstream_is_told_where_the_reservation_says_so(edge: Edge, said: Header | None, first: Header) -> None:
+    for port in edge.settings.tcp_ports:
+        edge.store.visited.add(name := edge.settings.address(port))
+    edge.store.reserved[name] = "acct_A"
+    with serving(echoing) as upstream:
+        client = edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{upstream}")
+        client.says("is online")
+        (id,) = edge.store.online
+        link = Link(edge, id, said.encoded() if said else b"")
+        link.send(b"hello")
+        link.end()
+        assert link.read() == first.encoded() + b"hello"
+        link.close()
+        client.says(f"{said.source[0] if said and said.source else '127.0.0.1'}  5 bytes in, ")
+
+
+def test_a_backend_tunnel_is_told_of_visitors_as_envoy_tells(edge: Edge) -> None:
+    with serving(echoing) as port:
+        edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{port}").says("is online")
+        (id,) = edge.store.online
+        for first in (VISITOR.encoded(), b""):
+            link = Link(edge, id, first)
+            link.send(b"hello")
+            link.end()
+            assert link.read() == first + b"hello"
+
+
+def test_another_header_ends_the_connection(edge: Edge) -> None:
+    with serving(echoing) as port:
+        id = opened(edge, port)
+        with pytest.raises((AssertionError, OSError)):
+            Link(edge, id, b"\r\n\r\n\x00\r\nQUIT\n" + bytes.fromhex("2112000c") + bytes(12))
+        link = Link(edge, id)
+        link.end()
+        assert link.read() == b""
+
+
+def test_a_visitor_who_reads_nothing_holds_the_upstream_back_and_nobody_else(edge: Edge) -> None:
+    def pouring(connection: socket.socket) -> None:
+        connection.recv(1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        connection.settimeout(2)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                poured[0] += connection.send(bytes(1 << 16))
+
+    poured = [0]
+    with serving(pouring) as port:
+        id = opened(edge, port)
+        slow = Link(edge, id)
+        slow.send(b"x")
+        until(lambda: poured[0] > 0)
+        quick = Link(edge, id)
+        quick.send(b"x")
+        slow.close()
+        assert poured[0] < 64 << 20
+        quick.close()

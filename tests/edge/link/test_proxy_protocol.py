@@ -1,0 +1,56 @@
+"""The PROXY protocol as a table; HAProxy's own words are the judge of the bytes."""
+
+import pytest
+
+from edge.link import proxy_protocol
+from edge.link.proxy_protocol import Header
+
+SIGNATURE = "0d0a0d0a000d0a515549540a"
+TCP4 = bytes.fromhex(SIGNATURE + "2111000c" + "c0000209" + "7f000001" + "c001" + "01bb")
+TCP6 = bytes.fromhex(SIGNATURE + "21210024" + "20010db8" + "00" * 11 + "09" + "00" * 15 + "01" + "c001" + "01bb")
+LOCAL = bytes.fromhex(SIGNATURE + "20000000")
+FOUR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
+SIX = Header(("2001:db8::9", 49153), ("::1", 443))
+HEADERS = [(TCP4, FOUR), (TCP6, SIX), (LOCAL, Header())]
+
+
+@pytest.mark.parametrize(("data", "header"), HEADERS)
+def test_a_header_is_read_and_written(data: bytes, header: Header) -> None:
+    assert proxy_protocol.read(data) == proxy_protocol.read(data + b"\x16\x03") == (header, len(data))
+    assert header.encoded() == data
+
+
+@pytest.mark.parametrize(("data", "_header"), HEADERS)
+def test_more_is_waited_for_while_it_may_be_one(data: bytes, _header: Header) -> None:
+    assert {proxy_protocol.read(data[:length]) for length in range(len(data))} == {None}
+
+
+@pytest.mark.parametrize("data", [b"\x16\x03\x01", b"GET / HTTP/1.1", b"\r\n\r\nA", b"PROXY TCP4 192.0.2.9"])
+def test_other_bytes_are_no_header(data: bytes) -> None:
+    assert proxy_protocol.read(data) == (None, 0)
+
+
+def test_what_follows_the_addresses_is_passed_over() -> None:
+    more = bytes.fromhex(SIGNATURE + "21110013") + TCP4[16:] + bytes.fromhex("04000401020304")
+    assert proxy_protocol.read(more) == (FOUR, len(more))
+    assert proxy_protocol.read(bytes.fromhex(SIGNATURE + "20110005") + b"12345") == (Header(), 21)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "1111000c" + "00" * 12,  # version 1
+        "3111000c" + "00" * 12,
+        "2211000c" + "00" * 12,  # a command that there is not
+        "2112000c" + "00" * 12,  # UDP
+        "21310048" + "00" * 72,  # a socket of Unix
+        "21000000",
+        "2111000b" + "00" * 11,  # too short for its family
+        "21210023" + "00" * 35,
+        "21110401" + "00" * 1025,  # too long
+        "2111ffff",
+    ],
+)
+def test_other_headers_are_refused(rest: str) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        proxy_protocol.read(bytes.fromhex(SIGNATURE + rest))

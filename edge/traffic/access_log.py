@@ -23,18 +23,36 @@ _WORDS: Mapping[str, Json] = {
     "milliseconds": "%DURATION%",
     "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
 }
+_OF_CONNECTIONS: Mapping[str, Json] = {
+    "host": "%REQUESTED_SERVER_NAME%",
+    "port": "%DOWNSTREAM_LOCAL_PORT%",
+    "flags": "%RESPONSE_FLAGS%",
+    "ended": "%CONNECTION_TERMINATION_DETAILS%",
+    "bytes_in": "%BYTES_RECEIVED%",
+    "bytes_out": "%BYTES_SENT%",
+    "milliseconds": "%DURATION%",
+    "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+}
 
 
 def access_log(settings: Settings, whose: Mapping[str, str]) -> Json:
     """Return the log of requests, and whose each is: no body, no cookie, no query."""
-    words: dict[str, Json] = {"time": "%START_TIME%", **whose, **_WORDS}
+    which: Json = {"or_filter": {"filters": [_of_somebody(), _sampled()]}}
+    return {**_file(settings, {**whose, **_WORDS}), "filter": which}
+
+
+def of_connections(settings: Settings, whose: Mapping[str, str]) -> Json:
+    """Return the log of connections that are passed on as bytes, and whose each is."""
+    return _file(settings, {**whose, **_OF_CONNECTIONS})
+
+
+def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
     file: Json = {
         "@type": f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
         "path": settings.access_log or str(settings.directory.resolve() / "access.log"),
-        "log_format": {"json_format": words},
+        "log_format": {"json_format": {"time": "%START_TIME%", **words}},
     }
-    which: Json = {"or_filter": {"filters": [_of_somebody(), _sampled()]}}
-    return {"name": "envoy.access_loggers.file", "typed_config": file, "filter": which}
+    return {"name": "envoy.access_loggers.file", "typed_config": file}
 
 
 def _of_somebody() -> Json:

@@ -1,6 +1,7 @@
 """Envoy's upstreams: gateways and groups of tunnels, by mutual TLS, and listeners within the process. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
@@ -13,6 +14,7 @@ LINK_SECRET = "link"  # noqa: S105 (a name)
 PREFIX = NAME_PREFIX
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
+Members: TypeAlias = "Sequence[tuple[Carried, Gateway]]"
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}
 
 
@@ -24,6 +26,11 @@ def http2(upstream: str) -> str:
 def group(backend: str) -> str:
     """Return the name of the upstream of a tunnel group."""
     return f"group/{backend}"
+
+
+def stream(edge: str) -> str:
+    """Return the name of the upstream of an edge that passes connections on as bytes."""
+    return f"stream/{edge}"
 
 
 def answering(backend: str) -> str:
@@ -46,22 +53,35 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
     return _both(gateway.id, [endpoint], common, settings)
 
 
-def of_group(
-    backend: str, members: Sequence[tuple[Carried, Gateway]], link_authority: str, settings: Settings
-) -> list[Resource]:
+def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
     """Return how the tunnels of a group are reached, each in its turn: the server name is the id of that tunnel."""
-    endpoints: list[Json] = [
-        {"endpoint": {"hostname": tunnel.id, "address": _address(gateway)}} for tunnel, gateway in members
+    common = {"alt_stat_name": "group", **_to_tunnels(members, link_authority, settings)}
+    words = (backend, *(tunnel.id for tunnel, _ in members))
+    return _both(group(backend), _endpoints(members), common, settings, *words)
+
+
+def of_stream(
+    edge: str, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
+) -> Resource:
+    """Return how the tunnels of groups are reached, by weight, for bytes: the server name is the id of the tunnel.
+
+    A group without tunnels takes no connections. Those that are open stay when weights or tunnels are others.
+    """
+    shares: list[Json] = [
+        {"locality": {"sub_zone": id}, "load_balancing_weight": weight, "lb_endpoints": _endpoints(members)}
+        for id, weight, members in groups
     ]
-    most = settings.limits.max_requests_per_backend
-    bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
-    gateways = sorted({gateway.id for _, gateway in members}) or ["none"]
-    common: dict[str, Json] = {
-        "alt_stat_name": "group",
-        "transport_socket": _mutual_tls(gateways, link_authority, auto_host_sni=True),
-        "circuit_breakers": {"thresholds": [bounds]},
+    name, every = stream(edge), [it for _, _, members in groups for it in members]
+    body: Json = {
+        "name": name,
+        "type": "STATIC",
+        "alt_stat_name": "stream",
+        "load_assignment": {"cluster_name": name, "endpoints": shares},
+        "common_lb_config": {"locality_weighted_lb_config": {}},
+        **_to_tunnels(every, link_authority, settings),
+        **_connecting(settings),
     }
-    return _both(group(backend), endpoints, common, settings, backend, *(tunnel.id for tunnel, _ in members))
+    return _resource(name, body, edge, *(id for id, _, _ in groups), *(tunnel.id for tunnel, _ in every))
 
 
 def of_answer(backend: str) -> Resource:
@@ -113,14 +133,35 @@ def _both(
             {
                 **parts.upstream(it, endpoints),
                 **common,
-                "connect_timeout": f"{settings.limits.upstream_timeout}s",
-                "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
+                **_connecting(settings),
                 "typed_extension_protocol_options": _http(version),
             },
             *words,
         )
         for it, version in names.items()
     ]
+
+
+def _connecting(settings: Settings) -> Mapping[str, Json]:
+    return {
+        "connect_timeout": f"{settings.limits.upstream_timeout}s",
+        "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
+    }
+
+
+def _endpoints(members: Members) -> list[Json]:
+    return [{"endpoint": {"hostname": tunnel.id, "address": _address(gateway)}} for tunnel, gateway in members]
+
+
+def _to_tunnels(members: Members, link_authority: str, settings: Settings) -> dict[str, Json]:
+    """Return how an upstream of tunnels is spoken to, and its bounds."""
+    most = settings.limits.max_requests_per_backend
+    bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
+    gateways = sorted({gateway.id for _, gateway in members}) or ["none"]
+    return {
+        "transport_socket": _mutual_tls(gateways, link_authority, auto_host_sni=True),
+        "circuit_breakers": {"thresholds": [bounds]},
+    }
 
 
 def _address(gateway: Gateway) -> Json:

@@ -19,6 +19,8 @@ class EdgeIndex:
         self._by_named: Index[tuple[str, str], ServedEdge] = Index()
         self._parents: Index[tuple[str, str], ServedBackend] = Index()
         self._below: Index[str, str] = Index()  # hosts, by the domain that they are directly below
+        self._by_port: Index[str, ServedEdge] = Index()
+        self._of_tcp: Index[str, str] = Index()  # names, host:port, by host
 
     def put(self, fact: ServedEdge | ServedBackend) -> None:
         if isinstance(fact, ServedBackend):
@@ -27,6 +29,9 @@ class EdgeIndex:
         self._by_host.put(hosts_of(fact), fact.id, fact)
         self._by_account.put([fact.account], fact.id, fact)
         self._by_named.put(_named(fact), fact.id, fact)
+        self._by_port.put(_ports(fact), fact.id, fact)
+        for name in filter(port_of, hosts_of(fact)):
+            self._of_tcp.put([host_of(name)], f"{fact.id}/{name}", name)
         for host in hosts_of(fact):
             self._below.put([host.partition(".")[2]], host, host)
 
@@ -37,6 +42,9 @@ class EdgeIndex:
         self._by_host.drop(hosts_of(fact), fact.id)
         self._by_account.drop([fact.account], fact.id)
         self._by_named.drop(_named(fact), fact.id)
+        self._by_port.drop(_ports(fact), fact.id)
+        for name in filter(port_of, hosts_of(fact)):
+            self._of_tcp.drop([host_of(name)], f"{fact.id}/{name}")
         for host in hosts_of(fact):
             if not self.at(host):
                 self._below.drop([host.partition(".")[2]], host)
@@ -44,6 +52,14 @@ class EdgeIndex:
     def at(self, host: str) -> list[ServedEdge]:
         """Return the edges that name a host, of whichever accounts, the oldest first."""
         return [edge for _, edge in sorted(self._by_host.get(host).items())]
+
+    def at_port(self, port: str) -> list[ServedEdge]:
+        """Return the edges of TCP that name a port, of whichever accounts, the oldest first."""
+        return [edge for _, edge in sorted(self._by_port.get(port).items())]
+
+    def names_of_tcp(self, host: str) -> frozenset[str]:
+        """Return what edges of TCP listen on at a host, as host:port."""
+        return frozenset(self._of_tcp.get(host).values())
 
     def all_hosts(self) -> frozenset[str]:
         return frozenset(self._by_host)
@@ -66,10 +82,24 @@ class EdgeIndex:
 
 
 def hosts_of(edge: ServedEdge) -> list[str]:
-    """Return the hosts whose HTTPS port an edge has; one of TCP has none."""
+    """Return the hosts whose HTTPS port an edge has; of one of TCP, all that it listens on as host:port."""
     if edge.kind is kinds.TCP_EDGES:
-        return []
+        return list(dict.fromkeys(edge.hostports))
     return [it.removesuffix(_PORT) for it in dict.fromkeys(edge.hostports) if it.endswith(_PORT)]
+
+
+def host_of(name: str) -> str:
+    """Return the host of a name."""
+    return name.partition(":")[0]
+
+
+def port_of(name: str) -> str:
+    """Return the port of what is named host:port, "" of a host."""
+    return name.partition(":")[2]
+
+
+def _ports(edge: ServedEdge) -> list[str]:
+    return list(dict.fromkeys(port for name in hosts_of(edge) if (port := port_of(name))))
 
 
 def _children(backend: ServedBackend) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from edge.process.settings import Settings
-from edge.traffic import edge_routes, listeners, parts
+from edge.traffic import edge_routes, listeners, stream_filters
 from edge.traffic.edges import Plan, listener_name
 from edge.traffic.resources import Json, Resource
 from edge.traffic.world import OPERATOR
@@ -41,29 +41,33 @@ _SIGNATURES: list[Json] = [  # without a list Envoy refuses clients of ed25519
 
 def of_edge(plan: Plan, certificate: str, settings: Settings) -> Resource:
     """Return the listener of an edge under a certificate; its routes are apart, so that it stays when they change."""
-    name = listener_name(plan.edge.id, certificate)
-    connections = parts.typed(
-        "envoy.filters.network.connection_limit",
-        f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
-        stat_prefix="edge",
-        max_connections=settings.limits.max_connections_per_edge,
-    )
-    filters = [connections, edge_routes.manager(plan, settings)]
-    chain = listeners.tls_chain(_context(plan, certificate), filters, settings)
-    own = () if certificate == OPERATOR else (certificate,)  # which is a word of others too
-    return listeners.within(name, chain, plan.edge.id, plan.digest, *own, *plan.trusted)
+    name, is_http = listener_name(plan.edge.id, certificate), not plan.is_stream
+    http = [stream_filters.bound(settings), edge_routes.manager(plan, settings)] if is_http else []
+    filters = http or stream_filters.of_edge(plan, settings)
+    own = () if certificate in ("", OPERATOR) else (certificate,)  # which is a word of others too
+    words = (plan.edge.id, plan.digest, plan.edge.account, *own, *plan.trusted)
+    chain = listeners.tls_chain(_context(plan, certificate), filters, settings) if certificate else {"filters": filters}
+    named = [listeners.inspector()] if plan.is_stream else []  # for the log
+    return listeners.within(name, chain, *words, filters=named)
+
+
+def of_port(plan: Plan, port: str, settings: Settings) -> Resource:
+    """Return the listener of an edge of TCP at one of its ports."""
+    filters = stream_filters.of_edge(plan, settings)
+    return listeners.of_port(port, filters, settings, plan.edge.id, plan.edge.account)
 
 
 def _context(plan: Plan, certificate: str) -> Mapping[str, Json]:
     """Return what is asked of a client in the handshake."""
     termination = plan.edge.modules.tls_termination
     version = (termination.min_version if termination else None) or _DEFAULT
+    context = listeners.tls_context if plan.is_stream else listeners.http_context
     params: dict[str, Json] = {"tls_minimum_protocol_version": _VERSIONS[version]}
     if version in _OLD:
         params["cipher_suites"] = [*_CIPHERS, *_OLD_CIPHERS]
     if not plan.trusted:
-        return {"common_tls_context": listeners.tls_context(certificate, params)}
+        return {"common_tls_context": context(certificate, params)}
     params["signature_algorithms"] = _SIGNATURES
     trusted: Json = {"trusted_ca": {"inline_string": "\n".join(plan.trusted)}}
-    common = {**listeners.tls_context(certificate, params), "validation_context": trusted}
+    common = {**context(certificate, params), "validation_context": trusted}
     return {"require_client_certificate": True, "common_tls_context": common}

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from edge.process.settings import Settings
 from edge.traffic import clusters, pages, parts, routes, user_agents
 from edge.traffic.access_log import access_log
-from edge.traffic.edges import Plan, Target, is_group
+from edge.traffic.edges import Plan, Target
 from edge.traffic.resources import Json, Key, Resource
+from edge.traffic.streams import is_group
 
 _MISDIRECTED: Json = {"status": 421, "body": {"inline_string": pages.MISDIRECTED}}
 _RETRY: Json = {

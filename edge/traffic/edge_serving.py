@@ -3,10 +3,13 @@
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 
+from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
 from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges, listeners, routes, standing
-from edge.traffic.edge_index import hosts_of
+from edge.traffic.edge_index import hosts_of, port_of
 from edge.traffic.edges import Plan, listener_name
 from edge.traffic.resources import Changes, Key, Resource
 from edge.traffic.standing import Standing
@@ -33,17 +36,21 @@ class EdgeServing:
         """Make anew what is served at some names, some edges, and what some backends are; return what changes."""
         changes: dict[Key, Resource | None] = {**self._forgotten(now)}
         touched = {*ids, *(id for name in names for id in self._at(name))}
-        hosts = {host for id in ids for host in self._hosts(id)}
-        for name in sorted({*names, *hosts}):
+        every = {*names, *(host for id in ids for host in self._hosts(id))}
+        for name in sorted(name for name in every if not port_of(name)):
             changes |= self._host(name, now)
         to_make = set(backends)
         for id in sorted(touched):
             before = self._backends(id)
             changes |= self._edge(id, now)
             to_make |= before ^ self._backends(id)
+        for port in sorted({port_of(name) for name in every} - {""}):
+            changes |= self._port(port)
         for id in sorted(to_make):
             changes |= self._backend(id)
             self._touched |= self._led.get(id, set())
+        for id in sorted(touched.union(*(self._led.get(it, ()) for it in to_make))):
+            changes |= self._stream(id)
         self._touched |= touched
         return changes
 
@@ -66,7 +73,9 @@ class EdgeServing:
         return found
 
     def _at(self, name: str) -> list[str]:
-        """Return the ids of the edges at a name, and of those whose wildcard stands for it."""
+        """Return the ids of the edges at a name, of those whose wildcard stands for it, and of all at its port."""
+        if port := port_of(name):
+            return [edge.id for edge in self._world.edge_index.at_port(port)]
         found = [*self._world.edge_index.at(name), *self._world.edge_index.at(f"*.{name.partition('.')[2]}")]
         return [edge.id for edge in found]
 
@@ -87,13 +96,13 @@ class EdgeServing:
         made = [front, routes.misdirected(name)]
         if found.state == "live":
             made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
-            if self._world.is_own_domain(name):
+            if self._world.is_own_domain(name) and edge.kind is kinds.HTTPS_EDGES:
                 made.append(routes.redirected(name, self._settings))
         return self._units.put(unit, made)
 
     def _edge(self, id: str, now: datetime) -> Changes:
         edge = self._world.edges.get(id)
-        if edge and edges.is_served(edge):
+        if edge:
             return self._served(edges.plan(edge, self._world, now), now)
         for backend in self._backends(id):
             self._led[backend].discard(id)
@@ -107,10 +116,30 @@ class EdgeServing:
         self._plans[id] = plan
         for backend in plan.backends:
             self._led.setdefault(backend, set()).add(id)
-        made = [edge_listeners.of_edge(plan, it, self._settings) for it in sorted({*plan.live.values()})]
-        if made:
+        certificates = {certificate for name, certificate in plan.live.items() if not port_of(name)}
+        made = [edge_listeners.of_edge(plan, it, self._settings) for it in sorted(certificates)]
+        if made and not plan.is_stream:
             made.append(edge_routes.of_edge(plan))
         return self._kept(self._units.put(("edge", id), made), now)
+
+    def _port(self, port: str) -> Changes:
+        """Make the listener of a port, if an edge is live there."""
+        edge, unit = self._world.edge_at(port), ("port", port)
+        plan = self._plans.get(edge.id) if edge else None
+        if plan is None or port not in map(port_of, plan.live):
+            return self._units.put(unit, ())
+        return self._units.put(unit, [edge_listeners.of_port(plan, port, self._settings)])
+
+    def _stream(self, id: str) -> Changes:
+        """Make what an edge of bytes leads to, if that is an edge of bytes and live."""
+        plan, unit = self._plans.get(id), ("stream", id)
+        if plan is None or not plan.led.leading or not plan.live:
+            return self._units.put(unit, ())
+        found = [(id, weight, self._members(id)) for id, weight in plan.led.leading]
+        return self._units.put(unit, [clusters.of_stream(id, found, self._link_authority, self._settings)])
+
+    def _members(self, id: str) -> list[tuple[Carried, Gateway]]:
+        return self._world.members(self._world.backends[id])
 
     def _kept(self, changes: Changes, now: datetime) -> Changes:
         """Let routes that go lead nowhere instead, for a while."""
@@ -130,8 +159,9 @@ class EdgeServing:
     def _backend(self, id: str) -> Changes:
         """Make what answers for a group or a response, if an edge leads to it."""
         found = self._world.backends.get(id)
-        if found is None or not self._led.get(id):
+        if not self._led.get(id):
             self._led.pop(id, None)
+        if found is None or all(self._plans[edge].is_stream for edge in self._led.get(id, ())):
             return self._units.put(("backend", id), ())
         if isinstance(found.value, HttpResponse):
             made = [clusters.of_answer(id), answers.of_response(id, found.value, self._settings)]

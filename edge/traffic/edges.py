@@ -2,30 +2,34 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from chalicelib.model import kinds
 from chalicelib.model.served import ServedEdge, ServedRoute
-from edge.traffic import pages, shares
-from edge.traffic.edge_index import hosts_of
+from edge.traffic import pages, shares, streams
+from edge.traffic.edge_index import hosts_of, port_of
+from edge.traffic.streams import Led, not_enforced
 from edge.traffic.world import World
 
 State = Literal["live", "unproved", "refused", "waiting"]
 _UNPROVED = "The domain is not proved to be the account's."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host."
 _NOT_READY = "The account's TLS certificates are being read."
-_UPSTREAM = "TLS that ends upstream is not served yet."
-_TLS = "TLS edges are not served yet."
 _NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
+_OTHER_PORT = "The operator has set aside other ports for TCP."
+_NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
+_ANOTHER = "Another edge of the account has the port."
 _NO_PATH = "No request has such a path: it holds a ? or #."
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host of an edge; `certificate` is that of a live one, and `error` says why another is closed."""
+    """A host of an edge, of one of TCP host:port.
+
+    `certificate` is that of a live one whose TLS ends here. `error` says why another is closed, or what is amiss.
+    """
 
     name: str
     state: State
@@ -56,6 +60,12 @@ class Plan:
     trusted: tuple[str, ...] = ()
     targets: tuple[Target, ...] = ()
     page: str = ""
+    led: Led = field(default_factory=Led)
+
+    @property
+    def is_stream(self) -> bool:
+        """Tell whether it passes connections on as bytes."""
+        return streams.is_stream(self.edge)
 
     @property
     def live(self) -> dict[str, str]:
@@ -64,8 +74,9 @@ class Plan:
 
     @property
     def backends(self) -> frozenset[str]:
-        """Return the ids of the groups and responses that its routes lead to."""
-        return frozenset(id for target in self.targets for id, _ in target.weights)
+        """Return the ids of the groups and responses that it leads to."""
+        every = (*self.led.leading, *(it for target in self.targets for it in target.weights))
+        return frozenset(id for id, _ in every)
 
     @property
     def routes_name(self) -> str:
@@ -83,10 +94,6 @@ class Plan:
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
 
 
-def is_group(backend: str) -> bool:
-    return kinds.of(backend) is kinds.TUNNEL_GROUPS
-
-
 def closed(before: Plan, error: str) -> Plan:
     """Return an edge whose routes the engine has refused: closed where they held visitors back, else as it was before.
 
@@ -99,47 +106,51 @@ def closed(before: Plan, error: str) -> Plan:
 
 
 def listener_name(edge: str, certificate: str) -> str:
-    """Return the name of the listener of an edge under one of its certificates."""
-    return f"edge/{edge}/{certificate}"
+    """Return the name of the listener of an edge under one of its certificates, "" where TLS ends upstream."""
+    return f"edge/{edge}/{certificate or 'upstream'}"
 
 
 def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     """Return what an edge serves at a moment."""
     hosts = tuple(host(edge, name, world, now) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
+    if streams.is_stream(edge):
+        return Plan(edge, hosts, trusted=trusted, led=streams.led(edge, world.backends))
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
     return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page)
 
 
-def is_served(edge: ServedEdge) -> bool:
-    """Tell whether an edge is of a kind that this version serves."""
-    return edge.kind is kinds.HTTPS_EDGES
-
-
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
     """Return how an edge has one of its hosts."""
+    is_stream = streams.is_stream(edge)
+    led = streams.led(edge, world.backends) if is_stream else Led()
     if not world.may_serve(edge.account, name):
         return Host(name, "unproved", _UNPROVED)
-    if error := _closed(edge, world):
+    if error := _no_port(edge, name, world) or led.closed or _no_authority(edge, world):
         return Host(name, "refused", error)
+    if port_of(name) or edge.terminate_at == "upstream":
+        return Host(name, "live", led.error)
     if name not in world.ready_of(edge.account):
         return Host(name, "waiting", _NOT_READY)
     certificate = world.certificate(edge.account, name, now)
-    return Host(name, "live", "", certificate) if certificate else Host(name, "refused", _NO_CERTIFICATE)
+    return Host(name, "live", led.error, certificate) if certificate else Host(name, "refused", _NO_CERTIFICATE)
 
 
-def not_enforced(modules: tuple[str, ...]) -> str:
-    """Return the sentence about modules that are enabled and cannot be enforced, "" where there are none."""
-    return f"Enabled, and not enforced by this version: {', '.join(modules)}." if modules else ""
+def _no_port(edge: ServedEdge, name: str, world: World) -> str:
+    """Return why an edge of TCP does not have a port, "" where it has."""
+    if not (port := port_of(name)):
+        return ""
+    if int(port) not in world.tcp_ports:
+        return _OTHER_PORT
+    holder = world.edge_at(port)
+    if holder is None or holder.account != edge.account:
+        return _NO_PORT
+    return "" if holder.id == edge.id else _ANOTHER
 
 
-def _closed(edge: ServedEdge, world: World) -> str:
-    """Return why no handshake with an edge succeeds, "" where it may."""
-    if not is_served(edge):
-        return _TLS
-    if edge.terminate_at != "edge":
-        return _UPSTREAM
+def _no_authority(edge: ServedEdge, world: World) -> str:
+    """Return why no client can be let in by mutual TLS, "" where one may."""
     authorities = world.authorities_of(edge)
     return _NO_AUTHORITY if edge.modules.mutual_tls and not (authorities and all(authorities)) else ""
 

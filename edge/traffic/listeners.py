@@ -5,7 +5,7 @@ refuses a listener as a whole, so one that it cannot use closes nobody else's ad
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from edge.process.settings import Settings
 from edge.traffic import parts
@@ -30,7 +30,7 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
     }
     front: Json = {
         **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
-        "listener_filters": [_listener_filter("tls_inspector", "TlsInspector")],
+        "listener_filters": [inspector()],
         "filter_chains": [{"name": _PASSED_ON, "filters": [_bound(settings), _name_to_cluster(), _passed_on("none")]}],
         "default_filter_chain": _https_chain(OPERATOR, settings, _bound(settings)),
         "filter_chain_matcher": _nothing_by_name(settings),
@@ -57,13 +57,38 @@ def of_certificate(certificate: str, settings: Settings) -> Resource:
     return within(internal(certificate), _https_chain(certificate, settings), certificate)
 
 
-def within(name: str, chain: Json, *words: str) -> Resource:
-    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`."""
+def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> Resource:
+    """Return the listener of a port of TCP, whose filters bound its connections, with the words of `Resource`.
+
+    It accepts clients that say nothing, as those of SSH do until the server has spoken.
+    """
+    name = port_name(port)
+    listener: Json = {
+        **parts.listener(name, settings.host, int(port), settings.limits),
+        "stat_prefix": "port",
+        "socket_options": parts.socket_options(settings.limits),
+        "ignore_global_conn_limit": True,  # which is what names share
+        "enable_reuse_port": False,  # else the system gives a port that another process has
+        "filter_chains": [{"filters": filters}],
+    }
+    return Resource(Key("listener", name), listener, words)
+
+
+def port_name(port: str) -> str:
+    """Return the name of the listener of a port of TCP."""
+    return f"port/{port}"
+
+
+def within(name: str, chain: Json, *words: str, filters: Sequence[Json] = ()) -> Resource:
+    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`.
+
+    `filters` look at connections before the chain.
+    """
     listener: Json = {
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
         "internal_listener": {},
-        "listener_filters": [_listener_filter("proxy_protocol", "ProxyProtocol")],
+        "listener_filters": [_listener_filter("proxy_protocol", "ProxyProtocol"), *filters],
         "filter_chains": [chain],
     }
     return Resource(Key("listener", name), listener, words)
@@ -76,7 +101,7 @@ def secret(name: str, chain: str, private_key: str) -> Resource:
 
 
 def _https_chain(certificate: str, settings: Settings, *filters: Json) -> Json:
-    context = tls_context(certificate, {"tls_minimum_protocol_version": "TLSv1_2"})
+    context = http_context(certificate, {"tls_minimum_protocol_version": "TLSv1_2"})
     return tls_chain({"common_tls_context": context}, [*filters, http.https_manager(certificate, settings)], settings)
 
 
@@ -90,10 +115,19 @@ def _bound(settings: Settings) -> Json:
     )
 
 
+def inspector() -> Json:
+    """Return the filter that reads the server name of a handshake."""
+    return _listener_filter("tls_inspector", "TlsInspector")
+
+
+def http_context(certificate: str, params: Json) -> dict[str, Json]:
+    """Return the certificate of a handshake before HTTP, and its parameters."""
+    return {"alpn_protocols": ["h2", "http/1.1"], **tls_context(certificate, params)}
+
+
 def tls_context(certificate: str, params: Json) -> dict[str, Json]:
     """Return the certificate of a handshake, and its parameters."""
     return {
-        "alpn_protocols": ["h2", "http/1.1"],
         "tls_params": params,
         "tls_certificate_sds_secret_configs": [parts.secret(certificate)],
     }

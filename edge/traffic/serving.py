@@ -17,7 +17,7 @@ class Serving:
     """The resources of one edge host. `link_authority` is the certificate that gateways prove themselves with, PEM."""
 
     def __init__(self, settings: Settings, link_authority: str) -> None:
-        self.world = World(settings.tunnel_domain)
+        self.world = World(settings.tunnel_domain, settings.tcp_ports)
         self.sites: dict[str, Site] = {}
         self._settings, self._link_authority = settings, link_authority
         self._groups: dict[str, dict[str, Site]] = {}  # sites by name, by the id of their certificate

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chalicelib.model.served import ServedEdge
-from edge.traffic import clusters, pages
-from edge.traffic.edges import Host, Plan, State, Target, is_group, listener_name
+from edge.traffic import clusters, listeners, pages
+from edge.traffic.edge_index import port_of
+from edge.traffic.edges import Host, Plan, State, Target, listener_name
 from edge.traffic.resources import Key
+from edge.traffic.streams import is_group
 from edge.traffic.world import OPERATOR, World
 
 
@@ -38,7 +40,7 @@ class RouteStanding:
 
 @dataclass(frozen=True)
 class Standing:
-    """An edge of HTTPS; `backends` are the tunnel groups that it leads to, each with the number of its tunnels."""
+    """An edge; `backends` are the tunnel groups that it leads to, each with the number of its tunnels."""
 
     edge: ServedEdge
     hostports: tuple[Served, ...]
@@ -48,29 +50,42 @@ class Standing:
 
 def of(plan: Plan, world: World) -> Standing:
     """Return how an edge stands."""
-    groups = sorted({id for target in plan.targets for id, _ in target.weights if is_group(id)})
+    groups = sorted(filter(is_group, plan.backends))
     counted = tuple((id, len(world.members(world.backends[id]))) for id in groups)
-    routes = tuple(_route(plan, target) for target in plan.targets)
+    routes = tuple(_route(plan, target) for target in plan.targets) or _passed_on(plan)
     return Standing(plan.edge, tuple(_served(plan, host, world) for host in plan.hosts), routes, counted)
 
 
 def _served(plan: Plan, host: Host, world: World) -> Served:
     certificate = "" if host.certificate == OPERATOR else host.certificate
     known = world.certificates.get(certificate)
-    keys = {
-        Key("cluster", clusters.PREFIX + host.name),
-        Key("listener", listener_name(plan.edge.id, host.certificate)),
-        Key("secret", host.certificate),
-        Key("routes", plan.routes_name),
-    }
     return Served(
-        f"{host.name}:443",
+        host.name if port_of(host.name) else f"{host.name}:443",
         host.state,
         host.error,
         certificate,
         known.not_after if known else None,
-        frozenset(keys) if host.state == "live" else frozenset(),
+        frozenset(_rests_on(plan, host)) if host.state == "live" else frozenset(),
     )
+
+
+def _rests_on(plan: Plan, host: Host) -> Iterator[Key]:
+    """Yield what Envoy must have for a host."""
+    if port := port_of(host.name):
+        yield Key("listener", listeners.port_name(port))
+    else:
+        yield Key("cluster", clusters.PREFIX + host.name)
+        yield Key("listener", listener_name(plan.edge.id, host.certificate))
+    if host.certificate:
+        yield Key("secret", host.certificate)
+    yield Key("cluster", clusters.stream(plan.edge.id)) if plan.is_stream else Key("routes", plan.routes_name)
+
+
+def _passed_on(plan: Plan) -> tuple[RouteStanding, ...]:
+    """Return the routes of an edge that passes connections on as bytes."""
+    state: State = "refused" if plan.led.closed else "live"
+    keys = frozenset({Key("cluster", clusters.stream(plan.edge.id))} if plan.live else ())
+    return tuple(RouteStanding(it.id, state, plan.led.closed or plan.led.error, keys) for it in plan.edge.routes)
 
 
 def _route(plan: Plan, target: Target) -> RouteStanding:

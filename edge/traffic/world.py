@@ -1,6 +1,7 @@
 """The world that an edge host serves: gateways, tunnels, certificates, reserved domains and edges, as known. Pure.
 
-They change one by one. Here alone stands whose a host name is, and which edge or tunnel answers it.
+They change one by one. Here alone stands whose a name is, and which edge or tunnel answers it. A name is a host, whose
+port of HTTPS is meant, or of TCP host:port.
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
 from edge.traffic import certificate_choice
-from edge.traffic.edge_index import EdgeIndex, hosts_of
+from edge.traffic.edge_index import EdgeIndex, host_of, hosts_of, port_of
 from edge.traffic.groups import Groups
 
 T = TypeVar("T")
@@ -47,8 +48,8 @@ class Site:
 class World:
     """All that is known, by id: ids are of one kind each."""
 
-    def __init__(self, tunnel_domain: str) -> None:
-        self._tunnel_domain = tunnel_domain
+    def __init__(self, tunnel_domain: str, tcp_ports: range = range(0)) -> None:
+        self.tunnel_domain, self.tcp_ports = tunnel_domain, tcp_ports
         self.gateways: dict[str, Gateway] = {}
         self.tunnels: dict[str, Carried] = {}
         self.certificates: dict[str, ServedCertificate] = {}
@@ -92,7 +93,8 @@ class World:
         A name is not served before, so that it never has a wrong certificate first.
         """
         before, self._ready[account] = self._ready.get(account, frozenset()), names
-        return names - before
+        new = names - before
+        return new.union(*map(self.edge_index.names_of_tcp, new))
 
     def ready_of(self, account: str) -> frozenset[str]:
         return self._ready.get(account, frozenset())
@@ -106,9 +108,10 @@ class World:
         return list({**self._by_account, **dict.fromkeys(edge.account for edge in self.edges.values())})
 
     def names_of(self, account: str) -> frozenset[str]:
-        """Return the host names of an account's tunnels and edges."""
+        """Return the hosts of an account's tunnels and edges that have certificates, or must be proved."""
         tunnels = (tunnel.name for tunnel in self._by_account.get(account, {}).values())
-        return self.edge_index.hosts(account).union(tunnels)
+        every = self.edge_index.hosts(account).union(tunnels)
+        return frozenset(host_of(name) for name in every if not port_of(name) or self.is_own_domain(name))
 
     def carried_by(self, gateway: str) -> list[Carried]:
         return list(self._by_gateway.get(gateway, {}).values())
@@ -116,9 +119,9 @@ class World:
     def certificates_of(self, account: str) -> list[ServedCertificate]:
         return list(self._of_account.get(account, {}).values())
 
-    def is_own_domain(self, host: str) -> bool:
-        """Tell whether a host is not below TUNNEL_DOMAIN, so that its account must have proved it."""
-        return not domains.is_below(host, self._tunnel_domain)
+    def is_own_domain(self, name: str) -> bool:
+        """Tell whether a name is not below TUNNEL_DOMAIN, so that its account must have proved it."""
+        return not domains.is_below(host_of(name), self.tunnel_domain)
 
     def owner_of(self, host: str) -> str | None:
         """Return the account that has proved a host, by the longest of the proved domains; None where none has.
@@ -130,9 +133,9 @@ class World:
                 return proved.pop() if len(proved) == 1 else None  # while it passes from one to another
         return None
 
-    def may_serve(self, account: str, host: str) -> bool:
-        """Tell whether what an account has at a host may be served."""
-        return not self.is_own_domain(host) or self.owner_of(host) == account
+    def may_serve(self, account: str, name: str) -> bool:
+        """Tell whether what an account has at a name may be served."""
+        return not self.is_own_domain(name) or self.owner_of(host_of(name)) == account
 
     def reservation_of(self, account: str, host: str) -> Held | None:
         """Return the reservation of an account that stands for a host, the longest one; None where it has none."""
@@ -155,7 +158,7 @@ class World:
         """Return the site of a name that no edge has: its newest tunnel that may be served and whose gateway is up."""
         live = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
         up = [it for it in live if self.may_serve(it.account, name)]
-        if not up or self.listening(name):
+        if not up or port_of(name) or self.listening(name):
             return None
         newest = max(up, key=lambda tunnel: tunnel.id)  # where a name was taken over
         if self.waits(newest):
@@ -166,6 +169,17 @@ class World:
     def listening(self, host: str) -> ServedEdge | None:
         """Return the edge that has a host, also one that is closed; a tunnel of that name is not served."""
         return next((edge for edge in self.edge_index.at(host) if self.may_serve(edge.account, host)), None)
+
+    def edge_at(self, port: str) -> ServedEdge | None:
+        """Return the edge that has a port, also one that is closed; a tunnel at that port is not served.
+
+        A port is the account's that has it below TUNNEL_DOMAIN, where the store's keys decide. At a domain that is
+        proved to be another's it is nobody's.
+        """
+        every = self.edge_index.at_port(port)
+        owner = next((it.account for it in every for name in _at(it, port) if not self.is_own_domain(name)), None)
+        served = (it for it in every if any(self.may_serve(it.account, name) for name in _at(it, port)))
+        return next((it for it in served if it.account == owner), None)
 
     def names_below(self, domain: str) -> list[str]:
         """Return the names directly below a domain that an edge has, or a tunnel."""
@@ -263,8 +277,8 @@ class World:
         """Return the names that a reservation stands for, whoever has them."""
         every = self._by_name.keys() | self.edge_index.all_hosts()
         if not held.domain.startswith(domains.WILDCARD):
-            return frozenset({held.domain} & every)
-        return frozenset(name for name in every if name.endswith(held.domain.removeprefix("*")))
+            return frozenset({held.domain} & every) | self.edge_index.names_of_tcp(held.domain)
+        return frozenset(name for name in every if host_of(name).endswith(held.domain.removeprefix("*")))
 
     def _indexes(self, tunnel: Carried) -> Iterable[tuple[defaultdict[str, dict[str, Carried]], str]]:
         yield self._by_gateway, tunnel.gateway
@@ -288,6 +302,10 @@ class World:
                 return frozenset(hosts_of(fact))
             case _:
                 return frozenset()
+
+
+def _at(edge: ServedEdge, port: str) -> list[str]:
+    return [name for name in hosts_of(edge) if port_of(name) == port]
 
 
 def _remove(index: defaultdict[str, dict[str, T]], key: str, id: str) -> None:

@@ -1,6 +1,7 @@
 """Records of several accounts, and requests to them, as hypothesis draws them for the edge and its model."""
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import zip_longest
 from random import Random
 
@@ -73,9 +74,15 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
         tls_termination=draw(st.none() | termination),
         unenforced=draw(st.sampled_from([*[()] * 6, ("oidc",)])),
     )
-    places: tuple[Place, Place] = ("edge", "upstream")
-    place = places[draw(st.integers(0, 6)) // 6]
-    return ServedEdge(account, id, 1, (f"{name}.{DOMAIN}:443",), place, modules, tuple(routes))
+    places: list[Place | None] = ["edge", "edge", "edge", "upstream", None]
+    place, hostports = draw(st.sampled_from(places)), (f"{name}.{DOMAIN}:443",)
+    if place is None:
+        attached = draw(st.builds(lambda id: Backend(backend_id=id), st.sampled_from(_BACKENDS)))
+        return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=replace(modules, backend=attached))
+    if place == "upstream" and draw(st.booleans()):
+        route = ServedRoute(f"edghtsrt_{id[-3:]}{9:024}", "path_prefix", "/", draw(_modules()))
+        return ServedEdge(account, id, 1, hostports, place, Modules(), (route,))
+    return ServedEdge(account, id, 1, hostports, place, modules, tuple(routes))
 
 
 @st.composite

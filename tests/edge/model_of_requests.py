@@ -13,7 +13,7 @@ from chalicelib.model.modules import UserAgentFilter
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels import Carried
 
-REFUSED, ODD = "the handshake is refused", range(100, 200)
+REFUSED, CLOSED, ODD = "the handshake is refused", "the connection is closed", range(100, 200)
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 Meets = frozenset[str]
 
@@ -40,7 +40,10 @@ class Request:
 
 
 def meets(request: Request, records: Records) -> Meets:
-    """Return what the request may meet: a page by its status, a tunnel or a response by its id, or no handshake."""
+    """Return what the request may meet: a page by its status, a tunnel or a response by its id, or no handshake.
+
+    Of an edge that passes connections on as bytes it is their tunnel.
+    """
     edge = _edge(request.host, records)
     if edge is None and _VERSIONS.index(request.version) < _VERSIONS.index("1.2"):
         return frozenset({REFUSED})
@@ -49,8 +52,17 @@ def meets(request: Request, records: Records) -> Meets:
     if edge is None:
         named = sorted(it.id for it in records.tunnels.values() if it.name == request.host)
         return frozenset(named[-1:] or ["404"])
+    if edge.terminate_at == "upstream":
+        return _passed_on(edge.routes[0], edge, records) if _is_untouched(edge) else frozenset({REFUSED})
     if not _is_open(edge, request, records):
         return frozenset({REFUSED})
+    if edge.id.startswith("edgtls_"):
+        return _passed_on(edge, edge, records)
+    return _led(edge, request, records)
+
+
+def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
+    """Return what a request to an HTTPS edge meets behind its handshake."""
     if edge.modules.unenforced:
         return frozenset({"503"})
     route = _route(edge, request.path.partition("?")[0])
@@ -86,13 +98,33 @@ def _below_wildcards(records: Records) -> list[str]:
 def _is_open(edge: ServedEdge, request: Request, records: Records) -> bool:
     termination, mutual = edge.modules.tls_termination, edge.modules.mutual_tls
     least = (termination.min_version if termination else None) or "1.2"
-    if edge.terminate_at == "upstream" or _VERSIONS.index(request.version) < _VERSIONS.index(least):
+    if _VERSIONS.index(request.version) < _VERSIONS.index(least):
         return False
     if mutual is None:
         return True
     named = [records.authorities.get(id) for id in mutual.certificate_authority_ids]
     is_whole = bool(named) and all(it and it.account == edge.account for it in named)
     return is_whole and request.client in mutual.certificate_authority_ids
+
+
+def _is_untouched(edge: ServedEdge) -> bool:
+    """Tell whether an edge can do what it is to do without reading what TLS hides."""
+    if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
+        return False
+    own, of_route = edge.modules, edge.routes[0].modules
+    return not (own.mutual_tls or own.unenforced or of_route.user_agent_filter or of_route.unenforced)
+
+
+def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Records) -> Meets:
+    """Return what connections of bytes meet by the backend of an edge or route."""
+    modules = part.modules
+    id = modules.backend.backend_id if modules.backend else None
+    led = _leads_to(id, edge.account, records) if id else []
+    groups = [it for it in led if isinstance(it.value, TunnelGroup)]
+    if not groups or modules.unenforced:
+        return frozenset({REFUSED})
+    tunnels = {it for group in groups for it in _answers(group, records)} - {"503"}
+    return frozenset(tunnels) | ({CLOSED} if len(groups) < len(led) or not tunnels else set())
 
 
 def _route(edge: ServedEdge, path: str) -> ServedRoute | None:

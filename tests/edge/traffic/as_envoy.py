@@ -5,7 +5,7 @@ from typing import Any
 import re2
 
 from edge.traffic.resources import Changes, Key
-from tests.edge.model_of_requests import REFUSED, Meets, Request
+from tests.edge.model_of_requests import CLOSED, REFUSED, Meets, Request
 
 _VERSIONS = {"1.0": "TLSv1_0", "1.1": "TLSv1_1", "1.2": "TLSv1_2", "1.3": "TLSv1_3"}
 _ORDER = list(_VERSIONS.values())
@@ -31,8 +31,10 @@ class AsEnvoy:
         (endpoint,) = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
         listener = endpoint["endpoint"]["address"]["envoy_internal_address"]["server_listener_name"]
         (chain,) = self._found[Key("listener", listener)]["filter_chains"]
-        if not _is_open(chain["transport_socket"]["typed_config"], request):
+        if "transport_socket" in chain and not _is_open(chain["transport_socket"]["typed_config"], request):
             return frozenset({REFUSED})
+        if chain["filters"][-1]["name"] == "envoy.filters.network.tcp_proxy":
+            return self._passed_on(chain["filters"][-1]["typed_config"])
         routes = chain["filters"][-1]["typed_config"]["rds"]["route_config_name"]
         return self._routed(self._found[Key("routes", routes)]["virtual_hosts"], request)
 
@@ -53,6 +55,13 @@ class AsEnvoy:
                 shared = action.get("weighted_clusters", {}).get("clusters", [{"name": action.get("cluster")}])
                 return frozenset(it for upstream in shared for it in self._answers(upstream["name"]))
         raise AssertionError("no route at all")
+
+    def _passed_on(self, proxy: Any) -> Meets:
+        shared = proxy.get("weighted_clusters", {}).get("clusters", [{"name": proxy.get("cluster")}])
+        found = [self._found.get(Key("cluster", it["name"])) for it in shared]
+        shares = [share for it in found if it for share in it["load_assignment"]["endpoints"]]
+        tunnels = {it["endpoint"]["hostname"] for share in shares for it in share["lb_endpoints"]}
+        return frozenset(tunnels | ({CLOSED} if not all(found) or not tunnels else set()))
 
     def _answers(self, upstream: str) -> list[str]:
         cluster = self._found[Key("cluster", upstream)]

@@ -73,11 +73,6 @@ def _named(key: Key) -> str:
             Host(OWN, "refused", "No TLS certificate of the account covers the host."),
         ),
         ((edge(hosts=[OWN]), MINE, certificate("cert_1", OWN)), OWN, Host(OWN, "live", "", "cert_1")),
-        (
-            (replace(edge(), terminate_at="upstream"),),
-            HOST,
-            Host(HOST, "refused", "TLS that ends upstream is not served yet."),
-        ),
         ((edge(authorities=["ca_1"]), authority()), HOST, Host(HOST, "live", "", "operator")),
         (
             (edge(authorities=["ca_1", "ca_2"]), authority()),
@@ -106,13 +101,6 @@ def test_a_host_waits_for_the_certificates_of_its_account() -> None:
     made = serving()
     made.update([edge()], NOW)
     assert edges.host(edge(), HOST, made.world, NOW).state == "waiting"
-
-
-def test_an_edge_of_tls_closes_its_host_and_is_not_served() -> None:
-    made = serving(GATEWAY, tunnel(name=HOST))
-    changes = made.update([edge(id="edgtls_1")], NOW)
-    assert told(changes) == {f"listener https[{HOST}]", f"routes operator[{HOST}]"}
-    assert made.standing("edgtls_1") is None
 
 
 @pytest.mark.parametrize(

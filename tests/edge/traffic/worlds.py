@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import Backend, MutualTls, TlsTermination, UserAgentFilter
+from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried
@@ -57,11 +57,15 @@ def edge(
     authorities: list[str] | None = None,
     version: str | None = None,
     unenforced: tuple[str, ...] = (),
+    backend: str | None = None,
+    place: Place = "edge",
 ) -> ServedEdge:
     mutual = MutualTls(certificate_authority_ids=authorities) if authorities is not None else None
     termination = TlsTermination(min_version=version) if version else None
-    modules = Modules(mutual_tls=mutual, tls_termination=termination, unenforced=unenforced)
-    return ServedEdge(account, id, 1, tuple(f"{host}:443" for host in hosts), modules=modules, routes=routes)
+    attached = Backend(backend_id=backend) if backend else None
+    modules = Modules(attached, mutual, termination, unenforced=unenforced)
+    hostports = tuple(host if ":" in host else f"{host}:443" for host in hosts)
+    return ServedEdge(account, id, 1, hostports, place, modules, routes)
 
 
 def authority(id: str = "ca_1", *, account: str = A, pem: str = "PEM") -> ServedAuthority:
@@ -74,7 +78,7 @@ def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
 
 def serving(*facts: Fact) -> Serving:
     """Return what is served when facts were taken up, and the certificates of all accounts are known."""
-    made = Serving(Settings(), "PEM")
+    made = Serving(Settings(tcp_ports=range(20000, 20100)), "PEM")
     take(made, *facts)
     return made
 

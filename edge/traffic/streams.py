@@ -1,0 +1,85 @@
+"""Where an edge leads the connections that it passes on as bytes, or why it takes none. Pure.
+
+These are edges of TLS and TCP, and HTTPS edges whose TLS ends upstream.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from chalicelib.model import kinds
+from chalicelib.model.served import Modules, ServedBackend, ServedEdge
+from edge.traffic import shares
+
+_NO_BACKEND = "The edge has no backend."
+_NO_GROUP = "The backend leads to no tunnel group."
+_ONE_ROUTE = "TLS that ends upstream takes one route, of the path_prefix /."
+_NO_ROUTE_BACKEND = "The route has no backend."
+
+
+@dataclass(frozen=True)
+class Led:
+    """Where connections are led: to tunnel groups by weight. One that an HTTP response gets by its weight is closed.
+
+    `closed` says why none is taken at all, `error` what is amiss where some are.
+    """
+
+    weights: tuple[tuple[str, int], ...] = ()
+    error: str = ""
+    closed: str = ""
+
+    @property
+    def leading(self) -> tuple[tuple[str, int], ...]:
+        """Return the tunnel groups, by weight."""
+        return tuple((id, weight) for id, weight in self.weights if is_group(id))
+
+    @property
+    def closing(self) -> tuple[tuple[str, int], ...]:
+        """Return the HTTP responses, by weight."""
+        return tuple((id, weight) for id, weight in self.weights if not is_group(id))
+
+
+def is_stream(edge: ServedEdge) -> bool:
+    """Tell whether an edge passes connections on as bytes."""
+    return edge.kind is not kinds.HTTPS_EDGES or edge.terminate_at == "upstream"
+
+
+def is_group(backend: str) -> bool:
+    return kinds.of(backend) is kinds.TUNNEL_GROUPS
+
+
+def led(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Led:
+    """Return where an edge leads its connections."""
+    modules = edge.modules
+    if error := not_enforced(edge.modules.unenforced):
+        return Led(closed=error)
+    if edge.kind is kinds.HTTPS_EDGES:
+        if error := _needs_traffic(edge):
+            return Led(closed=error)
+        modules = edge.routes[0].modules
+    attached = modules.backend.backend_id if modules.backend else None
+    if not attached:
+        return Led(closed=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
+    found = shares.of(attached, edge.account, backends)
+    made = Led(found.weights, found.error)
+    answers = [f"{id} is an HTTP response: what it gets is closed." for id, _ in made.closing]
+    error = " ".join([*filter(None, [found.error]), *answers])
+    return replace(made, error=error) if made.leading else Led(closed=f"{_NO_GROUP} {error}".rstrip())
+
+
+def not_enforced(modules: tuple[str, ...]) -> str:
+    """Return the sentence about modules that are enabled and cannot be enforced, "" where there are none."""
+    return f"Enabled, and not enforced by this version: {', '.join(modules)}." if modules else ""
+
+
+def _needs_traffic(edge: ServedEdge) -> str:
+    """Return why an HTTPS edge cannot pass its TLS on unread, "" where it can."""
+    if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
+        return _ONE_ROUTE
+    needing = [*_reading(edge.modules), *edge.routes[0].modules.unenforced, *_reading(edge.routes[0].modules)]
+    return f"Enabled, and not possible with TLS that ends upstream: {', '.join(needing)}." if needing else ""
+
+
+def _reading(modules: Modules) -> list[str]:
+    """Return the enabled modules that read what TLS hides."""
+    found = {"mutual_tls": modules.mutual_tls, "user_agent_filter": modules.user_agent_filter}
+    return [name for name, module in found.items() if module]

@@ -1,0 +1,201 @@
+"""Edges that pass connections on as bytes: of TLS, of TCP, and of HTTPS whose TLS ends upstream; clients of others."""
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.backends import TunnelGroup
+from chalicelib.model.edge_status import EdgeStatus
+from chalicelib.model.modules import Backend, MutualTls
+from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from tests import openssl
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, until
+
+ACCOUNT = "acct_streams"
+pytestmark = needs_envoy
+
+
+class Echo:
+    """A server that says its name, sends back what it reads, and at the end of that says goodbye."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name.encode()
+        self.met = 0  # connections
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=self._listener.accept()[:1], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        self.met += 1
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(self._name + b"\n")
+            while data := connection.recv(65536):
+                connection.sendall(data)
+            connection.sendall(b"goodbye\n")
+
+
+@pytest.fixture(scope="module")
+def echo() -> Iterator[Echo]:
+    with contextlib.closing(Echo("echo")) as made:
+        yield made
+
+
+def backend(edge: Edge, prefix: str, value: Any) -> str:
+    made = ServedBackend(ACCOUNT, ids.new(prefix), value)
+    edge.store.keep(made)
+    return made.id
+
+
+def group(edge: Edge, app: str) -> str:
+    return backend(edge, "bkdtg", TunnelGroup(labels={"app": app}))
+
+
+def attached(id: str, **more: Any) -> Modules:
+    return Modules(Backend(backend_id=id), **more)
+
+
+def keep(edge: Edge, prefix: str, hostport: str, modules: Modules, **more: Any) -> ServedEdge:
+    made = ServedEdge(ACCOUNT, ids.new(prefix), 1, (hostport,), modules=modules, **more)
+    edge.store.keep(made)
+    return made
+
+
+def tls_edge(edge: Edge, name: str, modules: Modules) -> ServedEdge:
+    return keep(edge, "edgtls", f"{name}.{edge.settings.tunnel_domain}:443", modules)
+
+
+def tcp_edge(edge: Edge, port: int, modules: Modules) -> ServedEdge:
+    return keep(edge, "edgtcp", f"{edge.settings.tunnel_domain}:{port}", modules)
+
+
+def said(edge: Edge, made: ServedEdge) -> EdgeStatus | None:
+    found = next((it for (_, _, of), it in edge.store.statuses.items() if of == made.id), None)
+    return found if found and found.revision == made.revision else None
+
+
+def is_live(edge: Edge, made: ServedEdge, tunnels: int = 1) -> bool:
+    found = said(edge, made)
+    return found is not None and found.state == "live" and sum(it.tunnels for it in found.backends) == tunnels
+
+
+def answer(edge: Edge, port: int, sent: bytes = b"", timeout: float = 5) -> bytes:
+    """Return all that a port of TCP answers when this was sent, and then the end."""
+    with socket.create_connection(("127.0.0.1", port), timeout) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return read(connection)
+
+
+def read(connection: socket.socket) -> bytes:
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(65536):
+            found += data
+    return found
+
+
+def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=tcp:80:localhost:{echo.port}")
+    port = edge.settings.tcp_ports[0]
+    made = tcp_edge(edge, port, attached(group(edge, "tcp")))
+    until(lambda: is_live(edge, made))
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        assert connection.recv(100) == b"echo\n"
+        connection.sendall(b"x" * 1000)
+        assert connection.recv(1000, socket.MSG_WAITALL) == b"x" * 1000
+
+
+def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, echo: Echo) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=tls:80:localhost:{echo.port}")
+    made = tls_edge(edge, "tls", attached(group(edge, "tls")))
+    until(lambda: is_live(edge, made))
+    with edge.connect("tls") as connection:
+        assert connection.recv(100) == b"echo\n"
+        connection.sendall(b"x" * 1000)
+        assert connection.recv(1000) == b"x" * 1000
+
+
+def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
+    host = f"upstream.{edge.settings.tunnel_domain}"
+    own = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
+    (folder / "cert").write_text(own.certificate)
+    (folder / "key").write_text(own.key)
+    port = edge.settings.tcp_ports[9]
+    server = subprocess.Popen(
+        ["openssl", "s_server", "-quiet", "-accept", f"127.0.0.1:{port}", "-cert", "cert", "-key", "key", "-www"],
+        cwd=folder,
+    )
+    try:
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app=up:80:localhost:{port}")
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "up")))
+        made = keep(edge, "edghts", f"{host}:443", Modules(), terminate_at="upstream", routes=(route,))
+        until(lambda: is_live(edge, made))
+        context = ssl.create_default_context(cadata=own.certificate)
+        raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5)
+        with context.wrap_socket(raw, server_hostname=host) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert b"200" in connection.recv(100)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: str = "-tls1_3") -> tuple[bool, str]:
+    """Return whether a client is let in by the edge named mutual, and what it reads."""
+    own = ["-cert", "cert", "-key", "key"] if client else []
+    if client:
+        (folder / "cert").write_text(client.certificate)
+        (folder / "key").write_text(client.key)
+    named = ["-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", f"mutual.{edge.settings.tunnel_domain}"]
+    command = ["openssl", "s_client", "-quiet", version, *named, *own]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout
+        assert process.stderr
+        read = process.stdout.readline().decode()
+        process.kill()
+        return b"alert" not in process.stderr.read(), read
+
+
+def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_no_other(
+    edge: Edge, echo: Echo, folder: Path
+) -> None:
+    constraint = ("basicConstraints=critical,CA:TRUE",)
+    authority, another = (openssl.issue(f"/CN={name}", extensions=constraint) for name in ("clients", "others"))
+    valid, expired = (
+        openssl.issue_for("20260101000000Z", "20991231000000Z"),
+        openssl.issue_for("20240101000000Z", "20250101000000Z"),
+    )
+    trusted = [ServedAuthority(ACCOUNT, ids.new("ca"), it.certificate) for it in (authority, valid, expired)]
+    for it in trusted:
+        edge.store.keep(it)
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=mutual:80:localhost:{echo.port}")
+    mutual = MutualTls(certificate_authority_ids=[it.id for it in trusted])
+    made = tls_edge(edge, "mutual", attached(group(edge, "mutual"), mutual_tls=mutual))
+    until(lambda: is_live(edge, made))
+    assert handshake(edge, folder, valid) == (True, "echo\n")
+    for kind in ("rsa-2048", "p256", "p384", "ed25519"):
+        client = openssl.issue("/CN=client", kind, issuer=authority)
+        assert handshake(edge, folder, client) == (True, "echo\n")
+    assert handshake(edge, folder, openssl.issue("/CN=client", issuer=authority), "-tls1_2") == (True, "echo\n")
+    met = echo.met
+    for refused in (None, openssl.issue("/CN=client", issuer=another), expired):
+        assert handshake(edge, folder, refused) == (False, "")
+    assert echo.met == met

@@ -1,0 +1,219 @@
+"""Edges of bytes, as rules: where they are live, where they lead, and what a change touches."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.reservations import Held
+from chalicelib.model.served import ServedEdge
+from edge.traffic import edges, streams
+from edge.traffic.edges import Host
+from edge.traffic.resources import Changes, Key
+from edge.traffic.standing import RouteStanding, Served
+from edge.traffic.streams import Led
+from edge.traffic.world import Fact, Gone
+from tests.edge.traffic.test_edges import told
+from tests.edge.traffic.worlds import (
+    ANSWER,
+    EDGE,
+    GATEWAY,
+    GROUP,
+    HOST,
+    NOW,
+    A,
+    B,
+    authority,
+    certificate,
+    edge,
+    group,
+    response,
+    route,
+    serving,
+    take,
+    tunnel,
+    weighted,
+)
+
+TLS, TCP = "edgtls_1", "edgtcp_1"
+PORT, OWN = "tunnels.localhost:20001", "db.example.com:20001"
+MINE = Held(A, "rd_1", "db.example.com", True)
+WHOLE = 1_000_000_000
+UNPROVED = "The domain is not proved to be the account's."
+NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
+OTHER_PORT = "The operator has set aside other ports for TCP."
+NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
+ANOTHER = "Another edge of the account has the port."
+ONE_ROUTE = "TLS that ends upstream takes one route, of the path_prefix /."
+
+
+def tls(**more: Any) -> ServedEdge:
+    return edge(**{"id": TLS, "backend": GROUP, **more})
+
+
+def tcp(*hostports: str, **more: Any) -> ServedEdge:
+    return edge(**{"id": TCP, "backend": GROUP, "hosts": hostports or (PORT,), **more})
+
+
+def upstream(*routes: Any, **more: Any) -> ServedEdge:
+    return edge(*(routes or (route(),)), place="upstream", **more)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (tls(), Led(((GROUP, WHOLE),))),
+        (tls(backend=None), Led(closed="The edge has no backend.")),
+        (tls(backend="bkdtg_9"), Led(closed="The backend leads to no tunnel group. bkdtg_9 is not known.")),
+        (
+            tls(backend=ANSWER),
+            Led(
+                closed="The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed.",
+            ),
+        ),
+        (
+            tls(backend="bkdwd_1"),
+            Led(
+                ((ANSWER, 250_000_000), (GROUP, 750_000_000)),
+                "bkdhr_1 is an HTTP response: what it gets is closed.",
+            ),
+        ),
+        (tcp(), Led(((GROUP, WHOLE),))),
+        (
+            tcp(unenforced=("traffic_policy",)),
+            Led(closed="Enabled, and not enforced by this version: traffic_policy."),
+        ),
+        (upstream(), Led(((GROUP, WHOLE),))),
+        (upstream(route(backend=None)), Led(closed="The route has no backend.")),
+        (edge(place="upstream"), Led(closed=ONE_ROUTE)),
+        (upstream(route("/a")), Led(closed=ONE_ROUTE)),
+        (upstream(route(kind="exact_path")), Led(closed=ONE_ROUTE)),
+        (upstream(route(), route("/a", id="edghtsrt_2")), Led(closed=ONE_ROUTE)),
+        (
+            upstream(route(agents=UserAgentFilter(), unenforced=("oauth",)), authorities=["ca_1"]),
+            Led(
+                closed="Enabled, and not possible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
+            ),
+        ),
+    ],
+)
+def test_an_edge_leads_connections_to_groups_or_takes_none(made: ServedEdge, expected: Led) -> None:
+    backends = [group(), response(), weighted("bkdwd_1", {GROUP: 3, ANSWER: 1})]
+    assert streams.led(made, {it.id: it for it in backends}) == expected
+
+
+@pytest.mark.parametrize(
+    ("facts", "id", "host", "expected"),
+    [
+        ((tls(),), TLS, HOST, Host(HOST, "live", "", "operator")),
+        ((tls(), certificate("cert_1", HOST)), TLS, HOST, Host(HOST, "live", "", "cert_1")),
+        ((tls(backend=None),), TLS, HOST, Host(HOST, "refused", "The edge has no backend.")),
+        ((tls(authorities=["ca_1"]),), TLS, HOST, Host(HOST, "refused", NO_AUTHORITY)),
+        ((tls(authorities=["ca_1"]), authority()), TLS, HOST, Host(HOST, "live", "", "operator")),
+        ((tls(hosts=["a.example.com"]),), TLS, "a.example.com", Host("a.example.com", "unproved", UNPROVED)),
+        ((upstream(),), EDGE, HOST, Host(HOST, "live")),
+        ((upstream(route("/a")),), EDGE, HOST, Host(HOST, "refused", ONE_ROUTE)),
+        ((tcp(),), TCP, PORT, Host(PORT, "live")),
+        ((tcp(backend=None),), TCP, PORT, Host(PORT, "refused", "The edge has no backend.")),
+        (
+            (tcp("tunnels.localhost:80"),),
+            TCP,
+            "tunnels.localhost:80",
+            Host("tunnels.localhost:80", "refused", OTHER_PORT),
+        ),
+        ((tcp(OWN),), TCP, OWN, Host(OWN, "unproved", UNPROVED)),
+        ((tcp(OWN), MINE), TCP, OWN, Host(OWN, "refused", NO_PORT)),
+        ((tcp(OWN, PORT), MINE), TCP, OWN, Host(OWN, "live")),
+        ((tcp(OWN), MINE, tcp(id="edgtcp_b", account=B)), TCP, OWN, Host(OWN, "refused", NO_PORT)),
+        ((tcp(id="edgtcp_0", backend=None), tcp()), TCP, PORT, Host(PORT, "refused", ANOTHER)),
+        ((tcp(OWN, id="edgtcp_0"), tcp()), TCP, PORT, Host(PORT, "live")),
+    ],
+)
+def test_a_host_or_port_is_live_or_says_why_not(facts: tuple[Fact, ...], id: str, host: str, expected: Host) -> None:
+    made = serving(group(), *facts)
+    assert edges.host(made.world.edges[id], host, made.world, NOW) == expected
+
+
+ROUTED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}"}
+BASE = (GATEWAY, tunnel(), group(), response())
+
+
+@pytest.mark.parametrize(
+    ("facts", "change", "expected"),
+    [
+        (BASE, tls(), {*ROUTED, f"listener edge/{TLS}/operator", f"cluster stream/{TLS}"}),
+        (BASE, upstream(), {*ROUTED, f"listener edge/{EDGE}/upstream", f"cluster stream/{EDGE}"}),
+        (BASE, tcp(), {"listener port/20001", f"cluster stream/{TCP}"}),
+        ((*BASE, tcp()), tunnel("tn_2"), {f"cluster stream/{TCP}"}),
+        ((*BASE, tcp()), Gone("tn_1"), {f"cluster stream/{TCP}"}),
+        ((*BASE, tcp()), Gone(TCP), {"-listener port/20001", f"-cluster stream/{TCP}"}),
+        ((*BASE, tcp()), tcp(backend=None), {"-listener port/20001", f"-cluster stream/{TCP}"}),
+        ((*BASE, tcp()), tcp("tunnels.localhost:20002"), {"-listener port/20001", "listener port/20002"}),
+        (
+            (*BASE, tcp(id="edgtcp_0"), tcp()),
+            Gone("edgtcp_0"),
+            {"listener port/20001", f"cluster stream/{TCP}", "-cluster stream/edgtcp_0"},
+        ),
+        ((*BASE, tls(), weighted("bkdwd_1", {GROUP: 1})), tls(backend="bkdwd_1"), set()),
+        (
+            (*BASE, tls(), weighted("bkdwd_1", {GROUP: 1})),
+            tls(authorities=["ca_1"]),
+            {f"-cluster name/{HOST}", f"-listener edge/{TLS}/operator", f"-cluster stream/{TLS}"},
+        ),
+        (
+            (*BASE, tcp(backend="bkdwd_1"), group("bkdtg_2"), weighted("bkdwd_1", {GROUP: 1, "bkdtg_2": 1})),
+            weighted("bkdwd_1", {GROUP: 9, "bkdtg_2": 1}),
+            {f"cluster stream/{TCP}"},
+        ),
+        ((*BASE, tcp(OWN, PORT)), Held(A, "rd_1", "db.example.com", True), set()),
+    ],
+)
+def test_a_change_makes_anew_what_it_touches_alone(facts: tuple[Fact, ...], change: Fact, expected: set[str]) -> None:
+    made = serving(*facts)
+    changes: Changes = made.update([change], NOW)
+    for account in made.world.accounts():
+        changes = {**changes, **made.update((), NOW, made.world.ready(account, made.world.names_of(account)))}
+    assert told(changes) == expected
+
+
+def test_a_group_that_streams_alone_lead_to_has_no_upstream_of_http() -> None:
+    made = serving(*BASE, tcp())
+    assert f"cluster group/{GROUP}" in told(made.update([edge(route())], NOW))
+    assert f"-cluster group/{GROUP}" in told(made.update([Gone(EDGE)], NOW))
+    assert told(made.update([tunnel("tn_2")], NOW)) == {f"cluster stream/{TCP}"}
+
+
+def test_a_port_that_waits_for_the_proof_of_its_domain_is_live_with_it() -> None:
+    made = serving(*BASE, tcp(OWN, PORT))
+    take(made, MINE)
+    assert TCP not in made.touched_edges()
+    made.update([Gone("rd_1")], NOW)
+    assert made.touched_edges() == {TCP}
+
+
+def test_how_edges_of_bytes_stand() -> None:
+    made = serving(*BASE, tls(), tcp(OWN, PORT), upstream(hosts=["u.tunnels.localhost"]))
+    found = {id: made.standing(id) for id in (TLS, TCP, EDGE)}
+    stream: Mapping[str, Key] = {id: Key("cluster", f"stream/{id}") for id in found}
+    assert all(it and it.backends == ((GROUP, 1),) for it in found.values())
+    name, listener = Key("cluster", f"name/{HOST}"), Key("listener", f"edge/{TLS}/operator")
+    secret, port = Key("secret", "operator"), Key("listener", "port/20001")
+    assert [it and it.hostports for it in found.values()] == [
+        (Served(f"{HOST}:443", "live", keys=frozenset({name, listener, secret, stream[TLS]})),),
+        (Served(OWN, "unproved", UNPROVED), Served(PORT, "live", keys=frozenset({port, stream[TCP]}))),
+        (
+            Served(
+                "u.tunnels.localhost:443",
+                "live",
+                keys=frozenset(
+                    {Key("cluster", "name/u.tunnels.localhost"), Key("listener", f"edge/{EDGE}/upstream"), stream[EDGE]}
+                ),
+            ),
+        ),
+    ]
+    assert [it and it.routes for it in found.values()] == [
+        (),
+        (),
+        (RouteStanding("edghtsrt_1", "live", keys=frozenset({stream[EDGE]})),),
+    ]

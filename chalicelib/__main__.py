@@ -74,7 +74,7 @@ def _parser() -> ArgumentParser:
     who = _listing(
         online, "tell which tunnel had a name at a time, with its account, credential and address", _who, name="who"
     )
-    _about(who, name="the whole name, as in demo.tunnels.localhost")
+    _about(who, name="the whole name, demo.tunnels.localhost, or of a port tunnels.localhost:20022")
     who.add_argument("--at", default="", metavar="TIME", help="when (RFC 3339, default: now)")
     demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")
@@ -99,11 +99,11 @@ def _parser() -> ArgumentParser:
         command.add_argument("--reason", default="", help="why, as the event tells it: at most 255 bytes")
     _listing(networks, "list them", _list_blocks)
 
-    names = _group(groups, "names", "the host names that nobody may have")
+    names = _group(groups, "names", "the host names and ports that nobody may have")
     ban = _command(names, "ban", "let nobody have it", lambda it: operations.ban_name(it.name))
     allow = _command(names, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
     for command in (ban, allow):
-        _about(command, name="the whole name, as in demo.tunnels.localhost")
+        _about(command, name="the whole name, demo.tunnels.localhost, or of a port tunnels.localhost:20022")
         _reason(command)
     _command(names, "list", "list them", _list_names)
     about = "let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS"

@@ -243,7 +243,7 @@ def list_tunnels() -> list[tuple[str, Item]]:
 
 
 def who_had(name: str, moment: str) -> Had:
-    """Return the tunnel that had a host name at a time (RFC 3339), "" for now. Raises CommandError where none had."""
+    """Return the tunnel that had a name or port at a time (RFC 3339), "" for now. Raises CommandError without one."""
     try:
         second = int(clock.parse(moment).timestamp()) if moment else clock.seconds()
     except ValueError as error:
@@ -285,12 +285,12 @@ def _network(text: str) -> str:
 
 
 def ban_name(name: str) -> None:
-    """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises CommandError."""
+    """Ban a name or port: no tunnel can have it, and the one that has it is closed. Raises CommandError."""
     tunnels.ban_name(_host(name))
 
 
 def allow_name(name: str) -> None:
-    """Lift the ban of a host name. Raises CommandError if it is not banned."""
+    """Lift the ban of a name or port. Raises CommandError if it is not banned."""
     if not tunnels.allow_name(_host(name)):
         raise CommandError(f"The name {name} is not banned.")
 
@@ -302,8 +302,8 @@ def forget_settings() -> None:
 
 
 def _host(name: str) -> str:
-    """Return a host name as tunnels have it."""
-    if not re.fullmatch(DOMAIN, name.lower()):
+    """Return a host name, or the address of a port, as tunnels have it."""
+    if not re.fullmatch(rf"{DOMAIN}(:[1-9][0-9]{{0,4}})?", name.lower()):
         raise CommandError(f"{name} is not a whole host name, for example demo.tunnels.localhost.")
     return name.lower()
 

@@ -200,7 +200,7 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(
     assert either.carried_by("gw-1")[0].expires > time.time() + 500
     before = time.time()
     either.close(leased, USAGE)
-    assert (served(either), told(either, before - 0.001)) == ([], {None})
+    assert (served(either), told(either, before - 0.001) - {GATEWAY}) == ([], {None})
     assert either.renew([leased], lease=60) == {leased.id}
 
 
@@ -402,6 +402,74 @@ def test_a_port_is_had_by_one_credential_which_takes_it_over(either: Store, admi
     assert either.renew([first, second], lease=60) == {first.id}
     either.close(second, USAGE)
     either.open(opening_of_port(stranger), lease=60, most=100)
+
+
+def test_the_operator_bans_a_port_and_is_told_who_had_it(
+    records: Records, admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leased = records.open(opening_of_port(admin), lease=60, most=100)
+    operator.main(["tunnels", "list"])
+    assert capsys.readouterr().out.endswith(f" sshcr_1 tcp://{PORT}\n")
+    operator.main(["names", "ban", PORT])
+    assert served(records) == []
+    with pytest.raises(NameBanned):
+        records.open(opening_of_port(admin), lease=60, most=100)
+    operator.main(["tunnels", "who", PORT, "--at", clock.rfc3339(ids.created_at(leased.id))])
+    assert f"tunnel {leased.id}\n" in capsys.readouterr().out
+    operator.main(["names", "allow", PORT])
+    records.open(opening_of_port(admin), lease=60, most=100)
+
+
+@pytest.mark.parametrize("read", ["GetItem", "Query"])
+def test_of_two_accounts_that_race_for_a_port_one_has_it(
+    records: Records, admin: Client, stranger: Client, read: str
+) -> None:
+    events, others = aws.client("dynamodb").meta.events, [opening_of_port(stranger)]
+    won: list[Carried] = []
+
+    def overtake(**_: object) -> None:
+        """Have the other account open its tunnel between a read and the write of this one's."""
+        if others:
+            won.append(records.open(others.pop(), lease=60, most=100))
+
+    events.register(f"after-call.dynamodb.{read}", overtake)
+    with pytest.raises(NameTaken):
+        records.open(opening_of_port(admin), lease=60, most=100)
+    events.unregister(f"after-call.dynamodb.{read}", overtake)
+    assert served(records) == [(PORT, won[0].id)]
+    assert tunnels.online(admin.account) == []
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_reservation_says_whether_its_upstream_reads_the_proxy_protocol(
+    records: Records, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, flag: bool
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    admin.create("/reserved_addrs", {"proxy_protocol": flag})
+    admin.create("/reserved_domains", {"domain": "*.a.tunnels.localhost", "proxy_protocol": not flag})
+    admin.create("/reserved_domains", {"domain": "a.tunnels.localhost", "proxy_protocol": flag})
+    for name in (PORT, "a.tunnels.localhost"):
+        assert records.wants_proxy_protocol(admin.account, name) is flag
+        assert not records.wants_proxy_protocol(stranger.account, name)
+    assert not records.wants_proxy_protocol(admin.account, NAME)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
+    records: Records, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001-20003")
+    ports = [f"tunnels.localhost:{port}" for port in (20001, 20002, 20003)]
+    reserved = admin.create("/reserved_addrs", {})["addr"]
+    free = records.free_address(stranger.account, ports)
+    assert free
+    leased = records.open(replace(opening_of_port(admin), name=free), lease=60, most=100)
+    (last,) = set(ports) - {reserved, free}
+    assert records.free_address(admin.account, ports) == records.free_address(stranger.account, ports) == last
+    assert records.free_address(admin.account, [reserved, free]) is None
+    records.close(leased, USAGE)
+    assert records.free_address(stranger.account, [free]) == free
 
 
 @pytest.mark.usefixtures("tunnel_domain")

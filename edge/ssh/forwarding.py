@@ -133,7 +133,8 @@ def reason(error: Exception, name: str, limits: Limits) -> str:
         case NameOfEdge():
             return f"An edge of your account listens on {name}: choose another {kind}, or take it from the edge."
         case NameNotReserved():
-            return f"Your account binds reserved {kind}s alone, and {name} is none of them: reserve one first."
+            it = "one" if kind == "port" else "it"  # a reservation draws its port
+            return f"Your account binds reserved {kind}s alone, and {name} is none of them: reserve {it} first."
         case NameNotProved():
             return f"{name} is not proved to be your account's: reserve it and set its TXT record first."
         case NameBanned():

@@ -41,9 +41,9 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
 @pytest.mark.parametrize(
     ("forward", "sentence"),
     [
-        ("demo:443", "Port 443 (TLS passed through) is not served yet: ask for port 80, which is https outside."),
-        ("2000", "Port 2000 is not served yet: ask for port 80, which is https outside."),
-        ("0", "Port 0 is not served yet: ask for port 80, which is https outside."),
+        ("demo:22", "Port 22 is not served here: ask for one from "),
+        ("demo:0", "A port of TCP is the whole domain's and has no name: write -R 0:…."),
+        ("app=web:443", "A tunnel with labels asks for port 80, whatever its visitors speak."),
         ("a_b:80", "a_b is no name for a tunnel"),
         ("example.com:80", "example.com is not proved to be your account's: reserve it and set its TXT record first."),
         ("admin:80", "The name admin is reserved: choose another."),

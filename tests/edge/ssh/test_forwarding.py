@@ -202,7 +202,7 @@ def test_an_opening_says_who_asks_for_what() -> None:
         (NameTaken(), "demo is in use already: choose another name."),
         (NameOfEdge(), "An edge of your account listens on demo: choose another name, or take it from the edge."),
         (NameNotProved(), "demo is not proved to be your account's: reserve it and set its TXT record first."),
-        (NameNotReserved(), "Your account binds reserved names alone, and demo is none of them: reserve one first."),
+        (NameNotReserved(), "Your account binds reserved names alone, and demo is none of them: reserve it first."),
         (NameBanned(), "demo may not be used here: choose another name."),
         (TooManyTunnels(), "There are as many tunnels as there may be (100 an account)."),
         (Unavailable(), "The gateway cannot reach its store just now: try again in a moment."),

@@ -7,11 +7,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from chalicelib.model import kinds, listening
+from chalicelib.model import accounts, kinds, listening
 from chalicelib.model.backends import Weighted
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.change_log import Place
@@ -55,6 +55,9 @@ class Edges:
     def hear(self, places: Iterable[Place]) -> frozenset[str]:
         """Read what was changed; return the ids of what a look found before and the log has still not told."""
         for place in places:
+            if place.scope == accounts.SCOPE:
+                self._wanted[place.id] |= {id for id in self._known.get(place.id, ()) if _is_edge(id)}
+                continue
             account = place.scope.partition("#")[0]
             self._suspects.discard(place.id)
             self._untold.discard(place.id)
@@ -120,6 +123,8 @@ class Edges:
     def _start(self) -> None:
         for account in self._wanted.keys() - self._reading.keys():
             ids, known = frozenset(self._wanted.pop(account)), frozenset(self._known.get(account, ()))
+            for id in filter(_is_edge, ids):  # a switch of the account meanwhile concerns it too
+                self._known[account].setdefault(id, None)
             loop = asyncio.get_running_loop()
             self._reading[account] = loop.run_in_executor(self._threads, self._read, account, ids, known)
 
@@ -130,10 +135,10 @@ class Edges:
             return
         known = self._known[found.account]
         for id, value in found.values.items():
-            before, known[id] = known.get(id), value
-            if before != value:
+            before, known[id] = _served(known.get(id)), value
+            if before != (now := _served(value)):
                 self._untold |= {id} & self._suspects
-                yield value or Gone(id)
+                yield now or Gone(id)
         self._suspects -= found.values.keys()
 
     def _unnamed(self) -> Iterator[Gone]:
@@ -154,6 +159,8 @@ class Edges:
         try:
             asked_edges = [id for id in asked if _is_edge(id)]
             values: dict[str, Value | None] = {id: self._edge(account, id) for id in asked_edges}
+            if asked_edges and not self._is_on(account):  # asked last: the log tells of a switch behind it
+                values = {id: _closed(value) for id, value in values.items()}
             named = {*asked.difference(asked_edges), *(names_of(values.values()) - known)}
             while named:
                 read = {it.id: it for it in self._parts(account, named)}
@@ -165,6 +172,9 @@ class Edges:
 
     def _edge(self, account: str, id: str) -> ServedEdge | None:
         return _readable(account, partial(self._store.edge, account, id), None)
+
+    def _is_on(self, account: str) -> bool:
+        return _readable(account, partial(self._store.is_on, account), otherwise=False)
 
     def _parts(self, account: str, ids: Iterable[str]) -> list[Part]:
         nothing: list[Part] = []
@@ -189,6 +199,15 @@ def _named(modules: Modules) -> Iterator[str]:
         yield modules.backend.backend_id
     if modules.mutual_tls:
         yield from modules.mutual_tls.certificate_authority_ids
+
+
+def _served(value: Value | None) -> Value | None:
+    return None if isinstance(value, ServedEdge) and not value.hostports else value
+
+
+def _closed(value: Value | None) -> Value | None:
+    """Return an edge as it is kept, and not served, while its account is switched off."""
+    return replace(value, hostports=()) if isinstance(value, ServedEdge) else value
 
 
 def _is_edge(id: str) -> bool:

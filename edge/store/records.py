@@ -167,6 +167,9 @@ class Store(Protocol):
     def edge(self, account: str, id: str) -> ServedEdge | None:
         """Return an edge with its routes, which are of its revision or later; None where it listens nowhere."""
 
+    def is_on(self, account: str) -> bool:
+        """Tell whether an account is not switched off."""
+
     def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
         """Return the backends and authorities of an account with some ids, without those that are not there."""
 

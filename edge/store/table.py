@@ -281,6 +281,10 @@ class Records:
         return edge if edge.hostports else None
 
     @_translated
+    def is_on(self, account: str) -> bool:
+        return accounts.is_switched_on(account)
+
+    @_translated
     def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
         is_authority = kinds.CERTIFICATE_AUTHORITIES.has
         found = _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)

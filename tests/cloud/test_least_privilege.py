@@ -132,6 +132,7 @@ def _read_edges(admin: Client, edge: store.Records) -> None:
         made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
         assert edge.edge(admin.account, made["id"])
     assert len(edge.listening()) == 3
+    assert edge.is_on(admin.account)
     with pytest.MonkeyPatch.context() as setting:
         setting.setenv("RECORDS_EDITION", "2")  # of which routes are read until all are moved
         made = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})

@@ -45,6 +45,7 @@ class Memory:
     log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
     networks: set[str] = field(default_factory=set)  # that are blocked
+    off: set[str] = field(default_factory=set)  # accounts that are switched off
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
     visited: set[str] = field(default_factory=set)  # reserved names of which upstreams read the PROXY protocol
     held: dict[str, Held] = field(default_factory=dict)  # reserved domains by id
@@ -193,6 +194,10 @@ class Memory:
         found = self.edges.get(id)
         return found if found and found.account == account and found.hostports else None
 
+    def is_on(self, account: str) -> bool:
+        self._reach(account)
+        return account not in self.off
+
     def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
         self._reach(account)
         found = [self.led_to[id] for id in ids if id in self.led_to]
@@ -253,6 +258,11 @@ class Memory:
         self.edges.pop(value.id, None)
         self.led_to.pop(value.id, None)
         self.tell(value.account, kinds.of(value.id).path, value.id)
+
+    def switch(self, account: str, *, on: bool) -> None:
+        """Switch an account on or off."""
+        self.off = self.off - {account} if on else self.off | {account}
+        self.log.append(_change(Place("accounts", account)))
 
     def tell(self, account: str, path: str, id: str) -> None:
         """Write a record of a change into the log."""

@@ -618,6 +618,12 @@ def test_edges_are_of_their_account_alone(either: Store, records: Records, admin
     assert (either.edge(admin.account, edge), either.listening()) == (None, {})
 
 
+def test_an_account_that_the_operator_switches_off_is_told_to_be_off(records: Records, admin: Client) -> None:
+    assert records.is_on(admin.account)
+    operator.main(["accounts", "disable", admin.account])
+    assert not records.is_on(admin.account)
+
+
 def test_what_a_right_rests_on_is_told_when_it_changes(records: Records, admin: Client, tmp_path: Path) -> None:
     def changed(since: float) -> set[str]:
         return {place.scope for change in records.changes(since) for place in change.places}

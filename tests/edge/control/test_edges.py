@@ -116,6 +116,44 @@ def test_what_was_changed_is_read_alone() -> None:
     asyncio.run(run())
 
 
+def test_the_edges_of_an_account_that_is_switched_off_are_served_no_more_until_it_is_on_again() -> None:
+    async def run() -> None:
+        store, leaf, other = Memory(), answering("acct_a"), edge("acct_b")
+        mine = edge("acct_a", leaf.id)
+        for value in (leaf, mine, other):
+            store.keep(value)
+        control = Control(store)
+        await control.begin()
+        store.switch("acct_a", on=False)
+        assert await control.step() == [Gone(mine.id)]
+        assert await control.look() == []
+        started = Control(store)
+        await started.begin()
+        assert mine.id not in started.known
+        store.switch("acct_a", on=True)
+        assert (await control.step(), control.known[mine.id]) == ([mine], mine)
+        assert await started.step() == [mine]
+        assert (control.missed, started.missed) == ([], [])
+
+    asyncio.run(run())
+
+
+def test_an_edge_that_is_read_while_its_account_is_switched_off_is_not_served() -> None:
+    async def run() -> None:
+        store = Memory(delays={"acct_a": 0.1})
+        control = Control(store)
+        await control.begin()
+        mine = edge("acct_a")
+        store.keep(mine)
+        await control.step(within=0.01)
+        store.switch("acct_a", on=False)
+        for _ in range(3):
+            await control.step()
+        assert mine.id not in control.known
+
+    asyncio.run(run())
+
+
 def test_what_is_named_before_it_is_there_is_taken_up_when_it_comes() -> None:
     async def run() -> None:
         store, late = Memory(), answering("acct_a")

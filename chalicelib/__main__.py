@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from chalicelib import exported, migrated, openapi, operations, restored, routes
-from chalicelib.model import accounts, audit, blocks, events, owners, tunnels
+from chalicelib.model import accounts, audit, bans, blocks, events, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import BackendTunnel
@@ -87,23 +87,28 @@ def _parser() -> ArgumentParser:
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
 
-    suspend = _command(
-        groups, "suspend", "let an account or an SSH credential in no more, and end its tunnels", _suspend
-    )
-    suspend.add_argument("id", help="the account's id (acct_…) or the credential's (sshcr_…)")
-    suspend.add_argument("--reason", default="", help="why, as the operator's trail tells it: at most 255 bytes")
+    for action, about, do in (
+        ("suspend", "let an account, SSH credential or user certificate in no more", operations.suspend),
+        ("resume", "let it in again", operations.resume),
+    ):
+        command = _command(groups, action, about, _on_id(do))
+        _about(command, id="its id (acct_…, sshcr_… or sucrt_…)")
+        _reason(command)
     networks = _group(groups, "networks", "the networks that nobody signs in from, and that no address answers")
     for action, about, act in (("block", "block one", _block), ("unblock", "let it in again", _unblock)):
         command = _command(networks, action, about, act)
         _about(command, network="the network or address, as 192.0.2.0/24")
-        command.add_argument("--reason", default="", help="why, as the event tells it: at most 255 bytes")
+        _reason(command)
     _listing(networks, "list them", _list_blocks)
 
     names = _group(groups, "names", "the host names and ports that nobody may have")
     ban = _command(names, "ban", "let nobody have it", lambda it: operations.ban_name(it.name))
     allow = _command(names, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
     for command in (ban, allow):
-        _about(command, name="the whole name, demo.tunnels.localhost, or of a port tunnels.localhost:20022")
+        _about(
+            command,
+            name="the whole name, demo.tunnels.localhost, of a port tunnels.localhost:20022, or a pattern, *bank*",
+        )
         _reason(command)
     _command(names, "list", "list them", _list_names)
     about = "let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS"
@@ -293,15 +298,15 @@ def _who(arguments: Namespace) -> None:
 
 
 def _block(arguments: Namespace) -> None:
-    print(f"{operations.block(arguments.network, arguments.reason)} is blocked")
+    print(f"{operations.block(arguments.network)} is blocked")
 
 
-def _suspend(arguments: Namespace) -> None:
-    operations.suspend(arguments.id, arguments.reason)
+def _on_id(act: Callable[[str], None]) -> Callable[[Namespace], None]:
+    return lambda arguments: act(arguments.id)
 
 
 def _unblock(arguments: Namespace) -> None:
-    operations.unblock(arguments.network, arguments.reason)
+    operations.unblock(arguments.network)
 
 
 def _list_blocks(arguments: Namespace) -> None:
@@ -321,7 +326,7 @@ def _list_events(arguments: Namespace) -> None:
 
 
 def _list_names(_: Namespace) -> None:
-    for name in tunnels.banned_names():
+    for name in (*tunnels.banned_names(), *bans.patterns()):
         print(name)
 
 

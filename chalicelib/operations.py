@@ -10,15 +10,16 @@ from chalicelib import clock, edges, ids, modules, resources
 from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import accounts, blocks, changes, histories, kinds, names, owners, shards, tunnels
+from chalicelib.model import accounts, bans, blocks, changes, histories, kinds, names, owners, shards, tunnels
 from chalicelib.model.accounts import Account, Owner, User
-from chalicelib.model.audit import OPERATOR, keep_key
+from chalicelib.model.audit import OPERATOR, keep_key, told
+from chalicelib.model.bans import TooManyPatterns
 from chalicelib.model.changes import Change
 from chalicelib.model.histories import Had
 from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
 from chalicelib.model.records import Stored
-from chalicelib.model.ssh import credentials
+from chalicelib.model.ssh import suspensions
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
@@ -80,7 +81,7 @@ def switch_owner(account_id: str, owner_id: str, *, active: bool) -> None:
 def switch_account(account_id: str, *, active: bool) -> None:
     """Switch an account on or off, with all keys and SSH credentials of its owners. Raises Unknown."""
     check_account(account_id)
-    owners.switch_account(account_id, active=active, by=OPERATOR)
+    owners.switch_account(Change(OPERATOR), account_id, active=active)
 
 
 def limit_account(account_id: str, *, only_reserved: bool) -> None:
@@ -93,17 +94,33 @@ def limit_account(account_id: str, *, only_reserved: bool) -> None:
     changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, limited)
 
 
-def suspend(id: str, reason: str) -> None:
-    """Have an account, or an SSH credential of whatever account, let nobody in; its tunnels end. Raises CommandError.
+def suspend(id: str) -> None:
+    """Have an account, or an SSH credential or user certificate of whatever account, let nobody in; its tunnels end.
 
-    The reason stands in the operator's trail.
+    Raises CommandError.
     """
-    if kinds.SSH_CREDENTIALS.has(id):
-        if not any(credentials.suspend(account.id, id, by=OPERATOR) for account in list_accounts()):
-            raise CommandError(f"There is no SSH credential {id}.")
-    else:
-        switch_account(id, active=False)
-    blocks.tell(f"{kinds.of(id).noun}.suspend", id, reason)
+    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.suspend", id)), id, active=False)
+
+
+def resume(id: str) -> None:
+    """Undo that. Raises CommandError."""
+    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.resume", id)), id, active=True)
+
+
+def _switch(change: Change, id: str, *, active: bool) -> None:
+    kind = kinds.of(id)
+    if kind is kinds.ACCOUNTS:
+        owners.switch_account(change, id, active=active)
+    elif not any(suspensions.switch(change, kind, it.id, id, suspended=not active) for it in list_accounts()):
+        raise CommandError(f"There is no {kind.name} {id}.")
+
+
+def _noun(id: str) -> str:
+    """Return the noun of what can be suspended. Raises CommandError."""
+    kind = next((kind for kind in suspensions.KINDS if kind.has(id)), None)
+    if kind is None:
+        check_account(id)
+    return (kind or kinds.ACCOUNTS).noun
 
 
 def delete_user(account_id: str, user_id: str) -> None:
@@ -264,16 +281,16 @@ def end_tunnel(id: str) -> None:
         raise CommandError(f"No tunnel {id} is online.")
 
 
-def block(network: str, reason: str) -> str:
+def block(network: str) -> str:
     """Block a network or an address, at gateways and edge hosts; return its normal form. Raises CommandError."""
     found = _network(network)
-    blocks.block(found, reason)
+    blocks.block(found)
     return found
 
 
-def unblock(network: str, reason: str) -> None:
+def unblock(network: str) -> None:
     """Lift a block. Raises CommandError where there is none."""
-    if not blocks.unblock(_network(network), reason):
+    if not blocks.unblock(_network(network)):
         raise CommandError(f"{network} is not blocked.")
 
 
@@ -285,13 +302,21 @@ def _network(text: str) -> str:
 
 
 def ban_name(name: str) -> None:
-    """Ban a name or port: no tunnel can have it, and the one that has it is closed. Raises CommandError."""
-    tunnels.ban_name(_host(name))
+    """Ban a host name, a port, or a pattern with stars: no tunnel can have it, and the one that has it is closed.
+
+    Raises CommandError.
+    """
+    try:
+        bans.ban(bans.normal(name)) if "*" in name else tunnels.ban_name(_host(name))
+    except ValueError as error:
+        raise CommandError(f"{name} {error}.") from None
+    except TooManyPatterns:
+        raise CommandError(f"{bans.MAX_PATTERNS} patterns are banned already, which is the most.") from None
 
 
 def allow_name(name: str) -> None:
-    """Lift the ban of a name or port. Raises CommandError if it is not banned."""
-    if not tunnels.allow_name(_host(name)):
+    """Lift the ban of a host name, port or pattern. Raises CommandError if it is not banned."""
+    if not (bans.allow(name.lower()) if "*" in name else tunnels.allow_name(_host(name))):
         raise CommandError(f"The name {name} is not banned.")
 
 

@@ -7,7 +7,7 @@ from chalicelib.edges import status
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest
 from chalicelib.http.resource import EditableResource
-from chalicelib.model import edges, names
+from chalicelib.model import bans, edges, names
 from chalicelib.model.kinds import TCP_EDGES
 from chalicelib.schema.fields import DOMAIN, MAX_DOMAIN
 from chalicelib.schema.rules import After, entries, form, if_null
@@ -72,9 +72,10 @@ class Listeners(EditableResource):
         """Return the hostports. Raises InvalidRequest, Conflict for one that the operator keeps; OtherSettingsError."""
         if hostports:
             names.check_settings()
+        banned = bans.patterns() if hostports else []
         for place, hostport in enumerate(hostports):
             host, field = hostport.rpartition(":")[0], f"hostports.{place}"
-            if names.is_kept(names.unit(host)):
+            if names.is_kept(names.unit(host)) or bans.matches(host, banned):
                 raise Conflict(names.KEPT_SENTENCE.format(field), {field: names.KEPT_RULE})
             if names.is_below(host) and not names.unit(host) and (self.kind is not TCP_EDGES or "*" in host):
                 raise InvalidRequest.of({field: f"must be of a name below {names.domain()}"})

@@ -132,8 +132,13 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
     return own if by.actor.type == "edge" else _placed(own, shards.next_for(account, id))
 
 
-def of_operator(action: str, subject: str, told: Details) -> Item:
-    """Return the event of what the operator does to something that no account has, in a trail of the operator's own."""
+def reason() -> str:
+    """Return why the operator acts."""
+    return OPERATOR.identified().reason
+
+
+def told(action: str, subject: str) -> Write:
+    """Return the write of an event, with the reason, in the operator's own trail: of what no account has."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=clock.rfc3339(ids.created_at(id)),
@@ -143,9 +148,10 @@ def of_operator(action: str, subject: str, told: Details) -> Item:
         actor=asdict(by.actor),
         operation_id=by.operation_id,
         source_ip=by.source_ip,
-        details=dict(told),
+        details={"reason": by.reason},
     )
-    return Item(OF_THE_OPERATOR, id, shown.to_record(), expires=kept_until(ids.created_at(id)))
+    event = Item(OF_THE_OPERATOR, id, shown.to_record(), expires=kept_until(ids.created_at(id)))
+    return Write.put(event.to_record())
 
 
 def kept_until(moment: datetime) -> int:

@@ -4,7 +4,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from chalicelib import clock
-from chalicelib.model import audit, changes, details
+from chalicelib.model import audit, changes
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created
@@ -34,26 +34,17 @@ def normal(text: str) -> str:
     return str(found)
 
 
-def block(network: str, reason: str) -> None:
+def block(network: str) -> None:
     """Block a network in its normal form, with an event in the operator's trail. Raises aws.Unavailable."""
-    reason = details.cleaned(reason)
-    body = Block(created_at=clock.rfc3339(clock.now()), reason=reason).to_record()
-    event = audit.of_operator("network_block.create", network, {"reason": reason})
+    body = Block(created_at=clock.rfc3339(clock.now()), reason=audit.reason()).to_record()
     record = Item(_SCOPE, network, body).to_record()
-    Change(audit.OPERATOR).also(Write.put(record), Write.put(event.to_record())).commit()
+    Change(audit.OPERATOR).also(Write.put(record), audit.told("network_block.create", network)).commit()
 
 
-def tell(action: str, subject: str, reason: str) -> None:
-    """Write an event into the operator's trail. Raises aws.Unavailable."""
-    event = audit.of_operator(action, subject, {"reason": details.cleaned(reason)})
-    Change(audit.OPERATOR).also(Write.put(event.to_record())).commit()
-
-
-def unblock(network: str, reason: str) -> bool:
+def unblock(network: str) -> bool:
     """Lift the block of a network; False where there is none. Raises aws.Unavailable."""
-    told = {"reason": details.cleaned(reason)}
-    event = audit.of_operator("network_block.delete", network, told)
-    return changes.delete(Change(audit.OPERATOR).also(Write.put(event.to_record())), _SCOPE, network)
+    change = Change(audit.OPERATOR).also(audit.told("network_block.delete", network))
+    return changes.delete(change, _SCOPE, network)
 
 
 def every() -> list[tuple[str, Block]]:

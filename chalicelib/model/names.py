@@ -94,6 +94,12 @@ def forget_settings() -> bool:
     return True
 
 
+def domain_in_use() -> str:
+    """Return the TUNNEL_DOMAIN with which the table is used, "" where none is written down. Raises aws.Unavailable."""
+    found = dynamodb.get(*_SETTINGS)
+    return str(found["body"]["tunnel_domain"]) if found else ""
+
+
 def is_below(host: str) -> bool:
     """Tell whether a host in its normal form lies below TUNNEL_DOMAIN, or is it."""
     return domains.is_below(host, domain())

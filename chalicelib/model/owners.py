@@ -29,15 +29,15 @@ class LastAdmin(Exception):
 def switch(account: str, id: str, *, active: bool, by: Trail) -> bool:
     """Switch a user or bot on or off; False when the account has none of that id. Raises aws.Unavailable."""
     found = accounts.read(account, id)
-    if found is None or _switch(found.scope, id, active, by) is None:
+    if found is None or _switch(Change(by), found.scope, id, active) is None:
         return False
     tell(account, id)
     return True
 
 
-def switch_account(account: str, *, active: bool, by: Trail) -> bool:
+def switch_account(change: Change, account: str, *, active: bool) -> bool:
     """Switch an account on or off; False when there is none. Raises aws.Unavailable."""
-    switched = _switch(accounts.SCOPE, account, active, by)
+    switched = _switch(change, accounts.SCOPE, account, active)
     if switched is None:
         return False
     for owner in accounts.owners(account):
@@ -157,11 +157,11 @@ def _letting_in(account: str, owner: str) -> list[UniqueKey]:
     return [key for item in owned(account, owner) for key in item.unique_keys]
 
 
-def _switch(scope: str, id: str, active: bool, by: Trail) -> Item | None:
+def _switch(change: Change, scope: str, id: str, active: bool) -> Item | None:
     def switched(item: Item) -> Item:
         return marked(item, replace(item, body={**item.body, "active": active}))
 
-    return changes.rewrite(Change(by), scope, id, switched)
+    return changes.rewrite(change, scope, id, switched)
 
 
 def _unmarked(item: Item) -> Item | None:

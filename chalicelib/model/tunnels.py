@@ -270,7 +270,8 @@ def listener(name: str) -> str:
 def ban_name(name: str) -> None:
     """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
     body = Created(created_at=clock.rfc3339(clock.now())).to_record()
-    ban = Change(audit.OPERATOR).put(Item(_BANNED, name, body, unique_keys=(UniqueKey(names.KIND, name, hold="over"),)))
+    item = Item(_BANNED, name, body, unique_keys=(UniqueKey(names.KIND, name, hold="over"),))
+    ban = Change(audit.OPERATOR).put(item).also(audit.told("name_ban.create", name))
     while True:
         try:
             ban.commit()
@@ -282,7 +283,7 @@ def ban_name(name: str) -> None:
 
 def allow_name(name: str) -> bool:
     """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
-    return changes.delete(Change(audit.OPERATOR), _BANNED, name)
+    return changes.delete(Change(audit.OPERATOR).also(audit.told("name_ban.delete", name)), _BANNED, name)
 
 
 def is_banned(name: str) -> bool:

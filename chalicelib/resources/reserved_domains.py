@@ -12,7 +12,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
 from chalicelib.http.resource import EditableResource, New, plain
-from chalicelib.model import changes, kinds, looks, names, proofs, reservations
+from chalicelib.model import bans, changes, kinds, looks, names, proofs, reservations
 from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
@@ -144,7 +144,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
 
 
 def _refuse_kept(domain: str) -> None:
-    if names.is_kept(names.unit(domain)):
+    if names.is_kept(names.unit(domain)) or bans.matches(domain, bans.patterns()):
         raise Conflict(names.KEPT_SENTENCE.format("domain"), {"domain": names.KEPT_RULE})
     if names.is_below(domain) and not names.unit(domain):
         raise InvalidRequest.of({"domain": f"must be a name below {names.domain()}"})

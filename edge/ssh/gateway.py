@@ -28,7 +28,7 @@ from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
 _BACKLOG = 1024
-_BLOCKS = 2.0  # seconds between two readings of the blocked networks
+_BLOCKS = 2.0  # seconds between two readings of the blocked networks and banned patterns
 _THREADS = 64  # that may wait for the store
 # Without ChaCha20, which ssh would choose: it costs twice the time here. Every ssh of ten years has the others.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
@@ -131,9 +131,10 @@ class Server:
                 log.event("store_away")
 
     async def _block_for_ever(self) -> None:
-        """Read which networks are blocked, and end the connections from there."""
+        """Read what the operator has blocked and banned, and end the connections and tunnels that it concerns."""
         while True:
-            with suppress(Unavailable):  # those that are known stay
+            with suppress(Unavailable):  # what is known stays
+                await self.tunnels.ban(await asyncio.to_thread(self.store.banned_patterns))
                 self._blocked = Blocked(await asyncio.to_thread(self.store.blocked))
                 for session in [it for it in self._sessions if self._blocked.holds(it.address)]:
                     session.block()

@@ -197,7 +197,7 @@ class Session(Client):
                 tunnel = await self._gateway.tunnels.open(opening, (host, forwarding.port_of(opening, port)), self)
                 break
             except _REFUSING as error:
-                if not (left and opening.is_drawn and isinstance(error, NameTaken)):
+                if not (left and opening.is_drawn and isinstance(error, NameTaken | NameBanned)):
                     raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
         self._show(tunnel)

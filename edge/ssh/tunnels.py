@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from chalicelib.model import bans
 from chalicelib.model.tunnels import Carried
 from edge.link.proxy_protocol import Header
 from edge.process import log, memory
@@ -21,11 +22,12 @@ from edge.ssh.buffers import Buffers
 from edge.ssh.metering import Meter
 from edge.ssh.rights import concerns
 from edge.store.changes import Follower
-from edge.store.records import Grant, Opening, Store, TooManyTunnels, Unavailable
+from edge.store.records import Grant, NameBanned, Opening, Store, TooManyTunnels, Unavailable
 
 _RENEWALS = 50  # at once: what the store answers for is renewed, whatever becomes of the others
 _POLL = 0.5  # seconds between two readings of the log of changes
 _TRIM, _TRIM_AFTER = 2.0, 8 << 20  # seconds, and bytes that channels gave back meanwhile
+_BANNED = "the operator has banned its name"
 _OPENINGS = 4  # of one account at once: more would keep the store from others
 
 
@@ -80,6 +82,7 @@ class Tunnels:
         self.buffers = Buffers(limits.max_buffer_mib << 20)
         self._online: dict[str, OnlineTunnel] = {}
         self._opening = 0
+        self._banned: Sequence[str] = ()
         self._channels: Counter[str] = Counter()  # by account
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._thread = ThreadPoolExecutor(1)  # of renewals alone, which wait for nobody
@@ -108,8 +111,21 @@ class Tunnels:
             return False
         return len(tunnel.connections) < limits.max_channels_per_tunnel
 
+    async def ban(self, patterns: Sequence[str]) -> None:
+        """Refuse the names that match a pattern from now on, and take the tunnels offline that have one."""
+        if patterns == self._banned:
+            return
+        self._banned = patterns
+        concerned = [it for it in self._online.values() if self._is_banned(it.carried.name)]
+        await asyncio.gather(*(self.close(it, _BANNED) for it in concerned))
+
+    def _is_banned(self, name: str) -> bool:
+        return bool(name) and bans.matches(name, self._banned)
+
     async def open(self, opening: Opening, asked: tuple[str, int], carrier: Carrier) -> OnlineTunnel:
         """Bring a tunnel online; raise what Store.open raises, and ClientGone."""
+        if self._is_banned(opening.name):
+            raise NameBanned
         if len(self._online) + self._opening >= self._limits.max_tunnels_per_gateway:
             raise TooManyTunnels
         self._opening += 1
@@ -125,6 +141,9 @@ class Tunnels:
         before = [other for other in self._online.values() if opening.name and other.carried.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
         log.event("tunnel_opened", **_said(tunnel))
+        if self._is_banned(opening.name):  # since it was asked for
+            await self.close(tunnel, _BANNED)
+            raise NameBanned
         for other in before:
             await self.close(other, "another connection with the same credential has it now")
         return tunnel

@@ -134,6 +134,9 @@ class Store(Protocol):
     def blocked(self) -> list[str]:
         """Return the networks that the operator has blocked."""
 
+    def banned_patterns(self) -> list[str]:
+        """Return the patterns of names that the operator has banned."""
+
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         """Say that a gateway is up, for so many seconds."""
 

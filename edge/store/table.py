@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from chalicelib import domains, ids
 from chalicelib.model import (
     accounts,
+    bans,
     bindings,
     blocks,
     edge_status,
@@ -227,6 +228,10 @@ class Records:
     @_translated
     def blocked(self) -> list[str]:
         return [network for network, _ in blocks.every()]
+
+    @_translated
+    def banned_patterns(self) -> list[str]:
+        return bans.patterns()
 
     @_translated
     def announce(self, gateway: Gateway, *, lease: int) -> None:

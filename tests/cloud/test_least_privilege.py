@@ -106,6 +106,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.gateways()
     edge.carried_by("gw-1")
     edge.blocked()
+    edge.banned_patterns()
     edge.certificates(admin.account)
     edge.key_pair(admin.account, certificate)
     _read_edges(admin, edge)

@@ -45,6 +45,7 @@ class Memory:
     log: list[Change] = field(default_factory=list)
     banned: set[str] = field(default_factory=set)
     networks: set[str] = field(default_factory=set)  # that are blocked
+    patterns: set[str] = field(default_factory=set)  # of names that are banned
     off: set[str] = field(default_factory=set)  # accounts that are switched off
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
     visited: set[str] = field(default_factory=set)  # reserved names of which upstreams read the PROXY protocol
@@ -138,6 +139,10 @@ class Memory:
     def blocked(self) -> list[str]:
         self._reach()
         return sorted(self.networks)
+
+    def banned_patterns(self) -> list[str]:
+        self._reach()
+        return sorted(self.patterns)
 
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         self._reach()

@@ -159,6 +159,21 @@ def test_a_credential_takes_its_own_name_over_at_once(edge: Edge) -> None:
     edge.ssh(key, "-R", "again:80:localhost:1").says("is online")
 
 
+def test_a_banned_pattern_ends_its_tunnels_within_five_seconds_and_refuses_others(edge: Edge) -> None:
+    key = edge.key("acct_A")
+    mine, other = (edge.ssh(key, "-R", f"{name}:80:localhost:1") for name in ("mybank", "demo"))
+    for client in (mine, other):
+        client.says("is online")
+    edge.store.patterns.add("*bank*")
+    assert mine.ends(within=5) == 1
+    assert mine.said[-1] == f"{edge.url('mybank').rstrip('/')} has ended: the operator has banned its name."
+    again = edge.ssh(key, "-R", "bank2:80:localhost:1")
+    assert again.ends() == 1
+    assert again.said == ["bank2.tunnels.localhost may not be used here: choose another name."]
+    assert not other.is_over
+    edge.store.patterns.clear()
+
+
 def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
     edge.store.banned.add("bad.tunnels.localhost")
 

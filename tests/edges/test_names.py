@@ -97,6 +97,19 @@ def test_a_banned_name_is_refused_and_what_held_it_before_keeps_it(admin: Client
     stranger.create("/edges/https", {"hostports": [f"x.{TEAM}:443"]})
 
 
+def test_a_name_that_matches_a_banned_pattern_is_refused_like_one_that_is_banned(admin: Client) -> None:
+    kept = admin.create("/edges/https", {"hostports": [f"oldbank.{D}:443"]})
+    operator.main(["names", "ban", "*bank*"])
+    assert_kept(admin.post("/edges/https", {"hostports": [f"my-bank.{D}:443"]}))
+    assert_kept(admin.post("/edges/tls", {"hostports": ["*.bank.example:443"]}))
+    for domain in (f"my-bank.{D}", "bank.example"):
+        reserved = admin.post("/reserved_domains", {"domain": domain})
+        assert (reserved.status, reserved.json["details"]["domain"]) == (409, names.KEPT_RULE)
+    assert admin.patch(f"/edges/https/{kept['id']}", {"description": "stays"}).status == 200
+    operator.main(["names", "allow", "*bank*"])
+    admin.create("/edges/https", {"hostports": [f"my-bank.{D}:443"]})
+
+
 def test_a_tunnel_and_edges_of_one_account_hold_a_name_together(admin: Client, stranger: Client) -> None:
     tunnel = opened(admin.account, name=TEAM)
     assert_taken(stranger.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from chalicelib.model import gateways, tunnels
+from chalicelib.model import bans, gateways, names, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import AgentTunnel, Carried
 from chalicelib.storage import dynamodb, table
@@ -220,6 +220,70 @@ def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(ad
         with pytest.raises(SystemExit) as refused:
             operator.main(["names", *arguments])
         assert refused.value.code == sentence
+
+
+PATTERN_RULES = [
+    ("*b*", "*b* has fewer than 3 characters beside its stars."),
+    ("*bank_*", "*bank_* is not a pattern of host names, for example *bank* or *.bank.example."),
+    ("*localhost*", "*localhost* would ban every name below tunnels.localhost."),
+    ("*.tunnels.localhost", "*.tunnels.localhost would ban every name below tunnels.localhost."),
+]
+
+
+@pytest.mark.parametrize(("pattern", "sentence"), PATTERN_RULES)
+def test_a_pattern_that_bans_too_much_is_refused(pattern: str, sentence: str) -> None:
+    names.forget_settings()  # which a process reads once
+    names.check_settings_of("tunnels.localhost", "")
+    with pytest.raises(SystemExit) as refused:
+        operator.main(["names", "ban", pattern])
+    assert refused.value.code == sentence
+    assert bans.patterns() == []
+
+
+def test_banned_patterns_are_bounded_listed_and_allowed_again_each_with_an_event(capsys: Output) -> None:
+    for number in range(bans.MAX_PATTERNS):
+        bans.ban(f"*bad{number}*")
+    operator.main(["names", "ban", "*BAD7*", "--reason", "once more"])
+    with pytest.raises(SystemExit) as refused:
+        operator.main(["names", "ban", "*bank*"])
+    assert refused.value.code == "100 patterns are banned already, which is the most."
+    operator.main(["names", "allow", "*bad7*"])
+    operator.main(["names", "ban", NAME])
+    operator.main(["names", "list"])
+    listed = capsys.readouterr().out.splitlines()
+    assert (listed[0], len(listed), "*bad7*" in listed) == (NAME, 100, False)
+    operator.main(["names", "allow", NAME])
+    operator.main(["audit", "list", "--json"])
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(it["action"], it["resource_id"], it["details"]["reason"]) for it in events[:4]] == [
+        ("name_ban.delete", NAME, ""),
+        ("name_ban.create", NAME, ""),
+        ("name_ban.delete", "*bad7*", ""),
+        ("name_ban.create", "*bad7*", "once more"),
+    ]
+    with pytest.raises(SystemExit) as unknown:
+        operator.main(["names", "allow", "*bad7*"])
+    assert unknown.value.code == "The name *bad7* is not banned."
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "is_banned"),
+    [
+        ("mybank.tunnels.localhost", "*bank*", True),
+        ("my.bank.example", "*bank*", True),
+        ("bank.example", "*.bank.example", False),
+        ("login.bank.example", "*.bank.example", True),
+        ("*.bank.example", "*.bank.example", True),
+        ("x.notabank.example", "*.bank.example", False),
+        ("demo.tunnels.localhost", "*bank*", False),
+        ("ba.nk.tunnels.localhost", "*ba.k*", False),
+        ("a" * 60 + ".example", "*a*a*a*a*a*a*a*a*a*a*b", False),
+    ],
+)
+def test_a_star_stands_for_any_characters_and_nothing_else_for_another(
+    name: str, pattern: str, is_banned: bool
+) -> None:
+    assert bans.matches(name, ["*other*", pattern]) is is_banned
 
 
 def test_the_hostports_of_an_edge_and_the_key_of_an_authority_lead_to_them(admin: Client) -> None:

@@ -10,6 +10,7 @@ from chalicelib import clock, ids
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import audit, owners, tunnels
+from chalicelib.model.changes import Change
 from chalicelib.model.tunnels import AgentTunnel
 from chalicelib.storage import aws, dynamodb, marshal, table
 from chalicelib.storage.dynamodb import Write
@@ -94,8 +95,8 @@ def test_each_change_of_a_module_makes_one_event(admin: Client, module: Module) 
 
 
 def test_an_account_has_no_address(admin: Client) -> None:
-    owners.switch_account(admin.account, active=False, by=audit.OPERATOR)
-    owners.switch_account(admin.account, active=True, by=audit.OPERATOR)
+    owners.switch_account(Change(audit.OPERATOR), admin.account, active=False)
+    owners.switch_account(Change(audit.OPERATOR), admin.account, active=True)
     shown = {event["action"]: event["resource_uri"] for event in page(admin)}
     assert {action for action, uri in shown.items() if not uri} == {"account.create", "account.update"}
 

@@ -1,19 +1,17 @@
 """SSH credentials, as a gateway knows them: the unique key of a public key repeats the rules, so one read will do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import crypto
-from chalicelib.model import accounts, changes, details, kinds
-from chalicelib.model.audit import Trail
-from chalicelib.model.changes import Change
+from chalicelib.model import accounts, details, kinds
 from chalicelib.model.records import Owned
+from chalicelib.model.ssh import suspensions
 from chalicelib.storage import items, table
-from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
-_KIND, _SUSPENDED = "public_key", "suspended"
+_KIND = "public_key"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +49,7 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
     None also where its owner or account may not act. One read. Raises aws.Unavailable.
     """
     found = table.look_up(_KIND, fingerprint)
-    if found is None or found.get(_SUSPENDED) or not _is_active(found):
+    if found is None or suspensions.is_suspended_by_key(found) or not _is_active(found):
         return None
     return Credential(found["account"], found["id"], found["owner_id"], found["acl"])
 
@@ -59,25 +57,10 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
 def read(account: str, id: str) -> Credential | None:
     """Return a credential as it is now, or None where it was deleted or its bot may not act. Raises aws.Unavailable."""
     item = table.read(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
-    found = SshCredential.of(item.body) if item and not item.unseen.get(_SUSPENDED) else None
+    found = SshCredential.of(item.body) if item and not suspensions.is_suspended(item) else None
     if found is None or not accounts.is_active(account, found.owner_id):
         return None
     return Credential(account, id, found.owner_id, found.acl)
-
-
-def suspend(account: str, id: str, *, by: Trail) -> bool:
-    """Let a credential sign in no more, also when its owner is switched on again; False where there is none.
-
-    Its tunnels end as the log of changes tells. Raises aws.Unavailable.
-    """
-
-    def suspended(item: Item) -> Item:
-        return replace(item, unseen={**item.unseen, _SUSPENDED: True})
-
-    item = changes.rewrite(Change(by), items.scope(account, kinds.SSH_CREDENTIALS.path), id, suspended)
-    if item:
-        table.set_all([(key, {_SUSPENDED: True}) for key in item.unique_keys])
-    return item is not None
 
 
 def _is_active(found: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from chalicelib import clock, crypto
 from chalicelib.model import accounts
-from chalicelib.model.ssh import authorities, revocations
+from chalicelib.model.ssh import authorities, revocations, suspensions
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import Issuer, Revocation
 from chalicelib.storage import revocation_lists, table
@@ -16,8 +16,8 @@ from chalicelib.storage.revocation_lists import Head
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     """Return the user certificate of a key id that the authority with a fingerprint has signed, of any account.
 
-    None also where it or its key was revoked, where it has ended, and where the account is switched off. Raises
-    aws.Unavailable.
+    None also where it or its key was revoked, where it has ended or is suspended, and where the account is switched
+    off. Raises aws.Unavailable.
     """
     found = authorities.find_certificate(fingerprint, key_id)
     return found if found and _lets_in(found) else None
@@ -70,6 +70,8 @@ def not_listed(authority: Issuer, records: Iterable[Item]) -> list[Item]:
 
 
 def _lets_in(item: Item) -> bool:
+    if suspensions.is_suspended(item):
+        return False
     certificate = IssuedCertificate.of(item.body)
     entries = (revocations.of_certificate(item).entry, revocations.of_key(certificate.public_key).entry)
     chunks = [(revocation_lists.chunk_of(certificate.ssh_certificate_authority_id, entry), entry) for entry in entries]

@@ -95,5 +95,7 @@ def _has(condition: Any, request: Request) -> bool:
         return bool(named)
     if not named and not condition.get("treat_missing_header_as_empty"):
         return False
-    found = re2.fullmatch(condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(filter(None, named)).encode())
+    found = re2.fullmatch(
+        condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(filter(None, named)).encode()
+    )
     return bool(found) is not condition.get("invert_match", False)

@@ -1,0 +1,38 @@
+"""SSH credentials and user certificates that the operator has suspended: they let nobody in at a gateway."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.model import changes, kinds
+from chalicelib.model.changes import Change
+from chalicelib.model.kinds import Kind
+from chalicelib.storage import items
+from chalicelib.storage.items import Item
+
+KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
+_MARK = "suspended"  # of the record, and of the unique key that gateways read in its place
+
+
+def switch(change: Change, kind: Kind, account: str, id: str, *, suspended: bool) -> bool:
+    """Suspend one of KINDS, or let it in again; False where the account has none of that id. Raises aws.Unavailable.
+
+    It stays suspended when its owner is switched on again. Its tunnels end as the log of changes tells.
+    """
+
+    def switched(item: Item) -> Item:
+        others = {name: value for name, value in item.unseen.items() if name != _MARK}
+        keys = (replace(key, attributes={_MARK: suspended}) for key in item.unique_keys)
+        return replace(item, unseen={**others, _MARK: True} if suspended else others, unique_keys=tuple(keys))
+
+    return changes.rewrite(change, items.scope(account, kind.path), id, switched) is not None
+
+
+def is_suspended(item: Item) -> bool:
+    """Tell whether the record of one of KINDS is suspended."""
+    return bool(item.unseen.get(_MARK))
+
+
+def is_suspended_by_key(attributes: Mapping[str, Any]) -> bool:
+    """Tell the same by the attributes of its unique key."""
+    return bool(attributes.get(_MARK))

@@ -20,7 +20,7 @@ from envoy.config.route.v3.route_pb2 import RouteConfiguration
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from google.protobuf import json_format
 
-from edge.traffic.clusters import internal
+from edge.traffic.groups import Index
 from edge.traffic.resources import Changes, Kind, Resource
 
 # Messages that stand within others by the name of their type: importing them makes them known.
@@ -96,6 +96,7 @@ class Catalog:
         self.answers: dict[Name, Answer] = {}
         self._parts: dict[Name, dict[str, Encoded]] = {}
         self._encoded: dict[Name, Encoded] = {}
+        self._asking: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
 
     def change(self, changes: Changes) -> list[Name]:
         """Take up changes; return the names of the resources that are others now."""
@@ -122,9 +123,18 @@ class Catalog:
 
     def is_answered(self, name: Name) -> bool:
         """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
-        answer, present = self.answers.get(name), self._encoded.get(name)
-        is_asked_for = name.kind in _ALWAYS or Name("listener", internal(name.name)) in self._encoded
-        return present is None or not is_asked_for or (answer is not None and answer.version == present.version)
+        return name not in self._encoded or self.answered(name) is not None or not self._is_asked_for(name)
+
+    def refusal(self, name: Name) -> str:
+        """Return Envoy's sentence where it has refused a resource as it is now, else ""."""
+        answer = self.answered(name)
+        return answer.error if answer else ""
+
+    def _is_asked_for(self, name: Name) -> bool:
+        """Tell whether Envoy asks for a resource: for what is not always wanted, a listener must name it."""
+        edge, _, end = name.name.rpartition("/")
+        by = edge if name.kind == "routes" and edge else end
+        return name.kind in _ALWAYS or any(not self.refusal(it) for it in self._asking.get(by).values())
 
     def _join(self, name: Name) -> bool:
         """Put a resource together of its parts; False where it is as it was."""
@@ -132,10 +142,20 @@ class Catalog:
         if "" not in parts:
             del self._parts[name]
             self.answers.pop(name, None)
+            if name.kind == "listener" and name in self._encoded:
+                self._asking.drop(_stands_for(name.name), name.name)
             return self._encoded.pop(name, None) is not None
+        if name.kind == "listener":
+            self._asking.put(_stands_for(name.name), name.name, name)
         made = _joined(parts.values())
         before, self._encoded[name] = self._encoded.get(name), made
         return before is None or before.digest != made.digest
+
+
+def _stands_for(listener: str) -> list[str]:
+    """Return the edge of a listener, if it is of one, and its certificate."""
+    edge, _, certificate = listener.rpartition("/")
+    return [edge, certificate]
 
 
 def encoded(resource: Resource) -> Encoded:

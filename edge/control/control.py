@@ -108,10 +108,11 @@ class Control:
         """Hear what Envoy has answered; return what changes where it has refused something."""
         names = self.discovery.news()
         self._statuses.hear(names)
-        answers = {name.name: self.discovery.catalog.answered(name) for name in names if name.kind == "routes"}
-        return self._serving.refused(
-            {name: it.error for name, it in answers.items() if it and it.error}, datetime.now(UTC)
-        )
+        errors = {name: error for name in names if (error := self.discovery.catalog.refusal(name))}
+        now = datetime.now(UTC)
+        unusable = self._serving.unusable({it.name: error for it, error in errors.items() if it.kind == "secret"}, now)
+        routes = {it.name: error for it, error in errors.items() if it.kind == "routes"}
+        return {**unusable, **self._serving.refused(routes, now)}
 
     def _reserved(self, facts: Iterable[Fact]) -> frozenset[str]:
         """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
@@ -163,11 +164,17 @@ class Control:
         return names
 
     async def _publish(self, changes: Changes) -> None:
-        """Serve changes so that nothing is named before it is there, or goes while it is named."""
+        """Serve changes so that nothing is named before it is there, or goes while it is named.
+
+        What Envoy refuses of them is led to by nobody who had something else before.
+        """
         first, then, last = stages(changes)
         named = self.discovery.change(first)
         if then:
             await self.discovery.answered(named, within=_ANSWER)
+            if instead := self._refused():
+                await self._publish({**then, **last, **instead})
+                return
             named = self.discovery.change(then)
         if last:
             await self.discovery.answered(named, within=_ANSWER)

@@ -81,7 +81,7 @@ def _found(part: Served | RouteStanding, answered: Answered, own: Iterable[str])
     answers = [answered(_name(key)) for key in sorted(part.keys)]
     if refused := next((it.error for it in answers if it and it.error), ""):
         return "refused", cleaned(refused, own)
-    return ("live" if all(answers) else "waiting"), part.error
+    return ("live" if all(answers) else "waiting"), cleaned(part.error, own)
 
 
 def _route(route: RouteStanding, answered: Answered, own: Iterable[str], outside: State) -> tuple[State, str]:

@@ -133,8 +133,9 @@ def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
         return Host(name, "live", led.error)
     if name not in world.ready_of(edge.account):
         return Host(name, "waiting", _NOT_READY)
-    certificate = world.certificate(edge.account, name, now)
-    return Host(name, "live", led.error, certificate) if certificate else Host(name, "refused", _NO_CERTIFICATE)
+    certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
+    error = f"A certificate was refused: {refusal}" if refusal else led.error
+    return Host(name, "live", error, certificate) if certificate else Host(name, "refused", error or _NO_CERTIFICATE)
 
 
 def _no_port(edge: ServedEdge, name: str, world: World) -> str:

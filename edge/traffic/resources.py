@@ -31,8 +31,13 @@ class Resource:
 
 
 def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
-    """Return changes in the order in which they may be made: what is new, then what leads to it, then what goes."""
-    new = {key: it for key, it in changes.items() if it and not _leads(key)}
+    """Return changes in the order in which they may be made: what is new, then what leads to it, then what goes.
+
+    Where a name loses its part of a listener, visitors come to others, whose routes have to know it before.
+    """
+    moving = {key.part for key, it in changes.items() if key.kind == "listener" and key.part and not it}
+    is_first = {key: not _leads(key) or (key.kind == "routes" and key.part in moving) for key in changes}
+    new = {key: it for key, it in changes.items() if it and is_first[key]}
     gone = {key: it for key, it in changes.items() if not it and not key.part}
     leading = {key: it for key, it in changes.items() if key not in new and key not in gone}
     return new, leading, gone

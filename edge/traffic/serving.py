@@ -57,6 +57,11 @@ class Serving:
         """
         return self._edges.refused(errors, now)
 
+    def unusable(self, errors: Mapping[str, str], now: datetime) -> Changes:
+        """Hear which certificates Envoy cannot use, its sentence by their id; return what changes by that."""
+        touched = [self.world.refuse(id, error) for id, error in errors.items()]
+        return self.update((), now, frozenset().union(*touched)) if any(touched) else {}
+
     def standing(self, edge: str) -> Standing | None:
         """Return how an edge of HTTPS stands, None for one that is not there."""
         return self._edges.standing(edge)

@@ -65,6 +65,7 @@ class World:
         self._by_gateway: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
         self._of_account: defaultdict[str, dict[str, ServedCertificate]] = defaultdict(dict)
         self._ready: dict[str, frozenset[str]] = {}
+        self.refused: dict[str, str] = {}  # certificates that the engine cannot use, each with its sentence
 
     def known(self, id: str) -> Known | None:
         """Return the fact that is known under an id."""
@@ -95,6 +96,19 @@ class World:
         before, self._ready[account] = self._ready.get(account, frozenset()), names
         new = names - before
         return new.union(*map(self.edge_index.names_of_tcp, new))
+
+    def refuse(self, certificate: str, sentence: str) -> frozenset[str]:
+        """Hear that the engine cannot use a certificate; return the names for which another may be served now."""
+        found = self.certificates.get(certificate)
+        if found is None or certificate in self.refused:
+            return frozenset()
+        self.refused[certificate] = sentence
+        return self._touched(found)
+
+    def refusal(self, account: str, host: str) -> str:
+        """Return the engine's sentence about a certificate of an account for a host that it cannot use, else ""."""
+        fitting = [it for it in self.certificates_of(account) if certificate_choice.covers_any(it, host)]
+        return next((self.refused[it.id] for it in fitting if it.id in self.refused), "")
 
     def ready_of(self, account: str) -> frozenset[str]:
         return self._ready.get(account, frozenset())
@@ -148,10 +162,14 @@ class World:
         return [it for it in every if it.account == account or self.is_own_domain(it.domain)]
 
     def certificate(self, account: str, host: str, now: datetime) -> str | None:
-        """Return the id of the certificate that an account's host is served under; None: the handshake is refused."""
+        """Return the id of the certificate that an account's host is served under; None: the handshake is refused.
+
+        One that the engine cannot use leaves those before it in service.
+        """
         held = self.reservation_of(account, host)
         chosen = held.certificate_id if held else ""
-        found = certificate_choice.choose(host, self.certificates_of(account), now, chosen=chosen)
+        usable = [it for it in self.certificates_of(account) if it.id not in self.refused]
+        found = certificate_choice.choose(host, usable, now, chosen=chosen)
         return found or (None if self.is_own_domain(host) else OPERATOR)
 
     def site(self, name: str, now: datetime) -> Site | None:
@@ -249,6 +267,7 @@ class World:
                     _remove(index, key, fact.id)
             case ServedCertificate():
                 del self.certificates[fact.id]
+                self.refused.pop(fact.id, None)
                 _remove(self._of_account, fact.account, fact.id)
             case Held():
                 del self.held[fact.id]

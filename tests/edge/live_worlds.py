@@ -21,6 +21,7 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.tunnels import Carried
 from edge.link import server
+from edge.link.proxy_protocol import Header
 from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.drawn_worlds import AUTHORITIES, DOMAIN, GATEWAY, records, telling_requests
@@ -121,7 +122,7 @@ class _Tunnel(asyncio.Protocol):
     def __init__(self, id: str) -> None:
         self._id = id
 
-    def connected(self, transport: asyncio.Transport) -> asyncio.Protocol:
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         return _Tunnel(self._id)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

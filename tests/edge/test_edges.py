@@ -11,9 +11,10 @@ from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edge_status import BackendStatus, EdgeStatus
 from chalicelib.model.modules import Backend, UserAgentFilter
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from edge.link.authority import KeyPair
 from tests import openssl
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, until
+from tests.edge.running import Edge, until, uploaded
 
 ACCOUNT = "acct_edges"
 pytestmark = needs_envoy
@@ -170,3 +171,30 @@ def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
 def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
     found = said(edge, made.id)
     return found.hostports[0].certificate_id if found else None
+
+
+def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(edge: Edge) -> None:
+    made = https_edge(edge, "kept", route(backend(edge, "bkdhr", HttpResponse(body="kept\n"))))
+    good, weak = ids.new("cert"), ids.new("cert")
+    edge.upload(good, ACCOUNT, f"kept.{edge.settings.tunnel_domain}")
+    until(lambda: certificate_of(edge, made) == good, within=3)
+    issued = openssl.issue(f"/CN={weak}", "rsa-1024")
+    later = uploaded(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
+    edge.store.upload(later, KeyPair(issued.certificate, issued.key))
+    met = []
+    until(lambda: met.append(edge.curl("kept", "--insecure")) or has_refusal(edge, made), within=5)
+    assert set(met) == {"kept\n"}
+    found = said(edge, made.id)
+    assert found
+    (hostport,) = found.hostports
+    assert (hostport.state, hostport.certificate_id) == ("live", good)
+    assert hostport.error.startswith("A certificate was refused: ")
+    assert "2048-bit" in hostport.error
+    del edge.store.uploaded[weak]
+    edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, weak)
+    until(lambda: not has_refusal(edge, made), within=3)
+
+
+def has_refusal(edge: Edge, made: ServedEdge) -> bool:
+    found = said(edge, made.id)
+    return found is not None and found.hostports[0].error != ""

@@ -139,14 +139,23 @@ def test_changes_come_in_three_stages() -> None:
             Key("listener", "new"): True,
             Key("listener", "old"): False,
             Key("listener", "https", "in"): True,
+            Key("routes", "operator", "in"): True,
             Key("routes", "operator", "out"): False,
+            Key("listener", "https", "back"): False,
+            Key("routes", "operator", "back"): True,  # before its name comes to the operator's listener again
             Key("cluster", "gw-1"): True,
             Key("cluster", "name/a.example.com"): True,  # also where its name had another certificate before
             Key("cluster", "name/b.example.com"): False,
         }.items()
     }
     assert [told(stage) for stage in stages(made)] == [
-        {"listener new", "cluster gw-1"},
-        {"listener https[in]", "-routes operator[out]", "cluster name/a.example.com"},
+        {"listener new", "cluster gw-1", "routes operator[back]"},
+        {
+            "listener https[in]",
+            "-listener https[back]",
+            "routes operator[in]",
+            "-routes operator[out]",
+            "cluster name/a.example.com",
+        },
         {"-listener old", "-cluster name/b.example.com"},
     ]

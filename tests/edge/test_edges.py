@@ -181,9 +181,14 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(ed
     issued = openssl.issue(f"/CN={weak}", "rsa-1024")
     later = uploaded(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
     edge.store.upload(later, KeyPair(issued.certificate, issued.key))
-    met = []
-    until(lambda: met.append(edge.curl("kept", "--insecure")) or has_refusal(edge, made), within=5)
-    assert set(met) == {"kept\n"}
+    met = set[str]()
+
+    def is_refused() -> bool:
+        met.add(edge.curl("kept", "--insecure"))
+        return has_refusal(edge, made)
+
+    until(is_refused, within=5)
+    assert met == {"kept\n"}
     found = said(edge, made.id)
     assert found
     (hostport,) = found.hostports

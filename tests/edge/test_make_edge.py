@@ -65,12 +65,15 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
 def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
     log = started.api.local / "edge" / "access.log"
     with upstream() as port:
-        started.ssh("-R", f"rotated:80:127.0.0.1:{port}").says("is online")
+        client = started.ssh("-R", f"rotated:80:127.0.0.1:{port}")
+        client.says("is online")
         until(lambda: started.status("rotated") == "200", within=10)
         log.rename(log.with_name("access.log.1"))
         started.edge.send_signal(signal.SIGHUP)
 
         until(lambda: started.visit("rotated") == "200" and log.exists(), within=15)
+        client.kill()
+    until(lambda: started.tunnels() == [], within=10)
 
 
 def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(started: Started, tmp_path: Path) -> None:
@@ -98,6 +101,7 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
     seen = done.stdout.splitlines()
     assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
     assert {*seen} == {"blue", "green"}
+    until(lambda: started.tunnels() == [], within=10)
 
 
 def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: Started) -> None:

@@ -7,6 +7,7 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
 from edge.traffic import parts
+from edge.traffic.edges import Plan
 from edge.traffic.resources import NAME_PREFIX, Json, Key, Resource
 from edge.traffic.world import Site
 
@@ -33,6 +34,11 @@ def stream(edge: str) -> str:
     return f"stream/{edge}"
 
 
+def of_bytes(gateway: str) -> str:
+    """Return the name of the upstream of a gateway for connections of bytes."""
+    return f"{gateway}/bytes"
+
+
 def answering(backend: str) -> str:
     """Return the name of the upstream, and of the listener, of an HTTP response."""
     return f"answer/{backend}"
@@ -44,13 +50,16 @@ def internal(certificate: str) -> str:
 
 
 def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return how a gateway is reached, by HTTP/1.1 and by HTTP/2: the server name is the tunnel's id."""
+    """Return how a gateway is reached, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id."""
     endpoint: Json = {"endpoint": {"address": _address(gateway)}}
     common: dict[str, Json] = {
         "transport_socket": _mutual_tls([gateway.id], link_authority),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
     }
-    return _both(gateway.id, [endpoint], common, settings)
+    name = of_bytes(gateway.id)
+    told = {**common, "transport_socket": _telling(common["transport_socket"])}
+    body: Json = {**parts.upstream(name, [endpoint]), **told, **_connecting(settings)}
+    return [*_both(gateway.id, [endpoint], common, settings), _resource(name, body)]
 
 
 def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
@@ -61,27 +70,31 @@ def of_group(backend: str, members: Members, link_authority: str, settings: Sett
 
 
 def of_stream(
-    edge: str, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
+    plan: Plan, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
 ) -> Resource:
     """Return how the tunnels of groups are reached, by weight, for bytes: the server name is the id of the tunnel.
 
-    A group without tunnels takes no connections. Those that are open stay when weights or tunnels are others.
+    Of a plan that tells who visitors are, the gateway passes that on as the first bytes. A group without tunnels takes
+    no connections. Those that are open stay when weights or tunnels are others.
     """
     shares: list[Json] = [
         {"locality": {"sub_zone": id}, "load_balancing_weight": weight, "lb_endpoints": _endpoints(members)}
         for id, weight, members in groups
     ]
-    name, every = stream(edge), [it for _, _, members in groups for it in members]
+    name, every = stream(plan.edge.id), [it for _, _, members in groups for it in members]
+    common = _to_tunnels(every, link_authority, settings)
+    if plan.tells:
+        common["transport_socket"] = _telling(common["transport_socket"])
     body: Json = {
         "name": name,
         "type": "STATIC",
         "alt_stat_name": "stream",
         "load_assignment": {"cluster_name": name, "endpoints": shares},
         "common_lb_config": {"locality_weighted_lb_config": {}},
-        **_to_tunnels(every, link_authority, settings),
+        **common,
         **_connecting(settings),
     }
-    return _resource(name, body, edge, *(id for id, _, _ in groups), *(tunnel.id for tunnel, _ in every))
+    return _resource(name, body, plan.edge.id, *(id for id, _, _ in groups), *(tunnel.id for tunnel, _ in every))
 
 
 def of_answer(backend: str) -> Resource:
@@ -103,20 +116,24 @@ def to_listener(host: str, listener: str) -> Resource:
     raw = parts.typed(
         "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
     )
-    proxy_protocol = parts.typed(
-        "envoy.transport_sockets.upstream_proxy_protocol",
-        f"{parts.TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
-        config={"version": "V2"},
-        transport_socket=raw,
-    )
     address: Json = {"envoy_internal_address": {"server_listener_name": listener}}
     name = PREFIX + host
-    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": proxy_protocol}
+    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _telling(raw)}
     return _resource(name, body, host, listener)
 
 
 def _resource(name: str, body: Json, *words: str) -> Resource:
     return Resource(Key("cluster", name), body, words)
+
+
+def _telling(socket: Json) -> Json:
+    """Return a socket behind the PROXY protocol, which tells who the client is."""
+    return parts.typed(
+        "envoy.transport_sockets.upstream_proxy_protocol",
+        f"{parts.TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
+        config={"version": "V2"},
+        transport_socket=socket,
+    )
 
 
 def _both(

@@ -123,12 +123,13 @@ class EdgeServing:
         return self._kept(self._units.put(("edge", id), made), now)
 
     def _port(self, port: str) -> Changes:
-        """Make the listener of a port, if an edge is live there."""
+        """Make the listener of a port, if an edge is live there or a tunnel has it."""
         edge, unit = self._world.edge_at(port), ("port", port)
         plan = self._plans.get(edge.id) if edge else None
-        if plan is None or port not in map(port_of, plan.live):
-            return self._units.put(unit, ())
-        return self._units.put(unit, [edge_listeners.of_port(plan, port, self._settings)])
+        if plan and port in map(port_of, plan.live):
+            return self._units.put(unit, [edge_listeners.of_port(plan, port, self._settings)])
+        tunnel = self._world.tunnel_at(port)
+        return self._units.put(unit, [listeners.of_port_of(tunnel, port, self._settings)] if tunnel else ())
 
     def _stream(self, id: str) -> Changes:
         """Make what an edge of bytes leads to, if that is an edge of bytes and live."""
@@ -136,7 +137,7 @@ class EdgeServing:
         if plan is None or not plan.led.leading or not plan.live:
             return self._units.put(unit, ())
         found = [(id, weight, self._members(id)) for id, weight in plan.led.leading]
-        return self._units.put(unit, [clusters.of_stream(id, found, self._link_authority, self._settings)])
+        return self._units.put(unit, [clusters.of_stream(plan, found, self._link_authority, self._settings)])
 
     def _members(self, id: str) -> list[tuple[Carried, Gateway]]:
         return self._world.members(self._world.backends[id])

@@ -21,6 +21,7 @@ _NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
 _OTHER_PORT = "The operator has set aside other ports for TCP."
 _NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
 _ANOTHER = "Another edge of the account has the port."
+_OTHER_WAY = "Its reservation and that of the edge's first host differ in proxy_protocol."
 _NO_PATH = "No request has such a path: it holds a ? or #."
 
 
@@ -51,7 +52,8 @@ class Target:
 class Plan:
     """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
 
-    `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed.
+    `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed. One
+    that `tells` sends what it leads to, before all other bytes, the address of the visitor.
     """
 
     edge: ServedEdge
@@ -61,6 +63,7 @@ class Plan:
     targets: tuple[Target, ...] = ()
     page: str = ""
     led: Led = field(default_factory=Led)
+    tells: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -115,7 +118,8 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     hosts = tuple(host(edge, name, world, now) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
     if streams.is_stream(edge):
-        return Plan(edge, hosts, trusted=trusted, led=streams.led(edge, world.backends))
+        led, tells = streams.led(edge, world.backends), _tells(edge, hosts[0].name, world) if hosts else False
+        return Plan(edge, hosts, trusted=trusted, led=led, tells=tells)
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
     return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page)
@@ -129,13 +133,23 @@ def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
         return Host(name, "unproved", _UNPROVED)
     if error := _no_port(edge, name, world) or led.closed or _no_authority(edge, world):
         return Host(name, "refused", error)
-    if port_of(name) or edge.terminate_at == "upstream":
+    if port_of(name):
         return Host(name, "live", led.error)
     if name not in world.ready_of(edge.account):
         return Host(name, "waiting", _NOT_READY)
+    if is_stream and _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world):
+        return Host(name, "refused", _OTHER_WAY)
+    if edge.terminate_at == "upstream":
+        return Host(name, "live", led.error)
     certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
     error = f"A certificate was refused: {refusal}" if refusal else led.error
     return Host(name, "live", error, certificate) if certificate else Host(name, "refused", error or _NO_CERTIFICATE)
+
+
+def _tells(edge: ServedEdge, name: str, world: World) -> bool:
+    """Tell whether what is behind a name reads the address of the visitor first."""
+    held = world.reservation_of(edge.account, name)
+    return held is not None and held.proxy_protocol
 
 
 def _no_port(edge: ServedEdge, name: str, world: World) -> str:

@@ -7,8 +7,9 @@ refuses a listener as a whole, so one that it cannot use closes nobody else's ad
 import re
 from collections.abc import Mapping, Sequence
 
+from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
-from edge.traffic import parts
+from edge.traffic import parts, stream_filters
 from edge.traffic import routes as http
 from edge.traffic.clusters import PREFIX, internal
 from edge.traffic.resources import Json, Key, Resource
@@ -72,6 +73,24 @@ def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> 
         "filter_chains": [{"filters": filters}],
     }
     return Resource(Key("listener", name), listener, words)
+
+
+def of_port_of(tunnel: Carried, port: str, settings: Settings) -> Resource:
+    """Return the listener of a port that a tunnel has."""
+    filters = stream_filters.of_tunnel(tunnel, settings)
+    return of_port(port, filters, settings, tunnel.id, tunnel.account, tunnel.gateway)
+
+
+def of_tunnel(tunnel: Carried, settings: Settings) -> Resource:
+    """Return the listener of a tunnel whose TLS ends upstream."""
+    filters: Json = {"filters": stream_filters.of_tunnel(tunnel, settings)}
+    words = (tunnel.id, tunnel.account, tunnel.gateway)
+    return within(tunnel_name(tunnel.id), filters, *words, filters=[inspector()])
+
+
+def tunnel_name(tunnel: str) -> str:
+    """Return the name of the listener of a tunnel whose TLS ends upstream."""
+    return f"tunnel/{tunnel}"
 
 
 def port_name(port: str) -> str:

@@ -9,7 +9,7 @@ from edge.traffic.access_log import access_log
 from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import OPERATOR, Site
 
-_SNI_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
+SERVER_NAME_KEY = "envoy.network.upstream_server_name"  # what Envoy's router takes the upstream server name from
 
 _REDIRECTING = "http"  # the routes of the port without TLS
 _TUNNEL_WORDS = {
@@ -179,7 +179,7 @@ def said_of_the_client(settings: Settings, more: Mapping[str, str]) -> Json:
 def _upstream_name() -> Json:
     """Return the filter that makes the tunnel's id the server name on the hop, and keeps connections apart by it."""
     value: Json = {
-        "object_key": _SNI_KEY,
+        "object_key": SERVER_NAME_KEY,
         "format_string": {
             "text_format_source": {"inline_string": "%METADATA(VIRTUAL_HOST:edge:tunnel)%"},
             "omit_empty_values": True,

@@ -46,7 +46,7 @@ class Serving:
             if before != site:
                 groups |= self._regroup(before, site)
                 changes |= self._site(name, site)
-        for certificate in sorted(groups - {OPERATOR}):
+        for certificate in sorted(groups - {OPERATOR, ""}):
             changes |= self._group(certificate)
         return {**changes, **self._edges.update(touched, edges, backends, now)}
 
@@ -90,6 +90,11 @@ class Serving:
             return self._units.put(("name", name), ())
         if site.certificate == OPERATOR:
             return self._units.put(("name", name), [routes.host(site)])
+        if not site.certificate:
+            tunnel = site.tunnel
+            led = clusters.to_listener(name, listeners.tunnel_name(tunnel.id))
+            own = listeners.of_tunnel(tunnel, self._settings)
+            return self._units.put(("name", name), [own, led, listeners.of_name(name), routes.misdirected(name)])
         made = [clusters.of_name(site), listeners.of_name(name), routes.misdirected(name)]
         if self.world.is_own_domain(name):
             made.append(routes.redirected(name, self._settings))

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
 from edge.traffic import access_log, clusters, parts
 from edge.traffic.edges import Plan
 from edge.traffic.resources import Json
+from edge.traffic.routes import SERVER_NAME_KEY
 
 _ATTEMPTS = 3  # at tunnels of a group
 _EARLY = 16 << 10  # bytes behind a handshake that wait for the upstream
@@ -23,13 +25,34 @@ def of_edge(plan: Plan, settings: Settings) -> list[Json]:
     return [bound(settings), _proxy(settings, whose, **_upstreams(plan), **mode)]
 
 
+def of_tunnel(tunnel: Carried, settings: Settings) -> list[Json]:
+    """Return the filters of the connections of a tunnel: no more than it may have channels."""
+    whose = {"account": tunnel.account, "tunnel": tunnel.id}
+    most, upstream = settings.limits.max_channels_per_tunnel, clusters.of_bytes(tunnel.gateway)
+    return [_bound("tunnel", most), _server_name(tunnel.id), _proxy(settings, whose, cluster=upstream)]
+
+
 def bound(settings: Settings) -> Json:
     """Return the filter that closes connections of an edge when there are too many."""
+    return _bound("edge", settings.limits.max_connections_per_edge)
+
+
+def _server_name(tunnel: str) -> Json:
+    """Return the filter that makes the tunnel's id the server name on the hop."""
+    value: Json = {
+        "object_key": SERVER_NAME_KEY,
+        "format_string": {"text_format_source": {"inline_string": tunnel}},
+    }
+    kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
+    return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
+
+
+def _bound(stat_prefix: str, most: int) -> Json:
     return parts.typed(
         "envoy.filters.network.connection_limit",
         f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
-        stat_prefix="edge",
-        max_connections=settings.limits.max_connections_per_edge,
+        stat_prefix=stat_prefix,
+        max_connections=most,
     )
 
 

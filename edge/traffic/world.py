@@ -38,7 +38,7 @@ Fact: TypeAlias = Known | Gone
 
 @dataclass(frozen=True)
 class Site:
-    """A host name that is served: by a tunnel, under the certificate of an id."""
+    """A host name that is served: by a tunnel, under the certificate of an id, "" where TLS ends upstream."""
 
     name: str
     tunnel: Carried
@@ -174,15 +174,26 @@ class World:
 
     def site(self, name: str, now: datetime) -> Site | None:
         """Return the site of a name that no edge has: its newest tunnel that may be served and whose gateway is up."""
-        live = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
-        up = [it for it in live if self.may_serve(it.account, name)]
-        if not up or port_of(name) or self.listening(name):
+        newest = self._newest(name)
+        if newest is None or port_of(name) or self.listening(name):
             return None
-        newest = max(up, key=lambda tunnel: tunnel.id)  # where a name was taken over
+        if newest.proto == "tls":
+            return Site(name, newest, "")
         if self.waits(newest):
             return None
         certificate = self.certificate(newest.account, name, now)
         return Site(name, newest, certificate) if certificate else None
+
+    def tunnel_at(self, port: str) -> Carried | None:
+        """Return the tunnel that serves a port: its newest whose gateway is up, where no edge has it."""
+        is_open = int(port) in self.tcp_ports and not self.edge_at(port)
+        return self._newest(f"{self.tunnel_domain}:{port}") if is_open else None
+
+    def _newest(self, name: str) -> Carried | None:
+        """Return the newest tunnel of a name that may be served and whose gateway is up."""
+        live = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
+        up = [it for it in live if self.may_serve(it.account, name)]
+        return max(up, key=lambda tunnel: tunnel.id, default=None)  # where a name was taken over
 
     def listening(self, host: str) -> ServedEdge | None:
         """Return the edge that has a host, also one that is closed; a tunnel of that name is not served."""

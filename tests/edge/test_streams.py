@@ -18,7 +18,7 @@ from chalicelib.model.modules import Backend, MutualTls
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from tests import openssl
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, until
+from tests.edge.running import Edge, free_port, listens, until
 
 ACCOUNT = "acct_streams"
 pytestmark = needs_envoy
@@ -98,9 +98,16 @@ def is_live(edge: Edge, made: ServedEdge, tunnels: int = 1) -> bool:
 def answer(edge: Edge, port: int, sent: bytes = b"", timeout: float = 5) -> bytes:
     """Return all that a port of TCP answers when this was sent, and then the end."""
     with socket.create_connection(("127.0.0.1", port), timeout) as connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
-        return read(connection)
+        sending = threading.Thread(target=_send, args=(connection, sent))
+        sending.start()
+        found = read(connection)
+        sending.join()
+        return found
+
+
+def _send(connection: socket.socket, sent: bytes) -> None:
+    connection.sendall(sent)
+    connection.shutdown(socket.SHUT_WR)
 
 
 def read(connection: socket.socket) -> bytes:
@@ -132,29 +139,55 @@ def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, 
         assert connection.recv(1000) == b"x" * 1000
 
 
-def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
-    host = f"upstream.{edge.settings.tunnel_domain}"
+@contextlib.contextmanager
+def own_server(folder: Path, host: str, port: int) -> Iterator[ssl.SSLContext]:
+    """Run a server of openssl with a certificate that nobody else has; yield what trusts it alone."""
     own = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
     (folder / "cert").write_text(own.certificate)
     (folder / "key").write_text(own.key)
-    port = edge.settings.tcp_ports[9]
-    server = subprocess.Popen(
-        ["openssl", "s_server", "-quiet", "-accept", f"127.0.0.1:{port}", "-cert", "cert", "-key", "key", "-www"],
-        cwd=folder,
-    )
-    try:
+    command = ["openssl", "s_server", "-quiet", "-accept", f"127.0.0.1:{port}", "-cert", "cert", "-key", "key", "-www"]
+    with subprocess.Popen(command, cwd=folder) as server:
+        try:
+            yield ssl.create_default_context(cadata=own.certificate)
+        finally:
+            server.kill()
+
+
+def asked(edge: Edge, host: str, context: ssl.SSLContext) -> bytes:
+    """Return how a server that is trusted begins to answer, "" where there is none."""
+    with socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5) as raw:
+        try:
+            with context.wrap_socket(raw, server_hostname=host) as connection:
+                connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return connection.recv(12)
+        except OSError:
+            return b""
+
+
+def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
+    host, port = f"upstream.{edge.settings.tunnel_domain}", free_port()
+    with own_server(folder, host, port) as trusted:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=up:80:localhost:{port}")
         route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "up")))
         made = keep(edge, "edghts", f"{host}:443", Modules(), terminate_at="upstream", routes=(route,))
         until(lambda: is_live(edge, made))
-        context = ssl.create_default_context(cadata=own.certificate)
-        raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5)
-        with context.wrap_socket(raw, server_hostname=host) as connection:
-            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            assert b"200" in connection.recv(100)
-    finally:
-        server.kill()
-        server.wait()
+        assert asked(edge, host, trusted) == b"HTTP/1.0 200"
+
+
+def test_a_tunnel_of_tls_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
+    host, port = f"passed.{edge.settings.tunnel_domain}", free_port()
+    with own_server(folder, host, port) as trusted:
+        edge.ssh(edge.key(ACCOUNT), "-R", f"passed:443:localhost:{port}").says(f"tls://{host}")
+        until(lambda: asked(edge, host, trusted) == b"HTTP/1.0 200")
+
+
+def test_a_port_of_a_tunnel_leads_there_both_ways_to_the_end(edge: Edge, echo: Echo) -> None:
+    port = edge.settings.tcp_ports[1]
+    edge.ssh(edge.key(ACCOUNT), "-R", f"{port}:localhost:{echo.port}").says(
+        f"tcp://{edge.settings.tunnel_domain}:{port}"
+    )
+    until(lambda: listens(port))
+    assert answer(edge, port, b"x" * 1_000_000) == b"echo\n" + b"x" * 1_000_000 + b"goodbye\n"
 
 
 def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: str = "-tls1_3") -> tuple[bool, str]:
@@ -174,28 +207,33 @@ def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: 
         return b"alert" not in process.stderr.read(), read
 
 
+def dated(issuer: openssl.Issued, end: str) -> openssl.Issued:
+    """Return the certificate of a client until a time that is written as 20260131120000Z."""
+    own = openssl.key("p256", "dated")
+    request = openssl.run("req", "-new", "-config", "config", "-subj", "/CN=dated", "-key", "key", files={"key": own})
+    files = {"ca": issuer.certificate, "key": issuer.key, "request": request}
+    signing = ("ca", "-config", "config", "-batch", "-notext", "-md", "sha256", "-cert", "ca", "-keyfile", "key")
+    dates = ("-startdate", "20240101000000Z", "-enddate", end)
+    return openssl.Issued(openssl.run(*signing, *dates, "-in", "request", files=files), own)
+
+
 def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_no_other(
     edge: Edge, echo: Echo, folder: Path
 ) -> None:
     constraint = ("basicConstraints=critical,CA:TRUE",)
     authority, another = (openssl.issue(f"/CN={name}", extensions=constraint) for name in ("clients", "others"))
-    valid, expired = (
-        openssl.issue_for("20260101000000Z", "20991231000000Z"),
-        openssl.issue_for("20240101000000Z", "20250101000000Z"),
-    )
-    trusted = [ServedAuthority(ACCOUNT, ids.new("ca"), it.certificate) for it in (authority, valid, expired)]
-    for it in trusted:
-        edge.store.keep(it)
+    known = ServedAuthority(ACCOUNT, ids.new("ca"), authority.certificate)
+    edge.store.keep(known)
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=mutual:80:localhost:{echo.port}")
-    mutual = MutualTls(certificate_authority_ids=[it.id for it in trusted])
+    mutual = MutualTls(certificate_authority_ids=[known.id])
     made = tls_edge(edge, "mutual", attached(group(edge, "mutual"), mutual_tls=mutual))
     until(lambda: is_live(edge, made))
-    assert handshake(edge, folder, valid) == (True, "echo\n")
+    assert handshake(edge, folder, dated(authority, "20991231000000Z")) == (True, "echo\n")
     for kind in ("rsa-2048", "p256", "p384", "ed25519"):
         client = openssl.issue("/CN=client", kind, issuer=authority)
         assert handshake(edge, folder, client) == (True, "echo\n")
     assert handshake(edge, folder, openssl.issue("/CN=client", issuer=authority), "-tls1_2") == (True, "echo\n")
     met = echo.met
-    for refused in (None, openssl.issue("/CN=client", issuer=another), expired):
+    for refused in (None, openssl.issue("/CN=client", issuer=another), dated(authority, "20250101000000Z")):
         assert handshake(edge, folder, refused) == (False, "")
     assert echo.met == met

@@ -177,7 +177,7 @@ OF_ANSWER = {f"cluster answer/{ANSWER}", f"listener answer/{ANSWER}"}
         (tunnel("tn_2", app="other"), set()),
         (tunnel("tn_2", app="web", region="eu"), OF_GROUP),
         (tunnel("tn_2", gateway="gw-9"), set()),
-        (Gone("gw-1"), {*OF_GROUP, "-cluster gw-1", "-cluster gw-1/http2"}),
+        (Gone("gw-1"), {*OF_GROUP, "-cluster gw-1", "-cluster gw-1/http2", "-cluster gw-1/bytes"}),
         (group(app="other"), OF_GROUP),
         (Gone(GROUP), {f"routes edge/{EDGE}", *(f"-{it}" for it in OF_GROUP)}),
         (group("bkdtg_2"), set()),

@@ -106,10 +106,20 @@ def test_the_upstreams_of_a_gateway() -> None:
         return Resource(Key("cluster", name), body)
 
     windows = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
-    assert clusters.of_gateway(GATEWAY, "PEM", SETTINGS) == [
+    *both, of_bytes = clusters.of_gateway(GATEWAY, "PEM", SETTINGS)
+    assert both == [
         whole("gw-AB", {"http_protocol_options": {}}),
         whole("gw-AB/http2", {"http2_protocol_options": windows}),
     ]
+    behind: Any = {
+        "@type": f"{TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
+        "config": {"version": "V2"},
+        "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
+    }
+    same: Any = whole("gw-AB/bytes", {}).body
+    del same["typed_extension_protocol_options"]
+    told = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": behind}
+    assert of_bytes == Resource(Key("cluster", "gw-AB/bytes"), {**same, "transport_socket": told})
 
 
 def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> None:

@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UP, OTHER = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
 TUNNEL = Carried("acct_a", "tn_1", "gw-1", "a.example.com")
 CERTIFICATE = ServedCertificate("acct_a", "cert_1", "", ("*.example.com",), NOW, NOW + timedelta(days=1))
-GATEWAY = {"cluster gw-1", "cluster gw-1/http2"}
+GATEWAY = {"cluster gw-1", "cluster gw-1/http2", "cluster gw-1/bytes"}
 PLAIN = {"routes operator[a.example.com]"}
 OWN = {
     "cluster name/a.example.com",
@@ -51,7 +51,7 @@ def test_before_anything_is_known_the_public_ports_and_the_operators_routes_are_
     assert told(serving().begin()) == {"listener http", "listener https", "routes http", "routes operator"}
 
 
-def test_a_gateway_is_reached_by_two_versions_of_http() -> None:
+def test_a_gateway_is_reached_by_two_versions_of_http_and_by_bytes() -> None:
     assert told(serving().update([UP], NOW)) == GATEWAY
     assert told(serving(UP).update([replace(UP, port=1)], NOW)) == GATEWAY
     assert told(serving(UP).update([Gone("gw-1")], NOW)) == gone(GATEWAY)

@@ -1,6 +1,7 @@
 """Edges of bytes, as rules: where they are live, where they lead, and what a change touches."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from chalicelib.model.modules import UserAgentFilter
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedEdge
+from chalicelib.model.tunnels import Carried
 from edge.traffic import edges, streams
 from edge.traffic.edges import Host
 from edge.traffic.resources import Changes, Key
@@ -175,6 +177,59 @@ def test_a_change_makes_anew_what_it_touches_alone(facts: tuple[Fact, ...], chan
     for account in made.world.accounts():
         changes = {**changes, **made.update((), NOW, made.world.ready(account, made.world.names_of(account)))}
     assert told(changes) == expected
+
+
+PASSED = tunnel("tn_2", name=HOST, proto="tls")
+AT_PORT = tunnel("tn_2", name=PORT, proto="tcp")
+OF_PASSED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}", "listener tunnel/tn_2"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "change", "expected"),
+    [
+        ((GATEWAY,), PASSED, OF_PASSED),
+        ((GATEWAY, PASSED), Gone("tn_2"), {f"-{it}" for it in OF_PASSED}),
+        (
+            (GATEWAY, PASSED),
+            replace(PASSED, id="tn_3"),
+            {f"cluster name/{HOST}", "-listener tunnel/tn_2", "listener tunnel/tn_3"},
+        ),
+        ((GATEWAY,), AT_PORT, {"listener port/20001"}),
+        ((GATEWAY, AT_PORT), Gone("tn_2"), {"-listener port/20001"}),
+        (
+            (GATEWAY, AT_PORT),
+            Gone("gw-1"),
+            {"-listener port/20001", "-cluster gw-1", "-cluster gw-1/http2", "-cluster gw-1/bytes"},
+        ),
+        ((GATEWAY, AT_PORT), replace(AT_PORT, id="tn_3"), {"listener port/20001"}),
+        ((GATEWAY, AT_PORT), replace(AT_PORT, id="tn_1"), set()),
+        ((GATEWAY,), replace(AT_PORT, name="tunnels.localhost:80"), set()),
+        ((GATEWAY, AT_PORT, group(), tunnel()), tcp(), {"listener port/20001", f"cluster stream/{TCP}"}),
+        ((GATEWAY, AT_PORT), tcp(backend=None), {"-listener port/20001"}),
+        ((GATEWAY, AT_PORT, tcp(backend=None)), Gone(TCP), {"listener port/20001"}),
+    ],
+)
+def test_a_tunnel_of_tls_or_tcp_is_made_of_its_own_listener(
+    facts: tuple[Fact, ...], change: Fact, expected: set[str]
+) -> None:
+    made = serving(*facts)
+    if isinstance(change, Carried) and change.id != "tn_2":  # in the place of the one before
+        changes = made.update([change, Gone("tn_2")], NOW) if change.id == "tn_3" else made.update([change], NOW)
+    else:
+        changes = made.update([change], NOW)
+    assert told(changes) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(False, False, ["live", "live"]), (True, True, ["live", "live"]), (True, False, ["live", "refused"])],
+)
+def test_all_hosts_of_an_edge_tell_who_visitors_are_or_none(first: bool, second: bool, expected: list[str]) -> None:
+    hosts = [HOST, "b.tunnels.localhost"]
+    held = [Held(A, f"rd_{host}", host, True, "", flag) for host, flag in zip(hosts, (first, second), strict=True)]
+    made = serving(*BASE, *held, tls(hosts=hosts))
+    found = edges.plan(made.world.edges[TLS], made.world, NOW)
+    assert ([it.state for it in found.hosts], found.tells) == (expected, first)
 
 
 def test_a_group_that_streams_alone_lead_to_has_no_upstream_of_http() -> None:

@@ -8,7 +8,7 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import Carried, Proto
 from edge.process.settings import Settings
 from edge.traffic.serving import Serving
 from edge.traffic.world import Fact
@@ -32,8 +32,16 @@ def weighted(id: str, children: Mapping[str, int]) -> ServedBackend:
     return ServedBackend(A, id, Weighted(backends=children))
 
 
-def tunnel(id: str = "tn_1", *, account: str = A, gateway: str = "gw-1", name: str = "", **labels: str) -> Carried:
-    return Carried(account, id, gateway, name, labels=labels or {"app": "web"})
+def tunnel(
+    id: str = "tn_1",
+    *,
+    account: str = A,
+    gateway: str = "gw-1",
+    name: str = "",
+    proto: Proto = "https",
+    **labels: str,
+) -> Carried:
+    return Carried(account, id, gateway, name, labels=labels or {"app": "web"}, proto=proto)
 
 
 def route(

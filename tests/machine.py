@@ -31,6 +31,7 @@ NEEDS = {
     "jq": Need((("jq",),), ("jq",)),
     "npm": Need((("npm",), ("node",)), ("nodejs", "npm")),
     "openssl": Need((("openssl",),), ("openssl",)),
+    "redis": Need((("redis-server",), ("redis-cli",)), ("redis-server", "redis-tools")),
     "ssh": Need((("ssh",), ("ssh-keygen",)), ("openssh-client",)),
     "sshd": Need((("sshd",),), ("openssh-server",)),
     "the compiler of the TypeScript client": Need(made="infra/build/clients/typescript/node_modules/ready"),

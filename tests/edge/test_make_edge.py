@@ -23,7 +23,7 @@ from tests.cloud.test_readme import blocks
 from tests.conftest import ROOT, free_port, serve
 from tests.edge.beside import Started, credential, start_edge
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import ssh_command, until, upstream
+from tests.edge.running import free_ports, ssh_command, until, upstream
 
 pytestmark = needs_envoy
 
@@ -102,6 +102,17 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
     assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
     assert {*seen} == {"blue", "green"}
     until(lambda: started.tunnels() == [], within=10)
+
+
+@pytest.mark.needs("redis")
+def test_the_page_s_database_behind_a_nat_answers_its_own_client(started: Started, tmp_path: Path) -> None:
+    (text,) = blocks("docs/edge.md", "Ports, and TLS passed through")
+    ssh = " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))
+    for old, new in (("ssh -p 2222", ssh), ("6399", str(free_port())), ("20033", str(free_ports(1)[0]))):
+        text = text.replace(old, new)
+    command = ["bash", "-euc", f"{text}\nkill $(jobs -p)"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.splitlines()[-3:]) == (0, ["PONG", "OK", "hello"]), done.stderr
 
 
 def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: Started) -> None:

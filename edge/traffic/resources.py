@@ -33,14 +33,22 @@ class Resource:
 def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     """Return changes in the order in which they may be made: what is new, then what leads to it, then what goes.
 
-    Where a name loses its part of a listener, visitors come to others, whose routes have to know it before.
+    A name that gets a part of a listener has its route with the operator's until visitors come by that part; one that
+    loses it has its route there before they come.
     """
-    moving = {key.part for key, it in changes.items() if key.kind == "listener" and key.part and not it}
-    is_first = {key: not _leads(key) or (key.kind == "routes" and key.part in moving) for key in changes}
-    new = {key: it for key, it in changes.items() if it and is_first[key]}
-    gone = {key: it for key, it in changes.items() if not it and not key.part}
-    leading = {key: it for key, it in changes.items() if key not in new and key not in gone}
-    return new, leading, gone
+    parts = {key.part: it for key, it in changes.items() if key.kind == "listener" and key.part}
+
+    def stage(key: Key, it: Resource | None) -> int:
+        if key.kind == "routes" and key.part in parts:
+            return 2 if parts[key.part] else 0 if it else 1
+        if not it and not key.part:
+            return 2
+        return 1 if _leads(key) else 0
+
+    staged: tuple[dict[Key, Resource | None], ...] = ({}, {}, {})
+    for key, it in changes.items():
+        staged[stage(key, it)][key] = it
+    return staged[0], staged[1], staged[2]
 
 
 def _leads(key: Key) -> bool:

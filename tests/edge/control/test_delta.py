@@ -88,7 +88,8 @@ def test_an_envoy_that_comes_back_is_told_what_it_lacks_and_what_is_gone() -> No
     version = made.get(Name("listener", "same"))
     assert version
     stream, has = Stream(made), {"same": version.version, "other": "old", "gone": "old"}
-    stream.hear(asks("listener", initial_resource_versions=has))
+    accepted = stream.hear(asks("listener", initial_resource_versions=has))
+    assert accepted == [(Name("listener", "same"), Answer(version.version, ""))]
     ((_, names, gone),) = told(stream)
     assert (sorted(names), gone) == (["new", "other"], ["gone"])
 
@@ -120,7 +121,7 @@ def test_an_answer_is_kept_for_each_resource_with_its_version() -> None:
     assert answers == {name: Answer(found.version, "") for name in names if (found := made.get(name))}
     assert stream.hear(acks("secret", "1")) == stream.hear(acks("secret", "7")) == []
     made.answers.update(answers)
-    assert all(map(made.is_answered, [*names, Name("secret", "unknown")]))
+    assert all(map(made.is_answered, [*names, Name("secret", "unknown"), Name("cluster", "unknown")]))
     made.change({Key("secret", "cert_1"): Resource(Key("secret", "cert_1"), {"name": "another"})})
     assert [made.is_answered(name) for name in names] == [False, True]
 

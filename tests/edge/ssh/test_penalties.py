@@ -75,6 +75,19 @@ def test_penalties_are_kept_of_so_many_networks_and_those_that_fade_first_are_fo
     assert penalties.refused_for("192.0.2.9", 10) == 75
 
 
+def test_of_too_many_networks_a_quarter_is_forgotten_at_once() -> None:
+    penalties = Penalties(600, most_kept=4)  # an address and the network around it
+    counts = []
+    for number in range(4):
+        penalties.add(f"10.{number}.0.1", 20, 0)
+        counts.append(len(penalties))
+    assert counts == [2, 4, 3, 3]
+
+
+def test_each_outcome_of_a_sign_in_has_its_penalty() -> None:
+    assert (sign_ins.DROPPED, sign_ins.NO_KEY, sign_ins.WRONG_KEYS, sign_ins.NO_ANSWER) == (1, 1, 3, 10)
+
+
 @dataclass(eq=False)
 class Connection:
     """A connection that notes why it was dropped."""

@@ -192,7 +192,7 @@ class Memory:
 
     def listening(self) -> Mapping[tuple[str, str], int]:
         self._reach()
-        return {(it.account, it.id): it.revision for it in self.edges.values() if it.hostports}
+        return {(it.account, it.id): it.revision for it in [*self.edges.values()] if it.hostports}
 
     def edge(self, account: str, id: str) -> ServedEdge | None:
         self._reach(account)

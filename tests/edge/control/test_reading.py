@@ -1,13 +1,18 @@
 """What control hears by the log, while many write and it is started again: the same as a look at all records."""
 
+import asyncio
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib.model import tunnels
+from chalicelib.model.backends import HttpResponse, Weighted
 from chalicelib.model.gateways import Gateway
+from chalicelib.model.modules import Backend
+from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels import Usage
 from chalicelib.storage import table
+from edge.control.edges import Edges
 from edge.control.reading import Reader
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import Records
@@ -23,26 +28,42 @@ class Control:
 
     def __init__(self, store: Store, skew: float) -> None:
         self._store, self._skew, self._later = store, skew, 0.0
+        self._loop = asyncio.Runner()
         self.start()
 
     def start(self) -> None:
         """Begin anew, as after a kill."""
         self.world = World("tunnels.localhost")
         self.reader = Reader(self._store, lambda: time.time() + self._skew, self._steady)
+        self._edges = Edges(self._store)
+        self._within: float | None = None  # the first time, and at a look, it waits for all edges
 
     def hear(self) -> None:
-        for fact in self.reader.news(self.world).facts:
-            self.world.take(fact)
+        self._loop.run(self._heard())
 
     def look(self) -> None:
-        """Hear as late as all is read again."""
-        self._later += 180
+        """Hear as late as all is read again, edges too."""
+        self._later, self._within = self._later + 180, None
         self.hear()
+        self.hear()
+
+    async def _heard(self) -> None:
+        news = self.reader.news(self.world)
+        self.reader.count(self._edges.hear(news.places))
+        if news.is_all:
+            self._edges.look()
+        for fact in (*news.facts, *await self._edges.taken(within=self._within)):
+            self.world.take(fact)
+        self._within = 1.0
 
     def known(self) -> tuple[object, object]:
         """Return the gateways and what they carry."""
         carried = {id: it for id, it in self.world.tunnels.items() if it.gateway in self.world.gateways}
         return dict(self.world.gateways), carried
+
+    def edges(self) -> tuple[object, object]:
+        """Return the edges and backends."""
+        return dict(self.world.edges), dict(self.world.backends)
 
     def _steady(self) -> float:
         return time.monotonic() + self._later
@@ -70,19 +91,49 @@ def change(store: Store, number: int, chance: random.Random) -> None:
         pass
 
 
+def change_edge(store: Memory, account: str, chance: random.Random) -> None:
+    """Write or delete one of an account's three backends or three edges, which lead to these or to one another."""
+    backends = [f"bkdhr_{account}{number}" for number in range(2)]
+    shared = f"bkdwd_{account}"
+    match chance.randrange(4):
+        case 0:
+            answer = HttpResponse(status_code=chance.randrange(200, 500))
+            value = ServedBackend(account, chance.choice(backends), answer)
+            (store.keep if chance.random() < 0.8 else store.forget)(value)
+        case 1:
+            named = {id: chance.randrange(1, 9) for id in backends if chance.random() < 0.7}
+            (store.keep if named else store.forget)(ServedBackend(account, shared, Weighted(backends=named)))
+        case _:
+            number, revision = chance.randrange(3), len(store.log)
+            routes = [
+                ServedRoute(f"edghtsrt_{place}", "path_prefix", f"/{place}", Modules(Backend(backend_id=id)))
+                for place, id in enumerate([*backends, shared])
+                if chance.random() < 0.5
+            ]
+            hosts = (f"e{number}.{account}.example.com:443",) if chance.random() < 0.8 else ()
+            edge = ServedEdge(account, f"edghts_{account}{number}", revision, hosts, routes=tuple(routes))
+            (store.keep if chance.random() < 0.8 else store.forget)(edge)
+
+
 def test_two_controls_end_with_what_a_look_gives_and_have_missed_nothing() -> None:
     store = Memory()
     steady, killed = Control(store, -2.5), Control(store, 2.5)
 
+    starts = 0
+
     def write(writer: int) -> None:
         chance = random.Random(writer)
         while len(store.log) < CHANGES:
-            change(store, writer, chance)
+            while len(store.log) > CHANGES * (starts + 1) / STARTS:
+                time.sleep(0.001)  # until the control is killed once more
+            if chance.random() < 0.5:
+                change(store, writer, chance)
+            else:
+                change_edge(store, f"acct_{writer}", chance)
             time.sleep(0.001 * chance.randrange(3))
 
     with ThreadPoolExecutor(WRITERS) as threads:
         writing = [threads.submit(write, writer) for writer in range(WRITERS)]
-        starts = 0
         while not all(it.done() for it in writing):
             steady.hear()
             killed.hear()
@@ -93,11 +144,13 @@ def test_two_controls_end_with_what_a_look_gives_and_have_missed_nothing() -> No
             it.result()
     for control in (steady, killed):
         control.hear()
-        heard = control.known()
+        heard, edges = control.known(), control.edges()
         control.look()
         fresh = Control(store, 0)
-        fresh.hear()
+        fresh.look()
         assert heard == control.known() == fresh.known()
+        assert edges[0] == control.edges()[0] == fresh.edges()[0]
+        assert control.edges() == fresh.edges()
         assert control.reader.missed == 0
     assert (starts, len(store.log) >= CHANGES) == (STARTS, True)
 

@@ -97,22 +97,24 @@ def test_a_credential_takes_its_own_name_over_and_the_first_tunnel_cannot_be_ren
     assert tunnels.renew_leases([Carried(admin.account, second, "gw-2", NAME, 0)], lease=60) == set()
 
 
-def ended(client: Client) -> list[tuple[str, str, str]]:
-    """Return the ends of tunnels that an account's events tell: of which, by whom and after how many seconds."""
+def ended(client: Client) -> list[tuple[str, str]]:
+    """Return the ends of tunnels that an account's events tell: of which, and by whom."""
     found = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
-    return [(event["resource_id"], event["actor"]["type"], event["details"]["seconds"]) for event in found]
+    return [(event["resource_id"], event["actor"]["type"]) for event in found]
 
 
 def test_a_tunnel_whose_name_is_taken_over_has_its_end_told_once(admin: Client) -> None:
     first = opened(admin.account)
     second = opened(admin.account, gateway="gw-2")
-    assert ended(admin) == [(first, "edge", "0")]
+    assert ended(admin) == [(first, "edge")]
     (event,) = admin.get(f"/audit_events?resource_id={first}&action=tunnel.delete").json["audit_events"]
-    assert event["details"] == {"credential": "sshcr_1", "name": NAME, "public_url": f"https://{NAME}", "seconds": "0"}
+    seconds = event["details"]["seconds"]
+    told = {"credential": "sshcr_1", "name": NAME, "public_url": f"https://{NAME}", "seconds": seconds}
+    assert (event["details"], int(seconds) < 30) == (told, True)
     assert (event["revision"], carried()) == (2, [])
     assert not tunnels.close_tunnel(admin.account, first, gateway="gw-1", usage=tunnels.Usage(1, 2, 3))
     assert tunnels.close_tunnel(admin.account, second)
-    assert [id for id, *_ in ended(admin)] == [second, first]
+    assert [id for id, _ in ended(admin)] == [second, first]
 
 
 @pytest.mark.parametrize("taking", ["a tunnel", "a reservation", "a ban"])
@@ -126,11 +128,11 @@ def test_a_lapsed_tunnel_whose_name_is_taken_has_its_end_told_where_it_was(
         stranger.create("/reserved_domains", {"domain": NAME})
     else:
         operator.main(["names", "ban", NAME])
-    assert ended(admin) == [(lapsed, "edge", "0")]
+    assert ended(admin) == [(lapsed, "edge")]
     assert (ended(stranger), tunnels.carried_by("gw-1")) == ([], [])
     had = table.read(f"edge#/served_names/{NAME}", lapsed)
     assert had
-    assert had.body["ended_at"] == had.body["started_at"]
+    assert had.body["ended_at"] >= had.body["started_at"]
 
 
 def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: Client) -> None:

@@ -1,9 +1,10 @@
-"""Looks for secrets in everything that was said: in logs, refusals and audit events."""
+"""Looks for secrets in everything that was said: in logs, answers and audit events."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from chalicelib.storage import vault
+from chalicelib.storage import places, vault
 from tests.transports import Record
 
 START = 11  # characters; what is shorter stands in a text by coincidence
@@ -14,7 +15,7 @@ def leaks(record: Record) -> list[str]:
     by_start: dict[str, list[str]] = {}
     for secret in searched(record):
         by_start.setdefault(secret[:START], []).append(secret)
-    return [text for text in (*logged(record), *record.errors, *record.events) if any(secrets_in(text, by_start))]
+    return [text for text in (*logged(record), *record.answers, *record.events) if any(secrets_in(text, by_start))]
 
 
 def secrets_in(text: str, by_start: dict[str, list[str]]) -> Iterator[str]:
@@ -39,11 +40,27 @@ def is_welcome(line: str) -> bool:
 def searched(record: Record) -> Iterator[str]:
     """Yield the texts that nothing may contain: the secrets, and private keys in each form of their bytes."""
     yield from ("PRIVATE KEY-----\n", r"PRIVATE KEY-----\n")  # alone, it can be the name of a field that is echoed
-    for sealed, context in record.sealed:
-        plaintext = vault.unseal(sealed, context, bytes)
+    for plaintext in {*record.opened, *(vault.unseal(*sealed, bytes) for sealed in record.sealed)}:
         yield plaintext.hex()
         yield plaintext.hex().upper()
         yield base64.b64encode(plaintext).decode().rstrip("=")
         yield base64.urlsafe_b64encode(plaintext).decode().rstrip("=")
         yield repr(plaintext)[2:-1]
     yield from (secret for secret in record.secrets if len(secret) >= START)
+
+
+def sealed_in(record: dict[str, Any]) -> Iterator[tuple[bytes, dict[str, str]]]:
+    """Yield what is sealed in a record of the table, as DynamoDB has it, each with its context."""
+    scope, id = places.of_item(record["scope"]["S"], record["id"]["S"])
+    context = vault.context(scope.partition("#")[0], id)
+    for part in ("sealed", "parts"):
+        yield from ((sealed, context) for sealed in _binary(record.get(part, {})))
+
+
+def _binary(value: dict[str, Any]) -> Iterator[bytes]:
+    for kind, held in value.items():
+        if kind == "B" and held:  # a client secret that was left out is empty
+            yield held
+        inner: Iterable[Any] = held.values() if kind == "M" else held if kind == "L" else ()
+        for each in inner:
+            yield from _binary(each)

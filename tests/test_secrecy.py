@@ -15,7 +15,7 @@ def test_refusals_and_log_lines_are_recorded_and_secrets_known(admin: Client) ->
     admin.create("/ssh_certificate_authorities", {})
     admin.with_token(SECRET).get("/api_keys")
     assert RECORD.logs
-    assert RECORD.errors
+    assert RECORD.answers
     assert {admin.token, SECRET} <= RECORD.secrets
 
 
@@ -36,13 +36,13 @@ def test_a_secret_that_was_said_would_be_found() -> None:
         repr([SECRET, {"key": der}]),
     ):
         assert leaks(Record({SECRET}, sealed, logs=["all is well", said])) == [said]
-        assert leaks(Record({SECRET}, sealed, errors=[said])) == [said]
+        assert leaks(Record({SECRET}, sealed, answers=[said])) == [said]
         assert leaks(Record({SECRET}, sealed, events=[said])) == [said]
 
 
 def test_what_is_no_secret_is_not_taken_for_one() -> None:
     said = "Send the header 'Authorization: Bearer <token of an API key>'. Traceback: private_key"
-    assert leaks(Record({"", "x", "Bearer"}, logs=[said], errors=[said])) == []
+    assert leaks(Record({"", "x", "Bearer"}, logs=[said], answers=[said])) == []
 
 
 def test_log_files_are_searched_too(tmp_path: Path) -> None:

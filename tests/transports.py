@@ -6,6 +6,7 @@ In process: the app behind the local server's gateway. Over HTTP: any base URL.
 import base64
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from infra.local.local_server import Gateway
 from tests import conformity
 
 VERSION = {"Service-Version": auth.VERSIONS[0]}
+MAY_BE_SECRET = re.compile(r"[0-9A-Za-z]{27}_[\w-]{20}|PRIVATE KEY-----")  # a token, or a private key
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,15 @@ class Http:
 class Record:
     """A record of a test run's traffic: the secrets that went in or out, and the texts that came out.
 
-    `sealed` holds what the vault sealed in this process, each with its context; `log_files` what servers wrote;
-    `events` the audit events that were stored, of which exports are made.
+    `sealed` holds what the vault sealed in this process, each with its context; `opened` what those of servers sealed;
+    `answers` the refusals, and what else may hold a secret; `log_files` what servers wrote; `events` the audit events
+    that were stored, of which exports are made.
     """
 
     secrets: set[str] = field(default_factory=set)
     sealed: list[tuple[bytes, dict[str, str]]] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
+    opened: set[bytes] = field(default_factory=set)
+    answers: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     log_files: list[Path] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -163,10 +167,13 @@ class Client:
         return replace(self, headers=dict.fromkeys(self.headers, version))
 
     def _remember(self, answer: Answer) -> None:
-        if answer.status >= 400:
-            RECORD.errors.append(answer.text)
-        elif answer.status == 201 and '"token":"' in answer.text:
-            RECORD.secrets.add(answer.json["token"])
+        text = answer.text
+        if answer.status == 201 and '"token":"' in text:
+            token = answer.json["token"]
+            RECORD.secrets.add(token)
+            text = text.replace(token, "", 1)  # shown this once
+        if answer.status >= 400 or MAY_BE_SECRET.search(text):
+            RECORD.answers.append(text)
 
 
 def refusal(answer: Answer, **details: str) -> dict[str, Any]:

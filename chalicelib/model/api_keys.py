@@ -47,6 +47,9 @@ class ApiKey(Owned):
 
     TOLD = ("scopes", "expires_at", "owner_id", "created_by")
 
+    def told(self) -> dict[str, Any]:
+        return {**super().told(), "scopes": self.scopes or [ALL]}
+
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes")
         return {name: value for name, value in super().to_record().items() if value or name not in optional}

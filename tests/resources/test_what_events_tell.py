@@ -58,6 +58,12 @@ def test_they_tell_what_a_deleted_key_could_do_and_who_had_made_it(admin: Client
     assert made["actor"]["key_id"] == f"ak_{admin.token[:27]}"
 
 
+def test_they_tell_of_a_key_without_scopes_that_it_could_do_all(admin: Client) -> None:
+    key = admin.create("/api_keys", {})["id"]
+    (created,) = page(admin, f"resource_id={key}")
+    assert created["details"]["scopes"] == ["*"]
+
+
 def test_they_tell_of_rights_references_and_sealed_secrets_before_and_after(admin: Client) -> None:
     credential = admin.create("/ssh_credentials", {"public_key": public_key(), "acl": ["bind:a.example.com"]})
     admin.patch(f"/ssh_credentials/{credential['id']}", {"acl": [], "description": "some text"})

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from datetime import timedelta
@@ -15,10 +16,12 @@ from chalicelib import clock, ids, operations
 from chalicelib.__main__ import main
 from chalicelib.crypto import public_keys
 from chalicelib.http.middleware import ANY_METHOD
+from chalicelib.model.events import page
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.storage import aws
 from infra.deploy import stacks
 from tests.conftest import ROOT, free_port
+from tests.model.test_tunnels import opened
 from tests.samples import public_key
 from tests.transports import RECORD, Client, InProcess
 
@@ -271,6 +274,23 @@ def test_a_network_is_blocked_until_it_is_unblocked_and_the_operators_trail_tell
         ("network_block.create", "192.0.2.0/24", "phishing"),
     ]
     assert events[0]["actor"]["name"] == "ann"
+
+
+def test_the_operators_trail_tells_who_banned_a_name_and_why_and_who_allowed_it_again(capsys: Output) -> None:
+    name, account = "demo.tunnels.localhost", created(capsys)[0]
+    opened(account, name=name)
+    assert said(capsys, "--as", "ann", "names", "ban", name, "--reason", "phishing\x1b") == []
+    assert said(capsys, "--as", "bob", "names", "allow", name) == []
+    events = [json.loads(line) for line in said(capsys, "audit", "list", "--json")]
+    told = [(it["action"], it["resource_id"], it["details"], it["actor"]["name"], it["source_ip"]) for it in events]
+    host = socket.gethostname()
+    assert told == [
+        ("name_ban.delete", name, {"reason": ""}, "bob", host),
+        ("name_ban.create", name, {"reason": "phishing"}, "ann", host),
+    ]
+    ended = page(account, before=None, count=1)[0][0].body
+    assert (ended["action"], ended["details"]["reason"], ended["actor"]["name"]) == ("tunnel.delete", "phishing", "ann")
+    assert ended["operation_id"] == events[1]["operation_id"] != events[0]["operation_id"]
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,36 @@ def test_the_live_edge_serves_a_chain_of_either_edition(admin: Client, monkeypat
         found = table.read(items.scope(admin.account, "/tls_certificates"), made["id"])
         assert found is not None
         assert ServedCertificate.of(found).chain == made["certificate_pem"]
+
+
+def test_events_of_the_editions_before_are_found_by_their_actor_once_they_are_migrated(
+    admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = f"ak_{admin.token[:27]}"
+    bot = admin.create("/bot_users", {"name": "deployer"})["id"]
+    gone = admin.create("/api_keys", {"owner_id": bot})
+    made = admin.with_token(gone["token"]).create("/backends/weighted", {})["id"]
+    admin.delete(f"/api_keys/{gone['id']}")
+    listed = {actor: events_of(admin, actor) for actor in (key, admin.user, gone["id"], bot)}
+    assert listed[bot] == listed[gone["id"]] == [made]
+
+    store = aws.client("dynamodb")
+    for record in store.scan(TableName="tunnel-edge")["Items"]:
+        place = {"TableName": "tunnel-edge", "Key": {name: record[name] for name in ("scope", "id")}}
+        if "acted" in record:
+            store.update_item(**place, UpdateExpression="REMOVE acted")
+        if "/audit_events/keys/" in record["scope"]["S"]:
+            store.delete_item(**place)
+    assert [events_of(admin, actor) for actor in listed] == [[], [], [], []]
+
+    operator.main(["migrate", "--apply"])
+    assert {actor: events_of(admin, actor) for actor in listed} == listed
+    capsys.readouterr()
+    operator.main(["migrate"])
+    assert "to be rewritten: none" in capsys.readouterr().out
+
+
+def events_of(client: Client, actor: str) -> list[str]:
+    """Return what the events of an actor are about, the newest first."""
+    found = client.get(f"/audit_events?actor_id={actor}").json["audit_events"]
+    return [event["resource_id"] for event in found]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from chalicelib.model.accounts import Account, Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key, told
 from chalicelib.model.bans import TooManyPatterns
 from chalicelib.model.changes import Change
+from chalicelib.model.edges import find_by_host
 from chalicelib.model.histories import Had
 from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
@@ -32,6 +33,15 @@ S = TypeVar("S", bound=Shape)
 DEMO_LEASE = 15  # seconds
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60, "w": 7 * 24 * 60 * 60}
 _MAX_SECONDS = 100 * 365 * 24 * 60 * 60
+
+
+@dataclass(frozen=True)
+class Listening:
+    """An edge that listens on a name now; its audit events tell since when."""
+
+    account: str
+    edge: str
+    created_at: str
 
 
 class CommandError(Exception):
@@ -259,18 +269,24 @@ def list_tunnels() -> list[tuple[str, Item]]:
     return [(account.id, tunnel) for account in list_accounts() for tunnel in tunnels.end_lapsed(account.id)]
 
 
-def who_had(name: str, moment: str) -> Had:
-    """Return the tunnel that had a name or port at a time (RFC 3339), "" for now. Raises CommandError without one."""
+def who_had(name: str, moment: str) -> Had | Listening:
+    """Return the tunnel that had a name or port at a time (RFC 3339), "" for now; else the edge that has it now.
+
+    Raises CommandError where there is neither.
+    """
     try:
         second = int(clock.parse(moment).timestamp()) if moment else clock.seconds()
     except ValueError as error:
         raise CommandError(f"--at {error}.") from None
-    found = histories.last(_host(name), second)
+    host = _host(name)
+    found = histories.last(host, second)
+    if found and not (found.ended_at and clock.parse(found.ended_at).timestamp() < second):
+        return found
+    if edge := find_by_host(host, names.domain_in_use()):
+        return Listening(edge.account, edge.id, edge.body["created_at"])
     if found is None:
         raise CommandError(f"No tunnel had {name} then or before.")
-    if found.ended_at and clock.parse(found.ended_at).timestamp() < second:
-        raise CommandError(f"No tunnel had {name} then; the last before was {found.tunnel}, until {found.ended_at}.")
-    return found
+    raise CommandError(f"No tunnel had {name} then; the last before was {found.tunnel}, until {found.ended_at}.")
 
 
 def end_tunnel(id: str) -> None:

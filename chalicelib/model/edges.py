@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import ClassVar
 
-from chalicelib.model import changes, kinds, names, tunnels
+from chalicelib import domains
+from chalicelib.model import changes, kinds, names, proofs, reservations, tunnels
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.modules import EDGE
@@ -109,6 +110,21 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
     """Return the id of the edge of an account that listens on a hostport, or None. Raises aws.Unavailable."""
     found = table.look_up(_KIND, _value(account, hostport))
     return str(found["id"]) if found else None
+
+
+def find_by_host(host: str, tunnel_domain: str) -> Item | None:
+    """Return the edge that listens on port 443 of a host, of whoever has the name; None where none does.
+
+    Raises aws.Unavailable.
+    """
+    if domains.is_below(host, tunnel_domain):
+        account = names.account_of(host, tunnel_domain)
+    else:
+        held = reservations.proving(host, tunnel_domain)
+        account = held.account if held else ""
+    found = (find_by_hostport(account, f"{name}:443") for name in proofs.proving_names(host)) if account else ()
+    id = next(filter(None, found), None)
+    return table.read(items.scope(account, kinds.of(id).path), id) if id else None
 
 
 def listening(account: str, hostport: str) -> UniqueKey:

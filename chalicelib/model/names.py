@@ -107,7 +107,16 @@ def is_below(host: str) -> bool:
 
 def unit(host: str) -> str:
     """Return the name that stands for a host below TUNNEL_DOMAIN, "" for the domain itself and what is elsewhere."""
-    below = domain()
+    return _unit(host, domain())
+
+
+def account_of(host: str, tunnel_domain: str) -> str:
+    """Return the account that has the name of a host below the domain, "" where nobody has. Raises aws.Unavailable."""
+    record = dynamodb.get(f"{KIND}#{_unit(host, tunnel_domain)}", unique_keys.ID) or {}
+    return str(record.get("account", ""))
+
+
+def _unit(host: str, below: str) -> str:
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 

@@ -196,6 +196,8 @@ def _operate(account: str) -> None:
         ["names", "allow", "banned.tunnels.localhost"],
     ):
         operator.main(words)
+    with pytest.raises(SystemExit):
+        operator.main(["tunnels", "who", "nobodys.example.com"])
     with dynamodb.in_table("tunnel-edge-restored"), pytest.raises(aws.AwsError):
         operations.list_accounts()
 

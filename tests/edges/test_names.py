@@ -1,5 +1,6 @@
 """Names below TUNNEL_DOMAIN: one account's, for its edges, reservations and tunnels together."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -108,6 +109,21 @@ def test_a_name_that_matches_a_banned_pattern_is_refused_like_one_that_is_banned
     assert admin.patch(f"/edges/https/{kept['id']}", {"description": "stays"}).status == 200
     operator.main(["names", "allow", "*bank*"])
     admin.create("/edges/https", {"hostports": [f"my-bank.{D}:443"]})
+
+
+def test_whose_edge_has_a_name_is_told_where_no_tunnel_had_it_then(
+    admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edge = admin.create("/edges/https", {"hostports": [f"shop.{D}:443"]})
+    group = admin.create("/edges/tls", {"hostports": [f"*.team.{D}:443"]})
+    for host, listening in (("shop", edge), ("x.team", group)):
+        operator.main(["tunnels", "who", f"{host}.{D}", "--json"])
+        told = {"account": admin.account, "edge": listening["id"], "created_at": listening["created_at"]}
+        assert json.loads(capsys.readouterr().out) == told
+    admin.delete(f"/edges/https/{edge['id']}")
+    with pytest.raises(SystemExit) as ended:
+        operator.main(["tunnels", "who", f"shop.{D}"])
+    assert ended.value.code == f"No tunnel had shop.{D} then or before."
 
 
 def test_a_tunnel_and_edges_of_one_account_hold_a_name_together(admin: Client, stranger: Client) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import shlex
 import signal
 import socket
 import ssl
@@ -12,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 
@@ -177,6 +179,49 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
     again = started.ssh("-R", "banned:80:localhost:1")
     assert again.ends() == 1
     assert again.said == ["banned.tunnels.localhost may not be used here: choose another name."]
+
+
+NAME_OF_THE_PAGE = "demo.tunnels.example.com"
+
+
+def operate(started: Started, command: str, *words: tuple[str, str]) -> dict[str, str]:
+    """Run a command of docs/edge.md with other words in it; return what it tells, by name."""
+    for old, new in words:
+        command = command.replace(old, new)
+    settings = {**os.environ, **started.api.cloud}
+    done = subprocess.run(
+        [sys.executable, *shlex.split(command)[1:]], cwd=ROOT, env=settings, check=True, capture_output=True, text=True
+    )
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+
+
+def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_has_closed(
+    started: Started,
+) -> None:
+    newcomer = started.api.newcomer()
+    key, edge = credential(newcomer, "abuser"), {"hostports": ["bank.tunnels.localhost:443"]}
+    page = newcomer.client().create("/backends/http_response", {"status_code": 202})["id"]
+    path = f"/edges/https/{newcomer.client().create('/edges/https', edge)['id']}"
+    route = newcomer.client().create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    newcomer.client().put(f"{path}/routes/{route}/backend", {"backend_id": page})
+    first = started.ssh("-R", "phish:80:localhost:1", key=key)
+    until(lambda: (started.status("phish"), started.visit("bank")) == ("502", "202"))
+    seen_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    first.kill()
+    until(lambda: started.status("phish") == "404")
+    other = started.ssh("-R", "other:80:localhost:1", key=key)
+    until(lambda: started.status("other") == "502")
+    who, suspend = blocks("docs/edge.md", "The operator's commands")[0].splitlines()
+
+    at = ("2026-11-22T03:00:00Z", seen_at)
+    found = operate(started, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
+    operate(started, suspend, ("sshcr_…", found["credential"]))
+    assert other.ends(within=5) == 1
+    assert started.ssh("-R", "other:80:localhost:1", key=key).ends() == 255
+
+    found = operate(started, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
+    operate(started, suspend, ("sshcr_…", found["account"]))
+    until(lambda: started.visit("bank") == "404", within=5)
 
 
 def served_with(started: Started, name: str) -> str:

@@ -12,7 +12,7 @@ from edge.process.settings import Settings
 from edge.traffic import parts, stream_filters
 from edge.traffic import routes as http
 from edge.traffic.clusters import PREFIX, internal
-from edge.traffic.resources import Json, Key, Resource
+from edge.traffic.resources import PORT_PREFIX, Json, Key, Resource
 from edge.traffic.world import OPERATOR
 
 FRONT = "https"  # the public listener
@@ -95,7 +95,7 @@ def tunnel_name(tunnel: str) -> str:
 
 def port_name(port: str) -> str:
     """Return the name of the listener of a port of TCP."""
-    return f"port/{port}"
+    return f"{PORT_PREFIX}{port}"
 
 
 def within(name: str, chain: Json, *words: str, filters: Sequence[Json] = ()) -> Resource:

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: it is gone
 NAME_PREFIX = "name/"  # of the upstreams that a visitor's server name leads to: it must be able to name no other
+PORT_PREFIX = "port/"  # of the listeners of ports, by which visitors come at once
 Kind = Literal["cluster", "extension", "listener", "routes", "secret"]
 
 
@@ -52,5 +53,8 @@ def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
 
 
 def _leads(key: Key) -> bool:
-    """Tell whether visitors come by it to others: by a part of a listener or of routes, or the upstream of a name."""
-    return bool(key.part) or (key.kind == "cluster" and key.name.startswith(NAME_PREFIX))
+    """Tell whether visitors come by it to others: by a part of a listener or of routes, a port, or the upstream of a
+    name.
+    """
+    prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
+    return bool(key.part) or bool(prefix and key.name.startswith(prefix))

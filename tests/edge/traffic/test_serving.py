@@ -138,6 +138,8 @@ def test_changes_come_in_three_stages() -> None:
         for key, is_there in {
             Key("listener", "new"): True,
             Key("listener", "old"): False,
+            Key("listener", "port/20001"): True,  # where its upstream is there
+            Key("listener", "port/20002"): False,
             Key("listener", "https", "in"): True,
             Key("routes", "operator", "in"): True,  # after its name has left the operator's listener
             Key("routes", "operator", "out"): False,
@@ -155,6 +157,7 @@ def test_changes_come_in_three_stages() -> None:
             "-listener https[back]",
             "-routes operator[out]",
             "cluster name/a.example.com",
+            "listener port/20001",
         },
-        {"-listener old", "routes operator[in]", "-cluster name/b.example.com"},
+        {"-listener old", "-listener port/20002", "routes operator[in]", "-cluster name/b.example.com"},
     ]

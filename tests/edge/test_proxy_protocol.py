@@ -1,0 +1,95 @@
+"""Who a visitor is, as the upstream of a reserved name or port reads it before all else, through a real Envoy."""
+
+import contextlib
+import queue
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+
+from edge.link import proxy_protocol
+from edge.link.proxy_protocol import Header
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, until
+
+pytestmark = needs_envoy
+
+
+@contextlib.contextmanager
+def reading() -> "Iterator[tuple[int, queue.Queue[bytes]]]":
+    """Yield a port, and the queue of what came first there on each connection, which is closed then."""
+    seen: queue.Queue[bytes] = queue.Queue()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection:
+                        seen.put(_first(connection))
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield listening.getsockname()[1], seen
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def _first(connection: socket.socket) -> bytes:
+    connection.settimeout(5)
+    found = b""
+    while len(found) < 30 and (data := connection.recv(1000)):
+        found += data
+    return found
+
+
+def opened(edge: Edge, name: str, forward: str, upstream: int) -> None:
+    edge.store.reserved[name] = "acct_A"
+    edge.store.visited.add(name)
+    edge.ssh(edge.key("acct_A"), "-R", f"{forward}:127.0.0.1:{upstream}").says("is online")
+
+
+def header_in(first: bytes) -> tuple[Header | None, bytes]:
+    found = proxy_protocol.read(first)
+    assert found
+    return found[0], first[found[1] :]
+
+
+def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
+    port = edge.settings.tcp_ports[0]
+    with reading() as (upstream, seen):
+        opened(edge, edge.settings.address(port), str(port), upstream)
+        with visiting(port) as visitor:
+            visitor.sendall(b"hello" * 10)
+            expected = Header(visitor.getsockname(), ("127.0.0.1", port))
+            assert header_in(seen.get(timeout=10)) == (expected, b"hello" * 10)
+
+
+def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
+    host = f"named.{edge.settings.tunnel_domain}"
+    with reading() as (upstream, seen):
+        opened(edge, host, "named:443", upstream)
+
+        def is_told() -> bool:
+            with visiting(edge.settings.edge_port) as visitor, contextlib.suppress(OSError):
+                address = visitor.getsockname()
+                ssl.create_default_context().wrap_socket(visitor, server_hostname=host)
+            with contextlib.suppress(queue.Empty):
+                header, rest = header_in(seen.get(timeout=1))
+                assert (header and header.source, rest[:2]) == (address, b"\x16\x03")
+                return True
+            return False  # it is not served yet
+
+        until(is_told)
+
+
+@contextlib.contextmanager
+def visiting(port: int) -> Iterator[socket.socket]:
+    found: list[socket.socket] = []
+
+    def connected() -> bool:
+        with contextlib.suppress(OSError):
+            found.append(socket.create_connection(("127.0.0.1", port), 5))
+        return bool(found)
+
+    until(connected)
+    with found[0]:
+        yield found[0]

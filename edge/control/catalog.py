@@ -34,6 +34,7 @@ for _module in (
     "filters.http.set_filter_state.v3.set_filter_state",
     "filters.listener.proxy_protocol.v3.proxy_protocol",
     "filters.network.connection_limit.v3.connection_limit",
+    "filters.network.rbac.v3.rbac",
     "retry.host.previous_hosts.v3.previous_hosts",
     "filters.listener.tls_inspector.v3.tls_inspector",
     "filters.network.http_connection_manager.v3.http_connection_manager",

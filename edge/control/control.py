@@ -56,7 +56,7 @@ class Control:
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
         }
-        self._blocked: Resource | None = None
+        self._blocked: tuple[Resource, ...] = ()
         self._blocked_at = 0.0  # when it was read
         self._served: dict[str, KeyPair] = {}  # of those that are made here
         self._ends: list[tuple[float, str]] = []  # when certificates of an account begin or end, the next first
@@ -97,12 +97,12 @@ class Control:
         await self._publish({**changes, **await self._newly_blocked(), **self._renewed()})
 
     async def _newly_blocked(self) -> Changes:
-        """Read every other second which networks are blocked; return the resource of that where it is another."""
+        """Read every other second which networks are blocked; return the resources of that where they are others."""
         if time.monotonic() < self._blocked_at + _BLOCKS:
             return {}
-        before, self._blocked = self._blocked, blocking.resource(await asyncio.to_thread(self._store.blocked))
+        before, self._blocked = self._blocked, blocking.resources(await asyncio.to_thread(self._store.blocked))
         self._blocked_at = time.monotonic()
-        return {} if self._blocked == before else {blocking.KEY: self._blocked}
+        return {} if self._blocked == before else {it.key: it for it in self._blocked}
 
     def _refused(self) -> Changes:
         """Hear what Envoy has answered; return what changes where it has refused something."""

@@ -1,4 +1,4 @@
-"""The refusal of requests from blocked networks: one resource apart, so that a change of it drains nobody. Pure."""
+"""The refusal of visitors from blocked networks: in resources apart, so that a change of it drains nobody. Pure."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from edge.traffic.resources import Json, Key, Resource
 
 _NAME = "blocked"
 _RBAC = f"{parts.TYPE}.extensions.filters.http.rbac.v3.RBAC"
-KEY = Key("extension", _NAME)
+_CONNECTIONS, _RBAC_OF_CONNECTIONS = "blocked/bytes", f"{parts.NETWORK}.rbac.v3.RBAC"
 
 
 def http_filter() -> Json:
@@ -16,12 +16,27 @@ def http_filter() -> Json:
     return {"name": _NAME, "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC]}}
 
 
-def resource(networks: Iterable[str]) -> Resource:
-    """Return what the filter refuses (403): requests from these networks, also on connections that were open before."""
+def network_filter() -> Json:
+    """Return the filter that stands first before connections of bytes, and asks of the first byte that a client sends."""
+    return {
+        "name": _CONNECTIONS,
+        "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC_OF_CONNECTIONS]},
+    }
+
+
+def resources(networks: Iterable[str]) -> tuple[Resource, Resource]:
+    """Return what the filters refuse: requests from these networks (403), also on connections that were open before.
+
+    A new connection of bytes ends when its client sends something; one that was open before stays.
+    """
     ranges = [ipaddress.ip_network(network) for network in networks]
     principals: list[Json] = [
         {"remote_ip": {"address_prefix": str(it.network_address), "prefix_len": it.prefixlen}} for it in ranges
     ]
     policy: Json = {"permissions": [{"any": True}], "principals": principals}
     rules: Json = {"action": "DENY", "policies": {_NAME: policy} if principals else {}}
-    return Resource(KEY, parts.typed(_NAME, _RBAC, rules=rules))
+    of_connections = parts.typed(_CONNECTIONS, _RBAC_OF_CONNECTIONS, rules=rules, stat_prefix=_NAME)
+    return (
+        Resource(Key("extension", _NAME), parts.typed(_NAME, _RBAC, rules=rules)),
+        Resource(Key("extension", _CONNECTIONS), of_connections),
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
-from edge.traffic import access_log, clusters, parts
+from edge.traffic import access_log, blocking, clusters, parts
 from edge.traffic.edges import Plan
 from edge.traffic.resources import Json
 from edge.traffic.routes import SERVER_NAME_KEY
@@ -22,14 +22,15 @@ def of_edge(plan: Plan, settings: Settings) -> list[Json]:
     """Return the filters of the connections of an edge."""
     whose = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
     mode = _AFTER_HANDSHAKE if any(plan.live.values()) else {}
-    return [bound(settings), _proxy(settings, whose, **_upstreams(plan), **mode)]
+    return [bound(settings), blocking.network_filter(), _proxy(settings, whose, **_upstreams(plan), **mode)]
 
 
 def of_tunnel(tunnel: Carried, settings: Settings) -> list[Json]:
     """Return the filters of the connections of a tunnel: no more than it may have channels."""
     whose = {"account": tunnel.account, "tunnel": tunnel.id}
     most, upstream = settings.limits.max_channels_per_tunnel, clusters.of_bytes(tunnel.gateway)
-    return [_bound("tunnel", most), _server_name(tunnel.id), _proxy(settings, whose, cluster=upstream)]
+    first = _bound("tunnel", most), blocking.network_filter(), _server_name(tunnel.id)
+    return [*first, _proxy(settings, whose, cluster=upstream)]
 
 
 def bound(settings: Settings) -> Json:

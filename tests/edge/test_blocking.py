@@ -5,7 +5,7 @@ import ssl
 from pathlib import Path
 
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, running, until
+from tests.edge.running import Edge, listens, running, until
 
 _ASKED = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
 
@@ -38,3 +38,26 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
             assert bad.recv(4096).endswith(b"Abuse of this address? Tell 100% abuse@example.com\n")
             edge.store.networks.clear()
             until(lambda: _status(bad) == 200, within=5)
+
+
+@needs_envoy
+def test_a_new_connection_of_bytes_from_a_blocked_network_ends_when_its_client_sends(
+    tmp_path: Path, origin: int
+) -> None:
+    with running(tmp_path, with_envoy=True) as edge:
+        port = edge.settings.tcp_ports[0]
+        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{origin}")
+        until(lambda: listens(port))
+
+        def answer(source: str) -> bytes:
+            with socket.create_connection(("127.0.0.1", port), 10, (source, 0)) as connection:
+                connection.sendall(_ASKED)
+                try:
+                    return connection.recv(12)
+                except ConnectionResetError:
+                    return b""
+
+        assert answer("127.0.0.2") == b"HTTP/1.1 200"
+        edge.store.networks.add("127.0.0.2/32")
+        until(lambda: answer("127.0.0.2") == b"", within=5)
+        assert answer("127.0.0.1") == b"HTTP/1.1 200"

@@ -328,8 +328,8 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     ],
 )
 def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
-    made = blocking.resource(networks)
-    rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
-    ranges = [it["remote_ip"] for policy in rules["policies"].values() for it in policy["principals"]]
-    assert rules["action"] == "DENY"
-    assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+    for made in blocking.resources(networks):
+        rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
+        ranges = [it["remote_ip"] for policy in rules["policies"].values() for it in policy["principals"]]
+        assert rules["action"] == "DENY"
+        assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals

@@ -17,7 +17,7 @@ def http_filter() -> Json:
 
 
 def network_filter() -> Json:
-    """Return the filter that stands first before connections of bytes, and asks of the first byte that a client sends."""
+    """Return the filter of connections of bytes, which asks of the first byte that a client sends."""
     return {
         "name": _CONNECTIONS,
         "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC_OF_CONNECTIONS]},

@@ -6,13 +6,14 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chalicelib import ids
-from chalicelib.model.backends import TunnelGroup
+from chalicelib.model.backends import TunnelGroup, Weighted
 from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.modules import Backend, MutualTls
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
@@ -237,3 +238,45 @@ def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_n
     for refused in (None, openssl.issue("/CN=client", issuer=another), dated(authority, "20250101000000Z")):
         assert handshake(edge, folder, refused) == (False, "")
     assert echo.met == met
+
+
+def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge: Edge) -> None:
+    port, folder = edge.settings.tcp_ports[2], edge.key(ACCOUNT)
+    with contextlib.closing(Echo("old")) as old, contextlib.closing(Echo("new")) as new:
+        clients = {
+            it: edge.ssh(folder, "-R", f"app={it}:80:localhost:{made.port}")
+            for it, made in (("old", old), ("new", new))
+        }
+        groups = {it: group(edge, it) for it in clients}
+        weighted = ServedBackend(ACCOUNT, ids.new("bkdwd"), Weighted(backends={groups["old"]: 1, groups["new"]: 0}))
+        edge.store.keep(weighted)
+        made = tcp_edge(edge, port, attached(weighted.id))
+        until(lambda: is_live(edge, made))
+        with socket.create_connection(("127.0.0.1", port), 5) as kept:
+            assert kept.recv(4) == b"old\n"
+            edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 1, groups["new"]: 1})))
+            until(lambda: {answer(edge, port) for _ in range(8)} == {b"old\ngoodbye\n", b"new\ngoodbye\n"})
+            other = tcp_edge(edge, edge.settings.tcp_ports[3], attached(groups["new"]))
+            until(lambda: is_live(edge, other))
+            edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 0, groups["new"]: 1})))
+            until(lambda: {answer(edge, port) for _ in range(4)} == {b"new\ngoodbye\n"})
+            kept.sendall(b"still")
+            assert kept.recv(5, socket.MSG_WAITALL) == b"still"
+            clients["new"].kill()
+            until(lambda: answer(edge, port) == b"")
+            kept.sendall(b"again")
+            assert kept.recv(5, socket.MSG_WAITALL) == b"again"
+
+
+def test_a_port_that_the_system_does_not_give_hurts_itself_alone(edge: Edge, echo: Echo) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=given:80:localhost:{echo.port}")
+    to = attached(group(edge, "given"))
+    ports = edge.settings.tcp_ports
+    with socket.create_server(("127.0.0.1", ports[4])):
+        taken, given = tcp_edge(edge, ports[4], to), tcp_edge(edge, ports[5], to)
+        until(lambda: is_live(edge, given))
+        until(lambda: bool((found := said(edge, taken)) and found.state == "refused"))
+        found = said(edge, taken)
+        assert found
+        assert "Address already in use" in found.hostports[0].error
+    assert answer(edge, ports[5]) == b"echo\ngoodbye\n"

@@ -36,6 +36,8 @@ class Limits:
     upstream_timeout: int = 10
     idle_timeout: int = 300
     header_timeout: int = 15
+    min_rate: int = 100
+    min_rate_grace: int = 30
     max_header_kib: int = 60
     max_connections: int = 20_000
     max_handshakes: int = 2000

@@ -9,6 +9,7 @@ import asyncssh
 from chalicelib.model.tunnels import Carried, Proto
 from edge.link.proxy_protocol import Address, Header
 from edge.process.settings import Limits
+from edge.ssh import networks
 from edge.ssh.buffers import Window
 from edge.ssh.connection import Connection, widen
 from edge.ssh.metering import Counted
@@ -16,6 +17,9 @@ from edge.ssh.relay import Exchange, Relay, Timer
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
 
 Shown: TypeAlias = Callable[[Proto, str], Exchange]  # of a connection of a tunnel that comes from an address
+_MOMENT = 0.01  # seconds
+_LATE = b"408: the request's body came too slowly.\n"
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(_LATE), _LATE)
 
 
 class Listener(asyncssh.SSHListener):
@@ -75,17 +79,31 @@ class _FromEnvoy(Relay, asyncio.Protocol):
 
 
 class _Joining:
-    """One connection from Envoy on its way to a channel; `is_refused` where there is no room for it."""
+    """One connection from Envoy on its way to a channel. Where there is no room it waits until its visitor is known."""
+
+    relay: Relay
 
     def __init__(
-        self, channels: "Channels", tunnel: OnlineTunnel, transport: asyncio.Transport, source: Address
+        self,
+        channels: "Channels",
+        tunnel: OnlineTunnel,
+        transport: asyncio.Transport,
+        source: Address,
+        counted: Counted,
     ) -> None:
-        self._channels, self._tunnel, self._transport, self._source = channels, tunnel, transport, source
-        self._is_refused = not channels.tunnels.has_room(tunnel)
+        self._channels, self._tunnel, self._transport, self._counted = channels, tunnel, transport, counted
+        self._source, self._tunnels = source, channels.tunnels
         self._task: asyncio.Task[None] | None = None
-        self._window = channels.tunnels.buffers.window(tunnel.id)
-        tunnel.connections.add(transport)
-        channels.tunnels.take_channel(tunnel.carried.account)
+        self._window = self._tunnels.buffers.window(tunnel.id)
+        self._has_given_way = False
+        self.is_live = self._tunnels.has_room(tunnel)
+        tunnel.connections.add(self)
+        if self.is_live:
+            self._tunnels.take_channel(tunnel)
+
+    @property
+    def visitor(self) -> str:
+        return self._counted.visitor
 
     def open(self, relay: Relay) -> None:
         """Open the channel. Never cancelled: one that opens after all must be closed, which the relay does."""
@@ -94,16 +112,49 @@ class _Joining:
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, call)
 
+    def close(self) -> None:
+        self._transport.close()
+
+    def give_way(self) -> None:
+        self._has_given_way = True
+        self._free()
+        self.relay.end()
+
+    def look(self, seconds: float) -> None:
+        limits = self._channels.limits
+        if self._counted.body.slow_for(seconds, limits.min_rate, is_held=self.relay.is_held) > limits.min_rate_grace:
+            self.relay.end(_TOO_SLOW)
+
     def closed(self, relay: Relay) -> None:
         if relay in self._channels.relays:
             self._channels.relays.remove(relay)
-            self._tunnel.connections.discard(self._transport)
-            self._channels.tunnels.give_channel_back(self._tunnel.carried.account)
+            self._tunnel.connections.discard(self)
+            self._free()
+            if self._has_given_way:
+                self._tunnels.ended(self._tunnel.carried.account)
             self._window.close()
+
+    def _free(self) -> None:
+        if self.is_live:
+            self.is_live = False
+            self._tunnels.give_channel_back(self._tunnel)
+
+    async def _has_room(self) -> bool:
+        """Take a channel where there was none; whose it shall be is known when the request has come."""
+        if self.is_live:
+            return True
+        while not (self.visitor or self._counted.has_asked):
+            if self._transport.is_closing():
+                return False
+            await asyncio.sleep(_MOMENT)
+        self.is_live = self._tunnels.make_room(self._tunnel, self.visitor)
+        if self.is_live:
+            self._tunnels.take_channel(self._tunnel)
+        return self.is_live
 
     async def _open(self, relay: Relay) -> None:
         try:
-            if self._is_refused:
+            if not await self._has_room():
                 raise OSError("too many channels")
             connect = self._channels.connection.create_connection
             size = self._window.size
@@ -121,15 +172,16 @@ class Channels:
     def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, shown: Shown) -> None:
         self.connection, self.tunnels = connection, tunnels
         self.relays: set[Relay] = set()
-        self._limits, self._shown = limits, shown
+        self.limits, self._shown = limits, shown
         self._is_held = False
 
     def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         """Return the relay of a new connection, over a channel of its own if the tunnel may have one more."""
         source = (visitor and visitor.source) or transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
-        counted = Counted(tunnel.meter, self._shown(tunnel.opening.proto, source[0]))
-        first = _first(tunnel.carried, visitor)
-        relay = _FromEnvoy(_Joining(self, tunnel, transport, source), counted, self._limits, first)
+        known = networks.source(visitor.source[0]) if visitor and visitor.source else ""
+        counted = Counted(tunnel.meter, self._shown(tunnel.opening.proto, source[0]), known)
+        joining = _Joining(self, tunnel, transport, source, counted)
+        joining.relay = relay = _FromEnvoy(joining, counted, self.limits, _first(tunnel.carried, visitor))
         self.relays.add(relay)
         if self._is_held:
             relay.hold(self)

@@ -71,6 +71,7 @@ class Server:
                     tasks.create_task(self.tunnels.follow_for_ever(Follower(self.store, time.time())))
                     tasks.create_task(self.tunnels.watch_leases_for_ever())
                     tasks.create_task(self.tunnels.trim_for_ever())
+                    tasks.create_task(self.tunnels.look_at_bodies_for_ever())
                     tasks.create_task(self._block_for_ever())
             finally:
                 await self._end()

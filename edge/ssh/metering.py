@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from chalicelib.model.tunnels import Usage
 from edge.ssh.relay import Exchange
+from edge.ssh.visitors import Body, visitor_of
 
 _REQUEST = re.compile(rb"[A-Z]{3,20} [^ \r\n]+ HTTP/1\.[01]\r\n")
 
@@ -26,18 +27,30 @@ class Counted:
     """One connection, counted, and told to another observer.
 
     It begins with a request. Envoy sends a further one when the last was answered, so that it begins where a read does;
-    of what is not HTTP/1 the connection counts as one.
+    of what is not HTTP/1 the connection counts as one. `visitor` is whose the last request was, or whose all are.
     """
 
-    def __init__(self, meter: Meter, observer: Exchange) -> None:
+    def __init__(self, meter: Meter, observer: Exchange, visitor: str = "") -> None:
         self._meter, self._observer = meter, observer
         self._may_ask = self._is_first = True
+        self.visitor = self._known = visitor
+        self.body = Body()
+
+    @property
+    def has_asked(self) -> bool:
+        return not self._is_first
 
     def asked(self, data: bytes) -> None:
         """Count what goes to the SSH client."""
         self._meter.bytes_in += len(data)
         if self._may_ask and (self._is_first or _REQUEST.match(data)):
             self._meter.requests += 1
+            told = visitor_of(data)
+            self.visitor = self._known or told
+            if told:
+                self.body.begins(data)
+        elif self.body.is_owed:
+            self.body.comes(data)
         self._may_ask = self._is_first = False
         self._observer.asked(data)
 
@@ -45,6 +58,8 @@ class Counted:
         """Count what comes from it."""
         self._meter.bytes_out += len(data)
         self._may_ask = True
+        if self.body.is_owed:
+            self.body.answered(data)
         self._observer.answered(data)
 
     def closed(self) -> None:

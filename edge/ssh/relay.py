@@ -203,6 +203,21 @@ class Relay:
         if self._transport:
             self._transport.close()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing more is read from Envoy, since the SSH client reads more slowly."""
+        return bool(self._holding)
+
+    def end(self, last: bytes = b"") -> None:
+        """End both at once, and drop what neither has taken; Envoy reads these words still."""
+        if self._transport and last:
+            self._transport.write(last)
+            self._transport.close()
+        elif self._transport:
+            self._transport.abort()
+        if self._channel:
+            self._channel.abort()
+
     def _close(self, channel: End) -> None:
         """Close the channel once the SSH client has read what is left, or reads no more of it."""
         if channel.get_write_buffer_size():
@@ -230,7 +245,4 @@ class Relay:
         if self._channel and (self._has_moved or self._channel.get_write_buffer_size() < self._unread):
             self._watch()
             return
-        if self._transport:
-            self._transport.abort()
-        if self._channel:
-            self._channel.abort()
+        self.end()

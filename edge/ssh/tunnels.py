@@ -5,9 +5,10 @@ Fail closed: a tunnel whose lease could not be renewed until its end is dropped,
 
 import asyncio
 import functools
+import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -21,6 +22,7 @@ from edge.process.settings import Limits
 from edge.ssh.buffers import Buffers
 from edge.ssh.metering import Meter
 from edge.ssh.rights import concerns
+from edge.ssh.visitors import gives_way
 from edge.store.changes import Follower
 from edge.store.records import Grant, NameBanned, Opening, Store, TooManyTunnels, Unavailable
 
@@ -28,6 +30,7 @@ _RENEWALS = 50  # at once: what the store answers for is renewed, whatever becom
 _POLL = 0.5  # seconds between two readings of the log of changes
 _TRIM, _TRIM_AFTER = 2.0, 8 << 20  # seconds, and bytes that channels gave back meanwhile
 _BANNED = "the operator has banned its name"
+_LOOK = 1.0  # seconds between two looks at how slowly bodies come
 _OPENINGS = 4  # of one account at once: more would keep the store from others
 
 
@@ -49,6 +52,25 @@ class Carrier(Protocol):
         """Hear that a tunnel has ended, and why."""
 
 
+class Joined(Protocol):
+    """A connection to a tunnel; `is_live`: it has one of the channels that the tunnel may have."""
+
+    is_live: bool
+
+    @property
+    def visitor(self) -> str:
+        """Return whose the last request was, "" where nobody knows."""
+
+    def close(self) -> None:
+        """End, once what was written is sent."""
+
+    def give_way(self) -> None:
+        """End at once, for another visitor's."""
+
+    def look(self, seconds: float) -> None:
+        """End where for a while its body has come too slowly; so many seconds after the last look."""
+
+
 @dataclass(eq=False)
 class OnlineTunnel:
     """A tunnel that is online through this gateway; `until` is the end of its lease in time.monotonic() seconds."""
@@ -59,7 +81,8 @@ class OnlineTunnel:
     carrier: Carrier
     is_reserved: bool  # its name, when it was opened
     until: float = 0  # on the monotonic clock: when its lease ends
-    connections: set[asyncio.BaseTransport] = field(default_factory=set)
+    connections: set[Joined] = field(default_factory=set)
+    live: int = 0  # of these
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -84,6 +107,7 @@ class Tunnels:
         self._opening = 0
         self._banned: Sequence[str] = ()
         self._channels: Counter[str] = Counter()  # by account
+        self._ending: Counter[str] = Counter()  # by account: given back, but not closed by the SSH client yet
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._thread = ThreadPoolExecutor(1)  # of renewals alone, which wait for nobody
 
@@ -94,22 +118,43 @@ class Tunnels:
         """Return the tunnel of an id, in any case: a TLS server name does not keep it. None if there is none."""
         return self._online.get(id.lower())
 
-    def take_channel(self, account: str) -> None:
-        """Count a connection to an upstream of an account."""
-        self._channels[account] += 1
+    def take_channel(self, tunnel: OnlineTunnel) -> None:
+        """Count a channel of a tunnel and its account."""
+        tunnel.live += 1
+        self._channels[tunnel.carried.account] += 1
 
-    def give_channel_back(self, account: str) -> None:
+    def give_channel_back(self, tunnel: OnlineTunnel) -> None:
         """Count one less."""
-        self._channels[account] -= 1
-        if not self._channels[account]:
-            del self._channels[account]
+        tunnel.live -= 1
+        _count_less(self._channels, tunnel.carried.account)
 
-    def has_room(self, tunnel: "OnlineTunnel") -> bool:
+    def ended(self, account: str) -> None:
+        """Hear that the SSH client has closed a channel that gave way."""
+        _count_less(self._ending, account)
+
+    def has_room(self, tunnel: OnlineTunnel) -> bool:
         """Tell whether a tunnel and its account may have one more."""
         of_account, limits = self._channels[tunnel.carried.account], self._limits
-        if of_account >= limits.max_channels_per_account:
+        return of_account < limits.max_channels_per_account and tunnel.live < limits.max_channels_per_tunnel
+
+    def make_room(self, tunnel: OnlineTunnel, visitor: str) -> bool:
+        """End a connection of whoever has most, of a full tunnel or account; tell whether there is room then."""
+        account, limits = tunnel.carried.account, self._limits
+        if tunnel.live >= limits.max_channels_per_tunnel:
+            return self._one_gives_way(tunnel.connections, account, visitor)
+        if self._channels[account] >= limits.max_channels_per_account:
+            of_account = [it for it in self._online.values() if it.carried.account == account]
+            return self._one_gives_way([it for each in of_account for it in each.connections], account, visitor)
+        return True
+
+    def _one_gives_way(self, connections: Iterable[Joined], account: str, visitor: str) -> bool:
+        live = [it for it in connections if it.is_live]
+        whose = gives_way(Counter(it.visitor for it in live), visitor)
+        if whose is None or self._ending[account] >= self._limits.max_channels_per_account:
             return False
-        return len(tunnel.connections) < limits.max_channels_per_tunnel
+        self._ending[account] += 1
+        random.choice([it for it in live if it.visitor == whose]).give_way()
+        return True
 
     async def ban(self, patterns: Sequence[str]) -> None:
         """Refuse the names that match a pattern from now on, and take the tunnels offline that have one."""
@@ -213,6 +258,14 @@ class Tunnels:
                 known = self.buffers.given_back
                 memory.trim()
 
+    async def look_at_bodies_for_ever(self) -> None:
+        """End what visitors send too slowly."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            for tunnel in self._online.values():
+                for connection in list(tunnel.connections):
+                    connection.look(_LOOK)
+
     async def watch_leases_for_ever(self) -> None:
         """Drop what has lost its lease, each second: also while the store does not answer."""
         while True:
@@ -245,10 +298,16 @@ class Tunnels:
         if self._online.pop(tunnel.id.lower(), None) is None:
             return False
         log.event("tunnel_closed", **_said(tunnel), reason=reason)
-        for transport in list(tunnel.connections):
-            transport.close()
+        for connection in list(tunnel.connections):
+            connection.close()
         tunnel.carrier.ended(tunnel, reason)
         return True
+
+
+def _count_less(counter: Counter[str], key: str) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
 def _permits(grant: Grant | None, opening: Opening) -> bool:

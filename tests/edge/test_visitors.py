@@ -52,3 +52,37 @@ def test_one_visitor_that_asks_too_often_is_refused_and_another_is_not(tmp_path:
 
         assert 429 in {_visit(edge, "demo", "127.0.0.66") for _ in range(60)}
         assert {_visit(edge, "demo", "127.0.0.7") for _ in range(10)} == {200}
+
+
+def _slow_body(edge: Edge, name: str, source: str, stack: contextlib.ExitStack) -> ssl.SSLSocket:
+    """Begin a request whose body never comes."""
+    context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
+    host = f"{name}.tunnels.localhost"
+    raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5, (source, 0))
+    opened = stack.enter_context(context.wrap_socket(raw, server_hostname=host))
+    opened.sendall(f"POST / HTTP/1.1\r\nhost: {host}\r\ncontent-length: 100000\r\n\r\nx".encode())
+    return opened
+
+
+@needs_envoy
+def test_slow_bodies_of_one_visitor_leave_others_their_channels(edge: Edge, origin: int) -> None:
+    edge.ssh(edge.key("acct_S"), "-R", f"slow:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("slow") == "200")
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(400):
+            _slow_body(edge, "slow", "127.0.0.66", stack)
+        assert {_visit(edge, "slow", f"127.0.0.{70 + number % 20}") for number in range(100)} == {200}
+
+
+@needs_envoy
+def test_a_body_that_comes_too_slowly_is_answered_408(tmp_path: Path, origin: int) -> None:
+    with running(tmp_path, with_envoy=True, min_rate_grace=1) as edge, contextlib.ExitStack() as stack:
+        edge.ssh(edge.key("acct_A"), "-R", f"slow:80:127.0.0.1:{origin}").says("is online")
+        until(lambda: edge.status("slow") == "200")
+
+        answer = _slow_body(edge, "slow", "127.0.0.66", stack)
+        answer.settimeout(12)
+        said = answer.recv(4096)
+        assert said.startswith(b"HTTP/1.1 408 ")
+        assert said.endswith(b"408: the request's body came too slowly.\n")

@@ -1,6 +1,7 @@
 """Whether a tunnel may have one more channel, and that none outlives its lease."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -26,9 +27,9 @@ def test_a_tunnel_and_its_account_have_so_many_channels(
     tunnel = OnlineTunnel(
         Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
     )
-    tunnel.connections.update(asyncio.Transport() for _ in range(of_tunnel))
-    for account in ["acct_a"] * of_account + ["acct_b"] * of_others:
-        tunnels.take_channel(account)
+    another, of_other = (replace(tunnel, carried=replace(tunnel.carried, account=it)) for it in ("acct_a", "acct_b"))
+    for taking in [tunnel] * of_tunnel + [another] * (of_account - of_tunnel) + [of_other] * of_others:
+        tunnels.take_channel(taking)
     assert tunnels.has_room(tunnel) is has_room
 
 
@@ -37,9 +38,9 @@ def test_a_channel_that_is_given_back_makes_room() -> None:
     tunnel = OnlineTunnel(
         Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
     )
-    tunnels.take_channel("acct_a")
+    tunnels.take_channel(tunnel)
     assert not tunnels.has_room(tunnel)
-    tunnels.give_channel_back("acct_a")
+    tunnels.give_channel_back(tunnel)
     assert tunnels.has_room(tunnel)
 
 

@@ -1,0 +1,77 @@
+"""The visitor of a request, as Envoy tells it, and what becomes of those who take too much or send too slowly. Pure."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from edge.ssh.networks import source
+
+_TOLD = b"\r\nx-forwarded-for: "  # whatever a client claims, Envoy writes its own
+_LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n")
+_CHUNKED = b"\r\ntransfer-encoding: chunked\r\n"
+_LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
+
+
+def visitor_of(head: bytes) -> str:
+    """Return the address of the visitor, of IPv6 its /64; "" where the bytes tell none, as those of HTTP/2."""
+    begin = head.find(_TOLD) + len(_TOLD)
+    return _source(head[begin : head.find(b"\r\n", begin)]) if begin >= len(_TOLD) else ""
+
+
+@lru_cache(4096)
+def _source(address: bytes) -> str:
+    return source(address.decode("latin-1"))
+
+
+def gives_way(counts: Mapping[str, int], newcomer: str) -> str | None:
+    """Return the visitor that has most connections, one of which goes for a newcomer's; None for the newcomer itself.
+
+    The newcomer goes, too, where it would have as many then as that visitor.
+    """
+    most = max(counts, key=lambda visitor: counts[visitor])
+    return most if counts[most] > counts.get(newcomer, 0) + 1 else None
+
+
+class Body:
+    """The body of a request of HTTP/1 as it comes, until it is whole or the answer has begun."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._is_chunked = False
+        self._came = 0
+        self._slow = 0.0  # seconds
+
+    @property
+    def is_owed(self) -> bool:
+        return self._is_chunked or self._left > 0
+
+    def begins(self, data: bytes) -> None:
+        """Hear the head of a request, with what came with it."""
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = _LENGTH.search(head + b"\r\n")
+        self._left = int(length[1]) if length else 0
+        self._is_chunked = _CHUNKED in head + b"\r\n"
+        self._slow = 0.0
+        self.comes(body)
+
+    def comes(self, data: bytes) -> None:
+        """Hear more of it."""
+        self._came += len(data)
+        self._left = max(0, self._left - len(data))
+        if self._is_chunked and _LAST_CHUNK.search(data[-4096:]):
+            self._is_chunked = False
+
+    def answered(self, data: bytes) -> None:
+        """Hear of the answer, after which nobody waits for the body; not of one that asks for it (100)."""
+        if not data.startswith(b"HTTP/1.1 1"):
+            self._left, self._is_chunked = 0, False
+
+    def slow_for(self, seconds: float, rate: int, *, is_held: bool) -> float:
+        """Return for how many seconds less than `rate` bytes a second have come, after so many more of them.
+
+        While nobody reads, nobody is slow.
+        """
+        is_slow = self.is_owed and not is_held and self._came < rate * seconds
+        self._slow = self._slow + seconds if is_slow else 0.0
+        self._came = 0
+        return self._slow

@@ -33,6 +33,7 @@ NEEDS = {
     "openssl": Need((("openssl",),), ("openssl",)),
     "redis": Need((("redis-server",), ("redis-cli",)), ("redis-server", "redis-tools")),
     "ssh": Need((("ssh",), ("ssh-keygen",)), ("openssh-client",)),
+    "promtool": Need((("promtool",),), ("prometheus",)),
     "sshd": Need((("sshd",),), ("openssh-server",)),
     "the compiler of the TypeScript client": Need(made="infra/build/clients/typescript/node_modules/ready"),
     "the embedded cloud": Need(made=".venv-cloud/ready"),

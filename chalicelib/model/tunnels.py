@@ -96,9 +96,12 @@ class Usage:
     another protocol counts as one.
     """
 
-    bytes_in: int
-    bytes_out: int
-    requests: int
+    bytes_in: int = 0
+    bytes_out: int = 0
+    requests: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out, self.requests + other.requests)
 
 
 class EdgeHasName(Exception):

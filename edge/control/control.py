@@ -9,7 +9,7 @@ import heapq
 import json
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,10 +25,11 @@ from edge.control.statuses import Statuses
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import Renewed
-from edge.process import files
+from edge.process import files, metrics
 from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
 from edge.traffic import blocking, listeners
+from edge.traffic import metrics as counts
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.clusters import LINK_SECRET
 from edge.traffic.resources import Changes, Key, Resource, stages
@@ -56,6 +57,7 @@ class Control:
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
         }
+        self._read_at = time.monotonic()  # when the records were last read
         self._blocked: tuple[Resource, ...] = ()
         self._blocked_at = 0.0  # when it was read
         self._served: dict[str, KeyPair] = {}  # of those that are made here
@@ -69,7 +71,22 @@ class Control:
         await self._step(within=None)
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
-                await asyncio.gather(self._follow(), self._statuses.serve())
+                await asyncio.gather(self._follow(), self._statuses.serve(), self._answer_of_metrics())
+
+    async def _answer_of_metrics(self) -> None:
+        """Tell Prometheus what is counted in all processes of this host."""
+        settings, own = self._settings, metrics.Process("control", self._gauges, dict)
+        if settings.metrics_port and settings.metrics_by == "control":
+            processes = {
+                "control": own.read,
+                "gateway": metrics.at(settings.gateway_socket),
+                "envoy": metrics.at(settings.directory / counts.SOCKET, counts.PATH),
+            }
+            async with metrics.at_port(settings.metrics_host, settings.metrics_port, processes):
+                await asyncio.Event().wait()
+
+    def _gauges(self) -> Mapping[str, float]:
+        return {"behind_seconds": time.monotonic() - self._read_at}
 
     async def _follow(self) -> None:
         while True:
@@ -95,6 +112,7 @@ class Control:
         for uploaded in await self._certificates.taken(within=within):
             changes |= self._take(uploaded)
         await self._publish({**changes, **await self._newly_blocked(), **self._renewed()})
+        self._read_at = time.monotonic()
 
     async def _newly_blocked(self) -> Changes:
         """Read every other second which networks are blocked; return the resources of that where they are others."""

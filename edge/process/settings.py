@@ -57,6 +57,7 @@ class Settings:
     `tcp_ports` are what tunnels and edges of TCP may listen on. `dns_servers` are asked for the records of domains
     instead of the domains' own; each is an address and a port. `hop_host` is where other hosts' Envoy reaches this
     gateway; of `hop_port` 0 the system chooses one.
+    `metrics_by` names the process, gateway or control, that answers at `metrics_port`; 0: nobody does.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -75,12 +76,21 @@ class Settings:
     certificate: str = ""
     private_key: str = ""
     dns_servers: tuple[tuple[str, int], ...] = ()
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
+    metrics_by: str = "control"
+    gateway_metrics: str = ""
     limits: Limits = field(default_factory=Limits)
 
     @property
     def discovery_socket(self) -> Path:
         """Return where Envoy asks control what to serve; it runs in that folder, since a socket's path is short."""
         return self.directory / "discovery.sock"
+
+    @property
+    def gateway_socket(self) -> Path:
+        """Return where the gateway's metrics are read."""
+        return Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
 
     def url(self, name: str, scheme: str = "https") -> str:
         """Return the public address of a tunnel's host name."""
@@ -109,8 +119,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
             given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
     if ("certificate" in given) != ("private_key" in given):
         raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
-    if not (contact := str(given.get("abuse_contact", ""))).isprintable() or len(contact.encode()) > 255:
-        raise SettingError("ABUSE_CONTACT is one line of at most 255 bytes, as an address of e-mail.")
+    _check_texts(str(given.get("abuse_contact", "")), str(given.get("metrics_by", "control")))
     if text := str(given.get("tunnel_domain", "")):
         given["tunnel_domain"] = _domain(text)
     if text := str(given.get("tcp_ports", "")):
@@ -124,6 +133,13 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     given["directory"] = Path(str(given.get("directory", beside)))
     present = {name: value for name, value in limits.items() if value is not None}
     return Settings(**given, limits=Limits(**present))  # type: ignore[arg-type]
+
+
+def _check_texts(contact: str, metrics_by: str) -> None:
+    if not contact.isprintable() or len(contact.encode()) > 255:
+        raise SettingError("ABUSE_CONTACT is one line of at most 255 bytes, as an address of e-mail.")
+    if metrics_by not in ("control", "gateway"):
+        raise SettingError("METRICS_BY is control, or gateway on a host with a gateway alone.")
 
 
 def _count(environment: Mapping[str, str], field_name: str) -> int | None:

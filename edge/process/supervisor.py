@@ -87,12 +87,17 @@ async def _listens(place: Place) -> bool:
 
 
 def _check_ports(settings: Settings) -> None:
-    names = ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")
-    for name, port in zip(names, (settings.ssh_port, settings.edge_port, settings.http_port), strict=True):
+    places = {
+        "SSH_PORT": (settings.host, settings.ssh_port),
+        "EDGE_PORT": (settings.host, settings.edge_port),
+        "HTTP_PORT": (settings.host, settings.http_port),
+        "METRICS_PORT": (settings.metrics_host, settings.metrics_port),
+    }
+    for name, (host, port) in places.items():
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((settings.host, port))
+                probe.bind((host, port))
             except OSError as error:
                 raise SettingError(
                     f"Port {port} cannot be used ({error.strerror}): choose another with {name}=…."

@@ -13,7 +13,7 @@ class Buffers:
     """The budget, in bytes; `given_back` grows with what returns to it."""
 
     def __init__(self, most: int) -> None:
-        self._left = most
+        self.most = self._left = most
         self._taken: Counter[str] = Counter()  # by tunnel
         self.given_back = 0
 

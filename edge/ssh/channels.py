@@ -123,6 +123,7 @@ class _Joining:
     def look(self, seconds: float) -> None:
         limits = self._channels.limits
         if self._counted.body.slow_for(seconds, limits.min_rate, is_held=self.relay.is_held) > limits.min_rate_grace:
+            self._tunnels.bodies_too_slow += 1
             self.relay.end(_TOO_SLOW)
 
     def closed(self, relay: Relay) -> None:

@@ -1,12 +1,12 @@
 """The SSH gateway of a process: where clients come in, and where Envoy reaches their tunnels."""
 
 import asyncio
+import contextlib
 import functools
 import math
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from chalicelib.model.gateways import Gateway
 from edge.link import server as hop
 from edge.link import sockets
 from edge.link.authority import Authority
-from edge.process import files, log
+from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.ssh.connection import Connection
 from edge.ssh.door import Door
@@ -73,8 +73,21 @@ class Server:
                     tasks.create_task(self.tunnels.trim_for_ever())
                     tasks.create_task(self.tunnels.look_at_bodies_for_ever())
                     tasks.create_task(self._block_for_ever())
+                    tasks.create_task(self._answer_of_metrics())
             finally:
                 await self._end()
+
+    async def _answer_of_metrics(self) -> None:
+        """Tell Prometheus, or the control of this host, what is counted here."""
+        settings, process = self.settings, metrics.Process("gateway", self.tunnels.gauges, self.tunnels.counts)
+        if not settings.metrics_port:
+            return
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(metrics.at_socket(settings.gateway_socket, process))
+            if settings.metrics_by == "gateway":
+                at_port = metrics.at_port(settings.metrics_host, settings.metrics_port, {"gateway": process.read})
+                await stack.enter_async_context(at_port)
+            await asyncio.Event().wait()
 
     async def _listen_for_envoy(self) -> asyncio.Server:
         settings = self.settings
@@ -134,7 +147,7 @@ class Server:
     async def _block_for_ever(self) -> None:
         """Read what the operator has blocked and banned, and end the connections and tunnels that it concerns."""
         while True:
-            with suppress(Unavailable):  # what is known stays
+            with contextlib.suppress(Unavailable):  # what is known stays
                 await self.tunnels.ban(await asyncio.to_thread(self.store.banned_patterns))
                 self._blocked = Blocked(await asyncio.to_thread(self.store.blocked))
                 for session in [it for it in self._sessions if self._blocked.holds(it.address)]:

@@ -8,14 +8,14 @@ import functools
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
 
 from chalicelib.model import bans
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import Carried, Usage
 from edge.link.proxy_protocol import Header
 from edge.process import log, memory
 from edge.process.settings import Limits
@@ -107,12 +107,37 @@ class Tunnels:
         self._opening = 0
         self._banned: Sequence[str] = ()
         self._channels: Counter[str] = Counter()  # by account
+        self._used = Usage()  # by tunnels that have ended
+        self._refused = self._given_way = 0  # channels
+        self.bodies_too_slow = 0
         self._ending: Counter[str] = Counter()  # by account: given back, but not closed by the SSH client yet
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._thread = ThreadPoolExecutor(1)  # of renewals alone, which wait for nobody
 
     def __len__(self) -> int:
         return len(self._online)
+
+    def gauges(self) -> Mapping[str, float]:
+        """Return what there is now, by the names of metrics."""
+        live = sum(tunnel.live for tunnel in self._online.values())
+        return {
+            "tunnels": len(self),
+            "channels": live,
+            "buffer_bytes": self.buffers.taken,
+            "buffer_limit_bytes": self.buffers.most,
+        }
+
+    def counts(self) -> Mapping[str, float]:
+        """Return what there was since the start, by the names of metrics."""
+        used = [self._used, *(tunnel.meter.usage() for tunnel in self._online.values())]
+        return {
+            "requests": sum(it.requests for it in used),
+            "received_bytes": sum(it.bytes_in for it in used),
+            "sent_bytes": sum(it.bytes_out for it in used),
+            "channels_refused": self._refused,
+            "channels_given_way": self._given_way,
+            "bodies_too_slow": self.bodies_too_slow,
+        }
 
     def find(self, id: str) -> OnlineTunnel | None:
         """Return the tunnel of an id, in any case: a TLS server name does not keep it. None if there is none."""
@@ -151,7 +176,9 @@ class Tunnels:
         live = [it for it in connections if it.is_live]
         whose = gives_way(Counter(it.visitor for it in live), visitor)
         if whose is None or self._ending[account] >= self._limits.max_channels_per_account:
+            self._refused += 1
             return False
+        self._given_way += 1
         self._ending[account] += 1
         random.choice([it for it in live if it.visitor == whose]).give_way()
         return True
@@ -298,6 +325,7 @@ class Tunnels:
         if self._online.pop(tunnel.id.lower(), None) is None:
             return False
         log.event("tunnel_closed", **_said(tunnel), reason=reason)
+        self._used = self._used + tunnel.meter.usage()
         for connection in list(tunnel.connections):
             connection.close()
         tunnel.carrier.ended(tunnel, reason)

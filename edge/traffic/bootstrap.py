@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from edge.process.settings import Settings
-from edge.traffic import overload, parts
+from edge.traffic import metrics, overload, parts
 from edge.traffic.resources import Json
 
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -27,7 +27,10 @@ def bootstrap(settings: Settings) -> dict[str, Json]:
         "stats_config": {"stats_matcher": {"exclusion_list": {"patterns": _UNCOUNTED}}},
         "overload_manager": overload.manager(settings.limits),
         "dynamic_resources": {"ads_config": _control(), "lds_config": parts.ADS, "cds_config": parts.ADS},
-        "static_resources": {"clusters": [_cluster(settings.discovery_socket.name)]},
+        "static_resources": {
+            "clusters": [_cluster(settings.discovery_socket.name), *metrics.clusters(settings)],
+            "listeners": metrics.listeners(settings),
+        },
     }
 
 

@@ -209,6 +209,7 @@ def running(folder: Path, *, with_envoy: bool, abuse_contact: str = "", **limits
         http_port=free_port(),
         tcp_ports=free_ports(10),
         abuse_contact=abuse_contact,
+        metrics_port=free_port(),
         limits=replace(Limits(), **limits),
     )
     settings.directory.mkdir(mode=0o700)

@@ -1,0 +1,118 @@
+"""What Prometheus reads of the edge: the text of each process at a socket of its own, and all of it at one port.
+
+Nobody's name is in it: neither an account's nor a tunnel's nor a visitor's.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from edge.process import files, log
+
+_PATIENCE = 2.0  # seconds for each process
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+Read = Callable[[], Awaitable[bytes]]  # raises OSError where a process does not answer
+
+
+class Process(Collector):
+    """The metrics of a process: what it counts, read when it is asked, and how often each event was logged."""
+
+    def __init__(self, name: str, gauges: Callable[[], Mapping[str, float]], counts: Callable[[], Mapping[str, float]]):
+        self._prefix, self._gauges, self._counts = f"edge_{name}", gauges, counts
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(namespace=self._prefix, registry=self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield them."""
+        events = CounterMetricFamily(f"{self._prefix}_events", "Events, by their name in the log.", labels=["event"])
+        for event, count in sorted(log.counts.items()):
+            events.add_metric([event], count)
+        yield events
+        for name, value in self._gauges().items():
+            yield GaugeMetricFamily(f"{self._prefix}_{name}", "See docs/edge.md.", value)
+        for name, value in self._counts().items():
+            yield CounterMetricFamily(f"{self._prefix}_{name}", "See docs/edge.md.", value)
+
+    async def read(self) -> bytes:
+        """Return the text."""
+        return generate_latest(self._registry)
+
+
+def at(socket: Path, path: str = "/metrics") -> Read:
+    """Return how the text of another process is read."""
+
+    async def read() -> bytes:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await _asked(socket, path)
+        except TimeoutError:
+            raise OSError("no answer") from None
+
+    return read
+
+
+async def _asked(socket: Path, path: str) -> bytes:
+    with files.short(socket) as short:
+        reader, writer = await asyncio.open_unix_connection(str(short))
+    with contextlib.closing(writer):
+        writer.write(f"GET {path} HTTP/1.0\r\nhost: edge\r\n\r\n".encode())
+        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+        if b" 200 " not in head.split(b"\r\n")[0]:
+            raise OSError(head.split(b"\r\n")[0].decode("latin-1"))
+        return body
+
+
+@contextlib.asynccontextmanager
+async def at_socket(socket: Path, process: Process) -> AsyncIterator[None]:
+    """Answer with the text of a process at a socket."""
+    socket.unlink(missing_ok=True)
+    with files.short(socket) as short:
+        server = await asyncio.start_unix_server(_Answers({"": process.read}).answer, str(short))
+    socket.chmod(0o666)  # of the folder's users
+    async with server:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def at_port(host: str, port: int, processes: Mapping[str, Read]) -> AsyncIterator[None]:
+    """Answer at a port with the text of processes, each by its name, and whether they are ready."""
+    async with await asyncio.start_server(_Answers(processes).answer, host, port, limit=4096):
+        yield
+
+
+class _Answers:
+    """The answers: /metrics, /healthz and /readyz."""
+
+    def __init__(self, processes: Mapping[str, Read]) -> None:
+        self._processes = processes
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request, and close."""
+        with contextlib.closing(writer), contextlib.suppress(OSError, TimeoutError, ValueError, EOFError):
+            async with asyncio.timeout(_PATIENCE):
+                asked = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
+            status, body = await self._answer(asked.partition(b"?")[0])
+            head = f"HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: {_TEXT}\r\ncontent-length: {len(body)}"
+            writer.write(f"{head}\r\n\r\n".encode() + body)
+            await writer.drain()
+
+    async def _answer(self, path: bytes) -> tuple[str, bytes]:
+        if path == b"/healthz":
+            return "200 OK", b"ok\n"
+        if path not in (b"/metrics", b"/readyz"):
+            return "404 Not Found", b"/metrics, /healthz, /readyz\n"
+        texts = await asyncio.gather(*(read() for read in self._processes.values()), return_exceptions=True)
+        silent = [name for name, text in zip(self._processes, texts, strict=True) if not isinstance(text, bytes)]
+        if path == b"/metrics":
+            up = "".join(f'edge_up{{process="{name}"}} {int(name not in silent)}\n' for name in self._processes if name)
+            text = b"".join(text for text in texts if isinstance(text, bytes))
+            return "200 OK", text + (f"# TYPE edge_up gauge\n{up}".encode() if up else b"")
+        if silent:
+            return "503 Service Unavailable", f"no answer: {', '.join(silent)}\n".encode()
+        return "200 OK", b"ready\n"

@@ -1,0 +1,45 @@
+"""Envoy's own counts: the few of its thousands that are documented, at a socket that tells nothing else. Pure."""
+
+from edge.process.settings import Settings
+from edge.traffic import parts
+from edge.traffic.resources import Json
+
+SOCKET = "stats.sock"
+_COUNTS = "|".join(
+    [
+        r"listener\.https?\.downstream_(cx_active|cx_total|cx_overflow|pre_cx_active|pre_cx_timeout)",
+        r"listener\.https?\.(downstream_global_cx_overflow|downstream_cx_transport_socket_connect_timeout)",
+        r"http\.https?\.downstream_rq_(active|total|1xx|2xx|3xx|4xx|5xx|header_timeout|idle_timeout)",
+        r"http\.https?\.(rbac\.denied|downstream_cx_rx_bytes_total|downstream_cx_tx_bytes_total)",
+        r"visitor\.http_local_rate_limit\.rate_limited",
+        r"connection_limit\..*\.limited_connections",
+        r"server\.(memory_allocated|memory_physical_size|uptime)",
+        r"overload\..*\.(active|pressure)",
+        r"control_plane\.connected_state",
+    ]
+)
+PATH = f"/stats/prometheus?filter=^({_COUNTS})$"
+
+
+def clusters(settings: Settings) -> list[Json]:
+    """Return the upstream of the counts, Envoy's own administration."""
+    return [parts.cluster("admin", {"pipe": {"path": "admin.sock"}})] if settings.metrics_port else []
+
+
+def listeners(settings: Settings) -> list[Json]:
+    """Return the listener that leads one path there, for whoever can open its socket."""
+    if not settings.metrics_port:
+        return []
+    route: Json = {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}}
+    manager = parts.typed(
+        "envoy.filters.network.http_connection_manager",
+        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="stats",
+        http_protocol_options={"accept_http_10": True},
+        route_config={"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]},
+        http_filters=[
+            parts.typed("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
+        ],
+    )
+    address: Json = {"pipe": {"path": SOCKET, "mode": 0o660}}
+    return [{"name": "stats", "address": address, "filter_chains": [{"filters": [manager]}]}]

@@ -14,7 +14,7 @@ from chalicelib import exported, migrated, openapi, operations, restored, routes
 from chalicelib.model import accounts, audit, bans, blocks, events, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
-from chalicelib.model.tunnels import BackendTunnel
+from chalicelib.model.tunnels import BackendTunnel, Usage
 from chalicelib.operations import CommandError
 from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
@@ -87,6 +87,9 @@ def _parser() -> ArgumentParser:
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
 
+    used = _listing(groups, "tell what went through an account's tunnels in a month, by day", _usage, name="usage")
+    _about(used, account="the account's id (acct_…)")
+    used.add_argument("--month", default="", metavar="YYYY-MM", help="which (UTC, default: the present one)")
     for action, about, do in (
         ("suspend", "let an account, SSH credential or user certificate in no more", operations.suspend),
         ("resume", "let it in again", operations.resume),
@@ -295,6 +298,16 @@ def _who(arguments: Namespace) -> None:
         return
     for name, value in found.items():
         print(name, value or "-")
+
+
+def _usage(arguments: Namespace) -> None:
+    days = operations.usage(arguments.account, arguments.month)
+    if arguments.json:
+        for day, used in days.items():
+            print(json.dumps({"day": day, **asdict(used)}))
+        return
+    for day, used in [*days.items(), ("total", sum(days.values(), start=Usage()))]:
+        print(day, f"bytes_in={used.bytes_in} bytes_out={used.bytes_out} requests={used.requests}")
 
 
 def _block(arguments: Namespace) -> None:

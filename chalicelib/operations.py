@@ -11,6 +11,7 @@ from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, bans, blocks, changes, histories, kinds, names, owners, shards, tunnels
+from chalicelib.model import usage as used
 from chalicelib.model.accounts import Account, Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key, told
 from chalicelib.model.bans import TooManyPatterns
@@ -21,7 +22,7 @@ from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
 from chalicelib.model.records import Stored
 from chalicelib.model.ssh import suspensions
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Usage
 from chalicelib.resources import api_keys, bot_users
 from chalicelib.schema.fields import DOMAIN
 from chalicelib.schema.shapes import Shape
@@ -32,6 +33,7 @@ from chalicelib.storage.unique_keys import Taken
 S = TypeVar("S", bound=Shape)
 DEMO_LEASE = 15  # seconds
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60, "w": 7 * 24 * 60 * 60}
+_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _MAX_SECONDS = 100 * 365 * 24 * 60 * 60
 
 
@@ -287,6 +289,13 @@ def who_had(name: str, moment: str) -> Had | Listening:
     if found is None:
         raise CommandError(f"No tunnel had {name} then or before.")
     raise CommandError(f"No tunnel had {name} then; the last before was {found.tunnel}, until {found.ended_at}.")
+
+
+def usage(account: str, month: str) -> Mapping[str, Usage]:
+    """Return by day what went through an account's tunnels in a month, "" for the present. Raises CommandError."""
+    if month and not _MONTH.fullmatch(month):
+        raise CommandError(f"--month {month} is no month: write it as 2026-11.")
+    return used.by_day(account, month or clock.rfc3339(clock.now())[:7])
 
 
 def end_tunnel(id: str) -> None:

@@ -100,6 +100,9 @@ class Usage:
     bytes_out: int = 0
     requests: int = 0
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(self.bytes_in - other.bytes_in, self.bytes_out - other.bytes_out, self.requests - other.requests)
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out, self.requests + other.requests)
 

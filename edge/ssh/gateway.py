@@ -18,6 +18,7 @@ from edge.link import sockets
 from edge.link.authority import Authority
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
+from edge.ssh.billing import Billing
 from edge.ssh.connection import Connection
 from edge.ssh.door import Door
 from edge.ssh.networks import Blocked
@@ -42,6 +43,8 @@ class Server:
         self.id = f"gw-{secrets.token_hex(8)}"
         self.sign_ins = SignIns(settings.limits)
         self.tunnels = Tunnels(store, settings.limits)
+        usage = settings.directory / "usage.json"
+        self._billing = Billing(store, self.id, usage, self.tunnels.collect)
         self._authority = authority
         self._host_key = _host_key(settings.directory / "ssh_host_ed25519_key")
         self._blocked = Blocked()
@@ -74,6 +77,7 @@ class Server:
                     tasks.create_task(self.tunnels.look_at_bodies_for_ever())
                     tasks.create_task(self._block_for_ever())
                     tasks.create_task(self._answer_of_metrics())
+                    tasks.create_task(self._billing.write_for_ever())
             finally:
                 await self._end()
 

@@ -20,6 +20,7 @@ from edge.link.proxy_protocol import Header
 from edge.process import log, memory
 from edge.process.settings import Limits
 from edge.ssh.buffers import Buffers
+from edge.ssh.ledger import Ledger
 from edge.ssh.metering import Meter
 from edge.ssh.rights import concerns
 from edge.ssh.visitors import gives_way
@@ -84,6 +85,7 @@ class OnlineTunnel:
     connections: set[Joined] = field(default_factory=set)
     live: int = 0  # of these
     meter: Meter = field(default_factory=Meter)
+    billed: Usage = field(default_factory=Usage)  # of what the meter says
 
     @property
     def id(self) -> str:
@@ -107,6 +109,7 @@ class Tunnels:
         self._opening = 0
         self._banned: Sequence[str] = ()
         self._channels: Counter[str] = Counter()  # by account
+        self._to_bill: list[tuple[str, Usage]] = []  # of tunnels that have ended
         self._used = Usage()  # by tunnels that have ended
         self._refused = self._given_way = 0  # channels
         self.bodies_too_slow = 0
@@ -116,6 +119,14 @@ class Tunnels:
 
     def __len__(self) -> int:
         return len(self._online)
+
+    def collect(self, ledger: Ledger, hour: str) -> None:
+        """Add to a ledger what was carried since this was last called."""
+        for account, usage in self._to_bill:
+            ledger.add(account, hour, usage)
+        self._to_bill.clear()
+        for tunnel in self._online.values():
+            ledger.add(tunnel.carried.account, hour, _unbilled(tunnel))
 
     def gauges(self) -> Mapping[str, float]:
         """Return what there is now, by the names of metrics."""
@@ -326,10 +337,17 @@ class Tunnels:
             return False
         log.event("tunnel_closed", **_said(tunnel), reason=reason)
         self._used = self._used + tunnel.meter.usage()
+        self._to_bill.append((tunnel.carried.account, _unbilled(tunnel)))
         for connection in list(tunnel.connections):
             connection.close()
         tunnel.carrier.ended(tunnel, reason)
         return True
+
+
+def _unbilled(tunnel: OnlineTunnel) -> Usage:
+    """Return what a tunnel has carried since this was last asked."""
+    before, tunnel.billed = tunnel.billed, tunnel.meter.usage()
+    return tunnel.billed - before
 
 
 def _count_less(counter: Counter[str], key: str) -> None:

@@ -128,6 +128,9 @@ class Store(Protocol):
         Return the ids of the tunnels that are offline already, or that may not have their name any more.
         """
 
+    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+        """Keep what a gateway has carried of an account in an hour, "2026-11-22T14", in the place of what it said."""
+
     def close(self, tunnel: Carried, usage: Usage) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
 

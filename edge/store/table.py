@@ -25,6 +25,7 @@ from chalicelib.model import (
     tls_certificates,
     tunnels,
 )
+from chalicelib.model import usage as used
 from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.looks import Due
@@ -224,6 +225,10 @@ class Records:
     @_translated
     def close(self, tunnel: Carried, usage: Usage) -> None:
         tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
+
+    @_translated
+    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+        used.write(account, hour, gateway, usage)
 
     @_translated
     def blocked(self) -> list[str]:

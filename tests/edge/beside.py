@@ -4,6 +4,7 @@ import os
 import socket
 import ssl
 import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,11 @@ class Started:
     def ssh(self, *arguments: str, key: Key | None = None) -> Ssh:
         return Ssh(ssh_command(int(self.ports["SSH_PORT"]), key or self.key, "-tt", *arguments, "127.0.0.1"))
 
-    def status(self, name: str) -> str:
+    def status(self, name: str, path: str = "/") -> str:
         port, host = self.ports["EDGE_PORT"], f"{name}.tunnels.localhost"
         trust = ["--cacert", str(self.api.local / "edge" / "authority.crt"), "--resolve", f"{host}:{port}:127.0.0.1"]
         command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust]
-        return subprocess.run([*command, f"https://{host}:{port}/"], capture_output=True, text=True).stdout
+        return subprocess.run([*command, f"https://{host}:{port}{path}"], capture_output=True, text=True).stdout
 
     def visit(self, name: str) -> str:
         """Return the status of an address, "" where there is no connection."""
@@ -47,6 +48,12 @@ class Started:
                 return secure.recv(1000).decode().split(" ")[1]
         except (OSError, IndexError):
             return ""
+
+    def operator(self, *arguments: str) -> str:
+        """Return what a command of the operator's prints."""
+        command = [sys.executable, "-m", "chalicelib", *arguments]
+        environment = {**os.environ, **self.api.cloud}
+        return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
 
     def tunnels(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]

@@ -54,6 +54,7 @@ class Memory:
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
     online: dict[str, tuple[Carried, Opening]] = field(default_factory=dict)
     used: dict[str, Usage] = field(default_factory=dict)  # of the tunnels that their gateways closed
+    bill: dict[tuple[str, str, str], Usage] = field(default_factory=dict)  # by account, hour and gateway
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
     taken: int = 0  # of the next names that are asked for, so many are somebody's
@@ -129,6 +130,10 @@ class Memory:
                 it, opening = self.online[id]
                 self.online[id] = replace(it, expires=int(time.time()) + lease), opening
             return frozenset(it.id for it in tunnels) - frozenset(kept)
+
+    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+        self._reach()
+        self.bill[account, hour, gateway] = usage
 
     def close(self, tunnel: Carried, usage: Usage) -> None:
         self._reach()

@@ -1,6 +1,7 @@
 """`python -m edge` beside `make run`: real processes on the records of the API, killed one by one and together."""
 
 import contextlib
+import json
 import os
 import resource
 import shlex
@@ -10,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +22,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from chalicelib.model.tunnels import Usage
 from tests import openssl
 from tests.cloud.test_readme import blocks
 from tests.conftest import ROOT, free_port, serve
@@ -76,6 +79,29 @@ def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
         until(lambda: started.visit("rotated") == "200" and log.exists(), within=15)
         client.kill()
     until(lambda: started.tunnels() == [], within=10)
+
+
+def test_what_was_counted_outlives_a_kill_of_the_gateway(started: Started) -> None:
+    size, visits = 200_000, 10
+    account = json.loads(started.operator("accounts", "list", "--json").splitlines()[0])["id"]
+
+    def used() -> Usage:
+        days = [json.loads(line) for line in started.operator("usage", account, "--json").splitlines()]
+        return sum((Usage(day["bytes_in"], day["bytes_out"], day["requests"]) for day in days), start=Usage())
+
+    with upstream() as port:
+        client = started.ssh("-R", f"billed:80:127.0.0.1:{port}")
+        client.says("is online")
+        until(lambda: started.status("billed") == "200", within=10)
+        for _ in range(visits):
+            assert started.status("billed", f"/bytes/{size}") == "200"
+        time.sleep(0.5)
+        os.kill(started.child("edge gateway"), signal.SIGKILL)
+        assert client.ends(within=10) == 255
+
+        until(lambda: used().requests > visits, within=15)
+        assert visits < used().requests < visits + 20  # of the tests before, too
+        assert size * visits <= used().bytes_out <= size * visits * 1.01
 
 
 def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(started: Started, tmp_path: Path) -> None:

@@ -1,0 +1,34 @@
+"""What went through an account's tunnels, by the hour: what a bill is made of. Only its gateway writes a record.
+
+A record holds the sum of its hour, not what was added: written twice it says the same.
+"""
+
+from collections.abc import Mapping
+
+from chalicelib import clock
+from chalicelib.model.tunnels import Usage
+from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage.dynamodb import Write
+from chalicelib.storage.items import Item
+
+_KEPT = 400 * 86_400  # seconds: a year, and a month to dispute
+
+
+def write(account: str, hour: str, gateway: str, usage: Usage) -> None:
+    """Write what a gateway has carried in an hour, "2026-11-22T14" (UTC). Raises aws.Unavailable."""
+    body = {"bytes_in": usage.bytes_in, "bytes_out": usage.bytes_out, "requests": usage.requests}
+    record = Item(_scope(account, hour[:7]), f"{hour}#{gateway}", body, expires=clock.seconds() + _KEPT).to_record()
+    dynamodb.do(Write.put(record))
+
+
+def by_day(account: str, month: str) -> Mapping[str, Usage]:
+    """Return what an account's tunnels have carried on each day of a month, "2026-11". Raises aws.Unavailable."""
+    days: dict[str, Usage] = {}
+    for item in table.every(_scope(account, month)):
+        day = item.id[:10]
+        days[day] = days.get(day, Usage()) + Usage(**item.body)
+    return dict(sorted(days.items()))
+
+
+def _scope(account: str, month: str) -> str:
+    return items.scope(account, f"/usage/{month}")

@@ -1,0 +1,77 @@
+"""The writing of what accounts have used: to a file four times a second, to the store each minute.
+
+A gateway that is killed loses a quarter of a second: the next one in its folder writes the file of the last one.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from edge.process import files, log
+from edge.ssh import ledger
+from edge.ssh.ledger import Ledger, Sum
+from edge.store.records import Store, Unavailable
+
+_LOOK, _WRITE = 0.25, 60.0  # seconds
+
+
+class Billing:
+    """The usage of one gateway; `collect` adds to a ledger what was carried since it was last called, in this hour."""
+
+    def __init__(self, store: Store, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
+        self._store, self._gateway, self._file, self._collect = store, gateway, file, collect
+        self._ledger = Ledger()
+        self._kept = ""
+
+    async def write_for_ever(self) -> None:
+        """Write what a gateway before has left, and then all that is used; also at the end."""
+        await self._recover()
+        due = time.monotonic() + _WRITE
+        try:
+            while True:
+                await asyncio.sleep(_LOOK)
+                self._keep()
+                if time.monotonic() > due:
+                    due = time.monotonic() + _WRITE
+                    await self._write()
+        finally:
+            self._keep()
+            await self._write()
+
+    def _keep(self) -> None:
+        self._collect(self._ledger, _hour())
+        text = self._ledger.text(self._gateway)
+        if text != self._kept:
+            files.replace(self._file, text.encode())
+            self._kept = text
+
+    async def _write(self) -> None:
+        sums = self._ledger.unwritten()
+        with suppress(Unavailable):  # the next time
+            await asyncio.to_thread(self._put, self._gateway, sums)
+            self._ledger.wrote(sums, _hour())
+            self._keep()
+
+    async def _recover(self) -> None:
+        """Write the sums of the gateway that was here before, until the store takes them."""
+        try:
+            gateway, sums = ledger.left(self._file.read_text())
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        while sums:
+            try:
+                await asyncio.to_thread(self._put, gateway, sums)
+                sums = []
+            except Unavailable:
+                log.event("store_away")
+                await asyncio.sleep(1)
+
+    def _put(self, gateway: str, sums: Sequence[Sum]) -> None:
+        for it in sums:
+            self._store.use(it.account, it.hour, gateway, it.usage)
+
+
+def _hour() -> str:
+    return time.strftime("%Y-%m-%dT%H", time.gmtime())

@@ -1,0 +1,46 @@
+"""What of an account's usage is to be written, and what a process leaves to the next."""
+
+import pytest
+
+from chalicelib.model.tunnels import Usage
+from edge.ssh.ledger import Ledger, Sum, left
+
+HOUR, NEXT = "2026-11-22T14", "2026-11-22T15"
+
+
+def test_what_is_written_of_an_hour_is_its_sum_and_each_sum_once() -> None:
+    ledger = Ledger()
+    ledger.add("acct_A", HOUR, Usage(1, 2, 3))
+    ledger.add("acct_A", HOUR, Usage(10, 20, 30))
+    ledger.add("acct_B", HOUR, Usage())
+    sums = ledger.unwritten()
+    assert sums == [Sum("acct_A", HOUR, Usage(11, 22, 33))]
+    ledger.wrote(sums, HOUR)
+    assert ledger.unwritten() == []
+    ledger.add("acct_A", HOUR, Usage(1, 0, 0))
+    assert ledger.unwritten() == [Sum("acct_A", HOUR, Usage(12, 22, 33))]
+
+
+def test_an_hour_that_is_over_is_written_until_the_store_has_its_last_sum() -> None:
+    ledger = Ledger()
+    ledger.add("acct_A", HOUR, Usage(1, 1, 1))
+    sums = ledger.unwritten()
+    ledger.add("acct_A", HOUR, Usage(1, 1, 1))
+    ledger.add("acct_A", NEXT, Usage(5, 5, 5))
+    ledger.wrote(sums, NEXT)
+    assert ledger.unwritten() == [Sum("acct_A", HOUR, Usage(2, 2, 2)), Sum("acct_A", NEXT, Usage(5, 5, 5))]
+    ledger.wrote(ledger.unwritten(), NEXT)
+    ledger.add("acct_A", NEXT, Usage(1, 1, 1))
+    assert ledger.unwritten() == [Sum("acct_A", NEXT, Usage(6, 6, 6))]
+
+
+def test_the_next_process_writes_what_a_killed_one_had_not() -> None:
+    ledger = Ledger()
+    ledger.add("acct_A", HOUR, Usage(1, 2, 3))
+    assert left(ledger.text("gw-1")) == ("gw-1", [Sum("acct_A", HOUR, Usage(1, 2, 3))])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]x"])
+def test_a_file_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="line 1"):
+        left(text)

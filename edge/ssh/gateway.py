@@ -18,9 +18,9 @@ from edge.link import sockets
 from edge.link.authority import Authority
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
+from edge.ssh.admission import Admission
 from edge.ssh.billing import Billing
 from edge.ssh.connection import Connection
-from edge.ssh.door import Door
 from edge.ssh.networks import Blocked
 from edge.ssh.session import Session
 from edge.ssh.sign_ins import SignIns
@@ -103,8 +103,8 @@ class Server:
         loop = asyncio.get_running_loop()
         options = await asyncssh.SSHServerConnectionOptions.construct(None, **self._options())
         connection = functools.partial(Connection, loop, options)
-        door = functools.partial(Door, self._refusal, connection)
-        return await loop.create_server(door, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
+        admission = functools.partial(Admission, self._refusal, connection)
+        return await loop.create_server(admission, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
 
     def _refusal(self, address: str) -> str:
         """Return what a connection of an address is told instead of being heard, "" where it may sign in."""

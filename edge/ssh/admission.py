@@ -1,11 +1,11 @@
-"""A connection that has just come in: looked at before anything is kept for it, it becomes one of SSH or ends."""
+"""Admission of new connections: an address that may not sign in is told why and sent away before SSH begins."""
 
 import asyncio
 from collections.abc import Callable
 from typing import cast
 
 
-class Door(asyncio.Protocol):
+class Admission(asyncio.Protocol):
     """`refusal` returns what an address is told before it is sent away, "" where its connection is made."""
 
     def __init__(self, refusal: Callable[[str], str], connection: Callable[[], asyncio.Protocol]) -> None:

@@ -98,11 +98,18 @@ def of_stream(
 
 
 def of_answer(backend: str) -> Resource:
-    """Return the upstream to the listener of an HTTP response, which is in this process."""
+    """Return the upstream to the listener of an HTTP response, which is in this process.
+
+    A connection that is kept would go on to answer what was answered before a change.
+    """
     name = answering(backend)
     address: Json = {"envoy_internal_address": {"server_listener_name": name}}
-    bounds: Json = {"thresholds": [_UNLIMITED]}
-    body = {**parts.cluster(name, address), "alt_stat_name": "answer", "circuit_breakers": bounds}
+    body: Json = {
+        **parts.cluster(name, address),
+        "alt_stat_name": "answer",
+        "circuit_breakers": {"thresholds": [_UNLIMITED]},
+        "typed_extension_protocol_options": _http({"http_protocol_options": {}}, max_requests_per_connection=1),
+    }
     return _resource(name, body, backend)
 
 
@@ -200,10 +207,10 @@ def _mutual_tls(gateways: Sequence[str], link_authority: str, **more: Json) -> J
     return parts.typed("envoy.transport_sockets.tls", kind, common_tls_context=context, **more)
 
 
-def _http(version: Json) -> Json:
+def _http(version: Json, **more: Json) -> Json:
     options: Json = {
         "@type": _OPTIONS,
-        "common_http_protocol_options": {"idle_timeout": "60s"},
+        "common_http_protocol_options": {"idle_timeout": "60s", **more},
         "explicit_http_config": version,
     }
     return {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options}

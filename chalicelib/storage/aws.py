@@ -16,6 +16,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 
+from chalicelib.storage import answers, models, signatures
+
 # Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
 # before the gateway gives up after 29.
 _PATIENCE = 13
@@ -121,26 +123,22 @@ def _connect(service: str) -> Any:
     else:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
-    made.meta.events.register_first(f"before-parse.{name}", _pass_over_unreadable)
+    made.meta.events.register_first(f"before-parse.{name}", answers.blank_unreadable)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
+    if service == "dynamodb":
+        made.meta.events.register("choose-signer.dynamodb", signatures.choose)
+        for operation in answers.OPERATIONS:
+            made.meta.events.register_first(f"before-parse.dynamodb.{operation}", answers.parse)
     return made
 
 
 @cache
 def _session() -> Session:
     """Return the session that the clients share. Not one of boto3, which takes 40 ms more to import."""
-    return get_session()
-
-
-def _pass_over_unreadable(response_dict: dict[str, Any], **_: object) -> None:
-    """Have no body read that is no JSON object in UTF-8, at which botocore's parser would fail."""
-    body = response_dict["body"]
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        body = b""
-    response_dict["body"] = body if body.lstrip().startswith(b"{") or response_dict["status_code"] >= 300 else b""
+    session = get_session()
+    models.use_in(session)
+    return session
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:

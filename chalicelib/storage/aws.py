@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
@@ -201,3 +201,10 @@ def _translated(error: BotoCoreError | ClientError) -> Exception:
         return Misconfigured(code)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return Unavailable(code) if status >= 500 or code in _BUSY else error
+
+
+if (
+    "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+):  # what is done at import has a whole CPU there, and a request a part of one
+    with suppress(BotoCoreError):  # which the first call tells
+        client("dynamodb")

@@ -111,3 +111,32 @@ def test_the_endpoint_is_a_setting(setting: str) -> None:
     command = ["env", setting, sys.executable, "-c", script]
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30).stdout
     assert told == "http://127.0.0.1:4999\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("AWS_LAMBDA_FUNCTION_NAME=api", "https://dynamodb.eu-west-1.amazonaws.com"),
+        ("NOTHING=", "http://later"),
+    ],
+)
+def test_the_client_of_a_function_is_made_when_it_is_imported(setting: str, told: str) -> None:
+    script = (
+        "import os; from chalicelib.storage import aws; os.environ['AWS_ENDPOINT_URL'] = 'http://later';"
+        "os.environ['AWS_DEFAULT_REGION'] = 'eu-west-1'; print(aws.client('dynamodb').meta.endpoint_url)"
+    )
+    command = ["env", "-u", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION=eu-west-1", *setting.split(), sys.executable]
+    done = subprocess.run([*command, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout == f"{told}\n"
+
+
+def test_a_function_without_a_region_says_so_when_it_is_called() -> None:
+    script = (
+        "from chalicelib.storage import aws\n"
+        "try: aws.call('dynamodb', 'list_tables')\n"
+        "except aws.Misconfigured as error: print(error)"
+    )
+    without = ["-u", "AWS_DEFAULT_REGION", "-u", "AWS_REGION", "AWS_CONFIG_FILE=/dev/null"]
+    command = ["env", *without, "AWS_LAMBDA_FUNCTION_NAME=api", sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout == "NoRegionError\n"

@@ -1,12 +1,14 @@
 """The calls that the service makes to its store and its vault, seen from botocore's events: counted, and made again."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from botocore import xform_name
+from botocore.session import get_session
 
 from chalicelib.storage import aws
 
@@ -62,7 +64,13 @@ def recording(*services: str) -> Iterator[list[Call]]:
         events.unregister(f"after-call.{service}", hear)
 
 
-def repeat(calls: Sequence[Call]) -> None:
-    """Make the same calls by the same client, and nothing else."""
+def repeat(calls: Sequence[Call], client: Callable[[str], Any] = aws.client) -> None:
+    """Make the same calls, by the service's client or by another, and nothing else."""
     for call in calls:
-        getattr(aws.client(call.service), xform_name(call.operation))(**call.parameters)
+        getattr(client(call.service), xform_name(call.operation))(**call.parameters)
+
+
+@cache
+def plain(service: str) -> Any:
+    """Return a client of a service as botocore makes it."""
+    return get_session().create_client(service)

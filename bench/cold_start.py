@@ -6,6 +6,7 @@ authorizer's against one that makes the client; neither does anything with it.
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from bench import package, requests, results, side_by_side
@@ -13,7 +14,7 @@ from bench.engines import Setting
 from bench.results import Result, Row
 
 ROUNDS = 15
-_API = "import json, app; assert app.app(json.loads(sys.argv[2]), None)['statusCode'] == 200"
+_API = "import json, app; assert app.app(json.loads(sys.argv[2]), None)['statusCode'] < 300"
 _AUTHORIZER = (
     "import json; from chalicelib.authorizer import authorize; assert authorize(json.loads(sys.argv[2]), None)"
 )
@@ -24,16 +25,20 @@ def measure(setting: Setting) -> Result:
     id = requests.create("/backends/weighted", setting.token, {})["id"]
     read = requests.event("GET", f"/backends/weighted/{id}", setting.token, context=setting.context)
     caller = {"headers": requests.headers(setting.token)}
-    api = _rows("cold start: import chalice + client", 1.25, _API, read, f"import chalice; {_CLIENT}")
-    return Result([*api, *_rows("cold authorizer: a client", 1.15, _AUTHORIZER, caller, _CLIENT)])
+    write = requests.event("POST", "/backends/weighted", setting.token, {}, setting.context)
+    return Result(
+        [
+            *_rows("cold start: import chalice + client", 1.1, _API, read, f"import chalice; {_CLIENT}"),
+            *_rows("cold POST: import chalice + client", None, _API, write, f"import chalice; {_CLIENT}"),
+            *_rows("cold authorizer: a client", 1.02, _AUTHORIZER, caller, _CLIENT),
+        ]
+    )
 
 
-def _rows(figure: str, bound: float, ours: str, event: Mapping[str, Any], against: str) -> list[Row]:
-    """Compare code that answers the event (JSON in sys.argv[2]) with other code."""
+def _rows(figure: str, bound: float | None, ours: str, event: Mapping[str, Any], against: str) -> list[Row]:
+    """Compare code that answers the event (JSON in sys.argv[2]) with other code, by the clock and by the CPU."""
     with package.unpacked() as python:
         commands = [[*python, ours, json.dumps(event)], [*python, against]]
         wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)
-    return [
-        results.at_most(bound, figure, wall[0], wall[1], results.ms),
-        results.reported("… CPU", cpu[0], cpu[1], results.ms),
-    ]
+    compare = partial(results.at_most, bound) if bound else results.reported
+    return [compare(name, made[0], made[1], results.ms) for name, made in ((figure, wall), ("… CPU", cpu))]

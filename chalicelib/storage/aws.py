@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 
-from chalicelib.storage import answers, models, signatures
+from chalicelib.storage import answers, models
 
 # Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
 # before the gateway gives up after 29.
@@ -127,7 +127,6 @@ def _connect(service: str) -> Any:
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
     if service == "dynamodb":
-        made.meta.events.register("choose-signer.dynamodb", signatures.choose)
         for operation in answers.OPERATIONS:
             made.meta.events.register_first(f"before-parse.dynamodb.{operation}", answers.parse)
     return made

@@ -25,7 +25,7 @@ from edge.link.proxy_protocol import Header
 from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.drawn_worlds import AUTHORITIES, DOMAIN, GATEWAY, records, telling_requests
-from tests.edge.model_of_requests import REFUSED, Records, Request
+from tests.edge.model_of_requests import CLOSED, REFUSED, Meets, Records, Request
 from tests.edge.running import Edge
 
 Drawn = tuple[Records, list[Request]]
@@ -134,6 +134,18 @@ class _Tunnel(asyncio.Protocol):
             self._read = self._read.partition(b"\r\n\r\n")[2]
             answer = f"HTTP/1.1 200 OK\r\ncontent-length: {len(self._id)}\r\n\r\n{self._id}"
             self._transport.write(answer.encode())  # type: ignore[attr-defined]
+
+
+def is_http(request: Request, world: Records) -> bool:
+    """Tell whether no edge passes the bytes of a request on: a tunnel here speaks neither TLS nor PROXY protocol."""
+    names = {f"{request.host}:443", f"*.{request.host.partition('.')[2]}:443"}
+    passing = [it for it in world.edges.values() if it.terminate_at == "upstream" or it.id.startswith("edgtls_")]
+    return not any(names & {*it.hostports} for it in passing)
+
+
+def agrees(met: str, said: Meets) -> bool:
+    """Tell whether what a request met is what may be; a client of TLS 1.3 learns of a refusal after its handshake."""
+    return met in said or (met == REFUSED and CLOSED in said)
 
 
 def met(request: Request, port: int) -> str:

@@ -41,6 +41,7 @@ for _module in (
     "filters.network.set_filter_state.v3.set_filter_state",
     "filters.network.tcp_proxy.v3.tcp_proxy",
     "matching.common_inputs.network.v3.network_inputs",
+    "matching.input_matchers.ip.v3.ip",
     "transport_sockets.proxy_protocol.v3.upstream_proxy_protocol",
     "transport_sockets.raw_buffer.v3.raw_buffer",
     "transport_sockets.tls.v3.tls",

@@ -56,7 +56,7 @@ class Settings:
 
     `tcp_ports` are what tunnels and edges of TCP may listen on. `dns_servers` are asked for the records of domains
     instead of the domains' own; each is an address and a port. `hop_host` is where other hosts' Envoy reaches this
-    gateway; of `hop_port` 0 the system chooses one.
+    gateway; of `hop_port` 0 the system chooses one. All visitors come from the proxies of `proxy_protocol_from`, if set.
     `metrics_by` names the process, gateway or control, that answers at `metrics_port`; 0: nobody does.
     """
 
@@ -76,6 +76,7 @@ class Settings:
     certificate: str = ""
     private_key: str = ""
     dns_servers: tuple[tuple[str, int], ...] = ()
+    proxy_protocol_from: tuple[str, ...] = ()
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0
     metrics_by: str = "control"
@@ -124,8 +125,9 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         given["tunnel_domain"] = _domain(text)
     if text := str(given.get("tcp_ports", "")):
         given["tcp_ports"] = _ports(text)
-    if texts := str(given.get("dns_servers", "")):
-        given["dns_servers"] = tuple(_server(text.strip()) for text in texts.split(","))
+    for name, read in {"dns_servers": _server, "proxy_protocol_from": _network}.items():
+        if texts := str(given.get(name, "")):
+            given[name] = tuple(read(text.strip()) for text in texts.split(","))
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
@@ -171,6 +173,13 @@ def _domain(text: str) -> str:
         return domains.normal(text.strip())
     except ValueError as error:
         raise SettingError(f"TUNNEL_DOMAIN={text} is no domain: it {error}.") from None
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        raise SettingError(f"PROXY_PROTOCOL_FROM names {text}, which is no network: write 10.0.0.0/8.") from None
 
 
 def _server(text: str) -> tuple[str, int]:

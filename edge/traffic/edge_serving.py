@@ -92,8 +92,8 @@ class EdgeServing:
         if edge is None:
             return {} if name in self._sites else self._units.put(unit, ())
         found = edges.host(edge, name, self._world, now)
-        front = listeners.of_wildcard(name) if name.startswith("*.") else listeners.of_name(name)
-        made = [front, routes.misdirected(name)]
+        front = listeners.of_wildcard if name.startswith("*.") else listeners.of_name
+        made = [front(name, self._settings), routes.misdirected(name)]
         if found.state == "live":
             made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
             if self._world.is_own_domain(name) and edge.kind is kinds.HTTPS_EDGES:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
-from edge.traffic import parts, stream_filters
+from edge.traffic import parts, proxies, stream_filters
 from edge.traffic import routes as http
 from edge.traffic.clusters import PREFIX, internal
 from edge.traffic.resources import PORT_PREFIX, Json, Key, Resource
@@ -27,29 +27,31 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
     """Return the public listeners, as they are before any name has a certificate of its own."""
     redirecting: Json = {
         **parts.listener("http", settings.host, settings.http_port, settings.limits),
-        "filter_chains": [{"filters": [http.redirecting_manager(settings)]}],
+        "listener_filters": proxies.filters(settings),
+        "filter_chains": [{"filters": [http.redirecting_manager(settings)], **proxies.match(settings)}],
     }
     front: Json = {
         **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
-        "listener_filters": [inspector()],
+        "listener_filters": [*proxies.filters(settings), inspector()],
         "filter_chains": [{"name": _PASSED_ON, "filters": [_bound(settings), _name_to_cluster(), _passed_on("none")]}],
         "default_filter_chain": _https_chain(OPERATOR, settings, _bound(settings)),
-        "filter_chain_matcher": _nothing_by_name(settings),
+        "filter_chain_matcher": proxies.guarded(_nothing_by_name(settings), _chain(_REFUSED), settings),
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
 
 
-def of_name(name: str) -> Resource:
+def of_name(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads a host name to the listener of its certificate."""
-    body: Json = {"filter_chain_matcher": _by_server_name({name: _PASSED_ON})}
+    body: Json = {"filter_chain_matcher": proxies.beside(_by_server_name({name: _PASSED_ON}), settings)}
     return Resource(Key("listener", FRONT, name), body, (name,))
 
 
-def of_wildcard(name: str) -> Resource:
+def of_wildcard(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
     chain: Json = {"name": name, "filters": [_passed_on(PREFIX + name)]}
     by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", name)}
-    part: Json = {"filter_chains": [chain], "filter_chain_matcher": {"on_no_match": by_wildcard}}
+    matcher = proxies.beside({"on_no_match": by_wildcard}, settings)
+    part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
     return Resource(Key("listener", FRONT, name), part)
 
 
@@ -70,7 +72,8 @@ def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> 
         "socket_options": parts.socket_options(settings.limits),
         "ignore_global_conn_limit": True,  # which is what names share
         "enable_reuse_port": False,  # else the system gives a port that another process has
-        "filter_chains": [{"filters": filters}],
+        "listener_filters": proxies.filters(settings),
+        "filter_chains": [{"filters": filters, **proxies.match(settings)}],
     }
     return Resource(Key("listener", name), listener, words)
 
@@ -107,7 +110,7 @@ def within(name: str, chain: Json, *words: str, filters: Sequence[Json] = ()) ->
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
         "internal_listener": {},
-        "listener_filters": [_listener_filter("proxy_protocol", "ProxyProtocol"), *filters],
+        "listener_filters": [proxies.said(), *filters],
         "filter_chains": [chain],
     }
     return Resource(Key("listener", name), listener, words)
@@ -136,7 +139,8 @@ def _bound(settings: Settings) -> Json:
 
 def inspector() -> Json:
     """Return the filter that reads the server name of a handshake."""
-    return _listener_filter("tls_inspector", "TlsInspector")
+    kind = f"{parts.TYPE}.extensions.filters.listener.tls_inspector.v3.TlsInspector"
+    return parts.typed("envoy.filters.listener.tls_inspector", kind)
 
 
 def http_context(certificate: str, params: Json) -> dict[str, Json]:
@@ -163,7 +167,7 @@ def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settin
     }
 
 
-def _nothing_by_name(settings: Settings) -> Json:
+def _nothing_by_name(settings: Settings) -> Mapping[str, Json]:
     """Return the choice of a chain as it is before any name has one: Envoy wants one in each list, of no client.
 
     Names that are not below the domain are refused, since the operator's certificate does not stand for them.
@@ -213,7 +217,3 @@ def _name_to_cluster() -> Json:
 def _passed_on(cluster: str) -> Json:
     kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
     return parts.typed("envoy.filters.network.tcp_proxy", kind, stat_prefix="front", cluster=cluster)
-
-
-def _listener_filter(name: str, kind: str) -> Json:
-    return parts.typed(f"envoy.filters.listener.{name}", f"{parts.TYPE}.extensions.filters.listener.{name}.v3.{kind}")

@@ -94,8 +94,10 @@ class Serving:
             tunnel = site.tunnel
             led = clusters.to_listener(name, listeners.tunnel_name(tunnel.id))
             own = listeners.of_tunnel(tunnel, self._settings)
-            return self._units.put(("name", name), [own, led, listeners.of_name(name), routes.misdirected(name)])
-        made = [clusters.of_name(site), listeners.of_name(name), routes.misdirected(name)]
+            return self._units.put(
+                ("name", name), [own, led, listeners.of_name(name, self._settings), routes.misdirected(name)]
+            )
+        made = [clusters.of_name(site), listeners.of_name(name, self._settings), routes.misdirected(name)]
         if self.world.is_own_domain(name):
             made.append(routes.redirected(name, self._settings))
         return self._units.put(("name", name), made)

@@ -200,8 +200,10 @@ class Edge:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *, with_envoy: bool, abuse_contact: str = "", **limits: int) -> Iterator[Edge]:
-    """Run an edge in a folder of its own."""
+def running(
+    folder: Path, *, with_envoy: bool, abuse_contact: str = "", believed: str = "", **limits: int
+) -> Iterator[Edge]:
+    """Run an edge in a folder of its own; `believed` is the network of its PROXY_PROTOCOL_FROM."""
     settings = Settings(
         directory=folder / "edge",
         ssh_port=free_port(),
@@ -209,6 +211,7 @@ def running(folder: Path, *, with_envoy: bool, abuse_contact: str = "", **limits
         http_port=free_port(),
         tcp_ports=free_ports(10),
         abuse_contact=abuse_contact,
+        proxy_protocol_from=(believed,) if believed else (),
         metrics_port=free_port(),
         limits=replace(Limits(), **limits),
     )

@@ -31,6 +31,10 @@ def said(folder: Path, *arguments: str, **settings: str) -> str:
             "DNS_SERVERS names ns.example, which is no address: write 127.0.0.1:5353 or [::1]:53.\n",
         ),
         (
+            {"PROXY_PROTOCOL_FROM": "10.0.0.0/8,10.0.0.1/8"},
+            "PROXY_PROTOCOL_FROM names 10.0.0.1/8, which is no network: write 10.0.0.0/8.\n",
+        ),
+        (
             {"TUNNEL_DOMAIN": "tunnels"},
             "TUNNEL_DOMAIN=tunnels is no domain: it must be a domain, for example app.example.com or *.example.com.\n",
         ),

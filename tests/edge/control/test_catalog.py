@@ -25,7 +25,7 @@ SITES = [
 RESOURCES = {
     "cluster": clusters.of_name,
     "listener": lambda site: listeners.of_certificate(site.certificate, Settings()),
-    "part of a listener": lambda site: listeners.of_name(site.name),
+    "part of a listener": lambda site: listeners.of_name(site.name, Settings()),
     "routes": lambda site: routes.of_certificate([site, *SITES]),
     "part of routes": routes.host,
     "misdirected": lambda site: routes.misdirected(site.name),

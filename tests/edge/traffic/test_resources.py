@@ -162,7 +162,7 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
         }
         return {"filter_chain_matcher": {"matcher_tree": tree}}
 
-    assert listeners.of_name("a.example.com") == Resource(
+    assert listeners.of_name("a.example.com", SETTINGS) == Resource(
         Key("listener", "https", "a.example.com"), matcher("a.example.com")
     )
     redirecting, front = listeners.fixed(SETTINGS)

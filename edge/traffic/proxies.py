@@ -1,0 +1,51 @@
+"""The proxies before the public listeners that are believed who a visitor is. Pure."""
+
+import ipaddress
+from collections.abc import Mapping
+
+from edge.process.settings import Settings
+from edge.traffic import parts
+from edge.traffic.resources import Json
+
+_MATCHING = f"{parts.TYPE}.extensions.matching"
+
+
+def said() -> Json:
+    """Return the filter that reads who a visitor is, by the PROXY protocol, and refuses connections that do not say."""
+    return parts.typed(
+        "envoy.filters.listener.proxy_protocol",
+        f"{parts.TYPE}.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol",
+    )
+
+
+def filters(settings: Settings) -> list[Json]:
+    """Return what reads of a public connection who its visitor is, nothing where no proxy is before the edge."""
+    return [said()] if settings.proxy_protocol_from else []
+
+
+def match(settings: Settings) -> dict[str, Json]:
+    """Return what a chain of filters says of the connections that it is for: those of the proxies alone."""
+    ranges = _ranges(settings)
+    return {"filter_chain_match": {"direct_source_prefix_ranges": ranges}} if ranges else {}
+
+
+def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> Mapping[str, Json]:
+    """Return the choice of a chain by the proxies alone, of `refused` by others; parts of it are so `beside`."""
+    ranges = _ranges(settings)
+    if not ranges:
+        return matcher
+    known = parts.typed("ip", f"{_MATCHING}.input_matchers.ip.v3.Ip", cidr_ranges=ranges, stat_prefix="proxies")
+    address = parts.typed("address", f"{_MATCHING}.common_inputs.network.v3.DirectSourceIPInput")
+    proxy: Json = {"single_predicate": {"input": address, "custom_match": known}}
+    elsewhere: Json = {"predicate": {"not_matcher": proxy}, "on_match": {"action": refused}}
+    return {"matcher_list": {"matchers": [elsewhere]}, **beside(matcher, settings)}
+
+
+def beside(matcher: Mapping[str, Json], settings: Settings) -> Mapping[str, Json]:
+    """Return a part of a choice that is guarded, where the whole has it."""
+    return {"on_no_match": {"matcher": matcher}} if settings.proxy_protocol_from else matcher
+
+
+def _ranges(settings: Settings) -> list[Json]:
+    networks = map(ipaddress.ip_network, settings.proxy_protocol_from)
+    return [{"address_prefix": str(it.network_address), "prefix_len": it.prefixlen} for it in networks]

@@ -8,7 +8,7 @@ import hashlib
 import importlib
 import json
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -167,8 +167,18 @@ def encoded(resource: Resource) -> Encoded:
 
 
 def _value(resource: Resource) -> bytes:
-    """Return a resource's encoding: that of the same resource with blanks as long for its words, which are put in."""
-    kind, text, blanks = resource.key.kind, json.dumps(resource.body), _blanks(resource.words)
+    """Return a resource's encoding, of a listener its address behind the rest: the port is no word, but a number."""
+    kind, body = resource.key.kind, resource.body
+    if kind != "listener" or not isinstance(body, Mapping) or "address" not in body:
+        return _worded(kind, json.dumps(body), resource.words)
+    rest = {name: value for name, value in body.items() if name != "address"}
+    address = _serialized.__wrapped__(kind, json.dumps({"address": body["address"]}))
+    return _worded(kind, json.dumps(rest), resource.words) + address
+
+
+def _worded(kind: Kind, text: str, words: Sequence[str]) -> bytes:
+    """Return the encoding of the same text with blanks as long for its words, which are put in."""
+    blanks = _blanks(words)
     if _as_json(_FILL) in text:
         return _serialized.__wrapped__(kind, text)
     blanked = text

@@ -56,7 +56,7 @@ class Settings:
 
     `tcp_ports` are what tunnels and edges of TCP may listen on. `dns_servers` are asked for the records of domains
     instead of the domains' own; each is an address and a port. `hop_host` is where other hosts' Envoy reaches this
-    gateway; of `hop_port` 0 the system chooses one. All visitors come from the proxies of `proxy_protocol_from`, if set.
+    gateway; of `hop_port` 0 the system chooses one. All visitors come from `proxy_protocol_from`, if it is set.
     `metrics_by` names the process, gateway or control, that answers at `metrics_port`; 0: nobody does.
     """
 

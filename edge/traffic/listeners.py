@@ -75,7 +75,7 @@ def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> 
         "listener_filters": proxies.filters(settings),
         "filter_chains": [{"filters": filters, **proxies.match(settings)}],
     }
-    return Resource(Key("listener", name), listener, words)
+    return Resource(Key("listener", name), listener, (name, *words))
 
 
 def of_port_of(tunnel: Carried, port: str, settings: Settings) -> Resource:

@@ -25,6 +25,7 @@ SITES = [
 RESOURCES = {
     "cluster": clusters.of_name,
     "listener": lambda site: listeners.of_certificate(site.certificate, Settings()),
+    "port": lambda site: listeners.of_port_of(site.tunnel, str(20_000 + len(site.name)), Settings()),
     "part of a listener": lambda site: listeners.of_name(site.name, Settings()),
     "routes": lambda site: routes.of_certificate([site, *SITES]),
     "part of routes": routes.host,

@@ -12,10 +12,17 @@ START = 11  # characters; what is shorter stands in a text by coincidence
 
 def leaks(record: Record) -> list[str]:
     """Return the texts of a record that hold one of its secrets."""
+    return [text for _, text in found(record)]
+
+
+def found(record: Record) -> list[tuple[str, str]]:
+    """Return the beginning of a secret and a text that holds it, for each such text of a record."""
     by_start: dict[str, list[str]] = {}
     for secret in searched(record):
         by_start.setdefault(secret[:START], []).append(secret)
-    return [text for text in (*logged(record), *record.answers, *record.events) if any(secrets_in(text, by_start))]
+    texts = (*logged(record), *record.answers, *record.events)
+    held = ((next(secrets_in(text, by_start), ""), text) for text in texts)
+    return [(secret[:START], text) for secret, text in held if secret]
 
 
 def secrets_in(text: str, by_start: dict[str, list[str]]) -> Iterator[str]:

@@ -55,9 +55,10 @@ class Started:
         environment = {**os.environ, **self.api.cloud}
         return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
 
-    def tunnels(self) -> list[dict[str, Any]]:
+    def tunnels(self, name: str) -> list[dict[str, Any]]:
+        """Return the tunnels of a name, as the API lists them: those of a gateway that was killed stay for a minute."""
         found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
-        return found
+        return [it for it in found if it.get("public_url", "").startswith(f"https://{name}.")]
 
 
 def start_edge(api: Served, settings: dict[str, str]) -> "subprocess.Popen[str]":

@@ -239,7 +239,7 @@ def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:
     client = world.opens("kept")
     refusals.append(world.refused("kept"))
     client.kill()
-    until(lambda: world.started.tunnels() == [])
+    until(lambda: world.started.tunnels("kept") == [])
     refusals.append(world.refused("kept"))
     assert world.stranger.client().post("/reserved_domains", {"domain": "x.kept.tunnels.localhost"}).status == 409
     assert refusals == [[TAKEN]] * (len(SPELLINGS) + 2)
@@ -250,7 +250,7 @@ def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everyt
     client = world.opens("kept")
     os.kill(world.started.child("gateway"), signal.SIGKILL)
     client.ends()
-    until(lambda: world.started.tunnels() == [], within=LEASE + 10)
+    until(lambda: world.started.tunnels("kept") == [], within=LEASE + 10)
     until(lambda: listens(int(world.started.ports["SSH_PORT"])), within=30)
     assert world.refused("kept") == [TAKEN]
     world.restart()
@@ -262,7 +262,7 @@ def test_a_name_that_nobody_reserved_is_free_again_and_that_is_said(world: World
     client = world.opens("loose")
     client.says('To keep it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
     client.kill()
-    until(lambda: world.started.tunnels() == [])
+    until(lambda: world.started.tunnels("loose") == [])
     other = world.started.ssh("-R", "loose:80:localhost:1", key=world.key)
     other.says("is online.")
     other.kill()

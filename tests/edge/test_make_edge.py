@@ -58,13 +58,13 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
         client = started.ssh("-R", f"demo:80:127.0.0.1:{port}")
         client.says("is online")
         until(lambda: started.status("demo") == "200", within=10)
-        (tunnel,) = started.tunnels()
+        (tunnel,) = started.tunnels("demo")
         assert (tunnel["public_url"], tunnel["proto"]) == (
             f"https://demo.tunnels.localhost:{started.ports['EDGE_PORT']}",
             "https",
         )
         client.kill()
-        until(lambda: started.status("demo") == "404" and started.tunnels() == [], within=5)
+        until(lambda: started.status("demo") == "404" and started.tunnels("demo") == [], within=5)
 
 
 def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
@@ -78,7 +78,6 @@ def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
 
         until(lambda: started.visit("rotated") == "200" and log.exists(), within=15)
         client.kill()
-    until(lambda: started.tunnels() == [], within=10)
 
 
 def test_what_was_counted_outlives_a_kill_of_the_gateway(started: Started) -> None:
@@ -129,7 +128,6 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
     seen = done.stdout.splitlines()
     assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
     assert {*seen} == {"blue", "green"}
-    until(lambda: started.tunnels() == [], within=10)
 
 
 @pytest.mark.needs("redis")
@@ -190,7 +188,7 @@ def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
     assert other.ends() == 1
     assert other.said == ["mine.tunnels.localhost is in use already: choose another name."]
     assert stranger.get("/tunnels").json["tunnels"] == []
-    (tunnel,) = started.tunnels()
+    (tunnel,) = started.tunnels("mine")
     assert stranger.get(f"/tunnels/{tunnel['id']}").status == 404
     mine.kill()
 
@@ -200,7 +198,7 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
     client.says("is online")
     ban = [sys.executable, "-m", "chalicelib", "names", "ban", "banned.tunnels.localhost"]
     subprocess.run(ban, cwd=ROOT, env={**os.environ, **started.api.cloud}, check=True, capture_output=True)
-    assert started.tunnels() == []
+    assert started.tunnels("banned") == []
     assert client.ends(within=2) == 1
     again = started.ssh("-R", "banned:80:localhost:1")
     assert again.ends() == 1

@@ -23,6 +23,8 @@ def _asked(edge: Edge, path: str) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+    except urllib.error.URLError:  # it has just been started
+        return 0, ""
 
 
 def _values(edge: Edge) -> Mapping[str, float]:

@@ -15,6 +15,7 @@ LINK_SECRET = "link"  # noqa: S105 (a name)
 PREFIX = NAME_PREFIX
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
+_LEFT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
 Members: TypeAlias = "Sequence[tuple[Carried, Gateway]]"
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}
 
@@ -34,6 +35,11 @@ def stream(edge: str) -> str:
     return f"stream/{edge}"
 
 
+def told(upstream: str) -> str:
+    """Return the name of the upstream of a gateway or group that is told who a visitor is, of each apart."""
+    return f"{upstream}/told"
+
+
 def of_bytes(gateway: str) -> str:
     """Return the name of the upstream of a gateway for connections of bytes."""
     return f"{gateway}/bytes"
@@ -50,16 +56,20 @@ def internal(certificate: str) -> str:
 
 
 def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return how a gateway is reached, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id."""
+    """Return how a gateway is reached, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id.
+
+    Of HTTP there are two that do not tell who a visitor is, and two that do.
+    """
     endpoint: Json = {"endpoint": {"address": _address(gateway)}}
     common: dict[str, Json] = {
         "transport_socket": _mutual_tls([gateway.id], link_authority),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
     }
     name = of_bytes(gateway.id)
-    told = {**common, "transport_socket": _telling(common["transport_socket"])}
-    body: Json = {**parts.upstream(name, [endpoint]), **told, **_connecting(settings)}
-    return [*_both(gateway.id, [endpoint], common, settings), _resource(name, body)]
+    telling = {**common, "transport_socket": _telling(common["transport_socket"])}
+    body: Json = {**parts.upstream(name, [endpoint]), **telling, **_connecting(settings)}
+    by_visitor = _both(told(gateway.id), [endpoint], telling, settings, idle_timeout=_LEFT)
+    return [*_both(gateway.id, [endpoint], common, settings), *by_visitor, _resource(name, body)]
 
 
 def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
@@ -144,7 +154,7 @@ def _telling(socket: Json) -> Json:
 
 
 def _both(
-    name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
+    name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str, **options: Json
 ) -> list[Resource]:
     """Return an upstream by HTTP/1.1 and by HTTP/2."""
     names: dict[str, Json] = {
@@ -158,7 +168,7 @@ def _both(
                 **parts.upstream(it, endpoints),
                 **common,
                 **_connecting(settings),
-                "typed_extension_protocol_options": _http(version),
+                "typed_extension_protocol_options": _http(version, **options),
             },
             *words,
         )

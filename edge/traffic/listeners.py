@@ -13,7 +13,7 @@ from edge.traffic import parts, proxies, stream_filters
 from edge.traffic import routes as http
 from edge.traffic.clusters import PREFIX, internal
 from edge.traffic.resources import PORT_PREFIX, Json, Key, Resource
-from edge.traffic.world import OPERATOR
+from edge.traffic.world import OPERATOR, TOLD
 
 FRONT = "https"  # the public listener
 _PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
@@ -123,7 +123,8 @@ def secret(name: str, chain: str, private_key: str) -> Resource:
 
 
 def _https_chain(certificate: str, settings: Settings, *filters: Json) -> Json:
-    context = http_context(certificate, {"tls_minimum_protocol_version": "TLSv1_2"})
+    shown = OPERATOR if certificate == TOLD else certificate
+    context = http_context(shown, {"tls_minimum_protocol_version": "TLSv1_2"})
     return tls_chain({"common_tls_context": context}, [*filters, http.https_manager(certificate, settings)], settings)
 
 

@@ -126,7 +126,8 @@ def _words(site: Site) -> tuple[str, ...]:
 
 
 def _host(site: Site) -> Json:
-    tunnel, gateway = site.tunnel, site.tunnel.gateway
+    tunnel = site.tunnel
+    gateway = clusters.told(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
     grpc: Json = {
         "match": {"prefix": "/", "grpc": {}},
         "route": {"cluster": clusters.http2(gateway), "timeout": "0s"},

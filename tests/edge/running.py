@@ -349,9 +349,9 @@ class Upstream(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def upstream() -> Iterator[int]:
+def upstream(handler: type[Upstream] = Upstream) -> Iterator[int]:
     """Serve on a port of this machine."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.block_on_close = False  # Envoy keeps its connections
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -7,10 +7,12 @@ import ssl
 import threading
 from collections.abc import Iterator
 
+import pytest
+
 from edge.link import proxy_protocol
 from edge.link.proxy_protocol import Header
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, until
+from tests.edge.running import Edge, Upstream, until, upstream
 
 pytestmark = needs_envoy
 
@@ -79,6 +81,39 @@ def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) ->
             return False  # it is not served yet
 
         until(is_told)
+
+
+@pytest.mark.needs("curl")
+def test_an_https_tunnel_tells_its_upstream_who_the_visitor_is_of_each_request(edge: Edge) -> None:
+    with answering() as (port, visitors):
+        opened(edge, f"web.{edge.settings.tunnel_domain}", "web:80", port)
+        until(lambda: edge.status("web") == "200")
+        visitors.clear()
+        sources = ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.4"]
+        for protocol in ("--http1.1", "--http2"):
+            assert {edge.status("web", protocol, "--interface", source) for source in sources} == {"200"}
+        assert visitors == [*sources, *sources]
+        on_another = edge.status("other", "-H", f"Host: web.{edge.settings.tunnel_domain}")
+        assert (on_another, len(visitors)) == ("421", 8)  # a browser would come on what it has of the certificate
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[tuple[int, list[str]]]:
+    """Yield the port of a server that reads the PROXY protocol, and the addresses in it, one for each request."""
+    visitors: list[str] = []
+
+    class Answering(Upstream):
+        def setup(self) -> None:
+            super().setup()
+            header, _ = header_in(self.rfile.read(16 + 12))
+            self.source = header.source[0] if header and header.source else "nobody"
+
+        def do_GET(self) -> None:
+            visitors.append(self.source)
+            super().do_GET()
+
+    with upstream(Answering) as port:
+        yield port, visitors
 
 
 @contextlib.contextmanager

@@ -151,6 +151,7 @@ def test_exact_paths_come_before_prefixes_and_of_these_the_longest() -> None:
 
 LED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}"}
 OF_EDGE = {f"listener edge/{EDGE}/operator", f"routes edge/{EDGE}"}
+WAYS = ("", "/http2", "/told", "/told/http2", "/bytes")  # to a gateway
 OF_GROUP = {f"cluster group/{GROUP}", f"cluster group/{GROUP}/http2"}
 OF_ANSWER = {f"cluster answer/{ANSWER}", f"listener answer/{ANSWER}"}
 
@@ -177,7 +178,7 @@ OF_ANSWER = {f"cluster answer/{ANSWER}", f"listener answer/{ANSWER}"}
         (tunnel("tn_2", app="other"), set()),
         (tunnel("tn_2", app="web", region="eu"), OF_GROUP),
         (tunnel("tn_2", gateway="gw-9"), set()),
-        (Gone("gw-1"), {*OF_GROUP, "-cluster gw-1", "-cluster gw-1/http2", "-cluster gw-1/bytes"}),
+        (Gone("gw-1"), {*OF_GROUP, *(f"-cluster gw-1{way}" for way in WAYS)}),
         (group(app="other"), OF_GROUP),
         (Gone(GROUP), {f"routes edge/{EDGE}", *(f"-{it}" for it in OF_GROUP)}),
         (group("bkdtg_2"), set()),

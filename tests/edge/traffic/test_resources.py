@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -83,11 +83,11 @@ def test_the_upstreams_of_a_gateway() -> None:
     }
     address = {"socket_address": {"address": "192.0.2.1", "port_value": 4433}}
 
-    def whole(name: str, version: Mapping[str, Any]) -> Resource:
+    def whole(name: str, version: Mapping[str, Any], idle: str = "60s") -> Resource:
         most = {"max_connections": 10**6, "max_pending_requests": 10**6, "max_requests": 10**6, "max_retries": 100}
         options = {
             "@type": f"{TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions",
-            "common_http_protocol_options": {"idle_timeout": "60s"},
+            "common_http_protocol_options": {"idle_timeout": idle},
             "explicit_http_config": version,
         }
         body: Any = {
@@ -107,7 +107,7 @@ def test_the_upstreams_of_a_gateway() -> None:
 
     windows = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
     *both, of_bytes = clusters.of_gateway(GATEWAY, "PEM", SETTINGS)
-    assert both == [
+    assert both[:2] == [
         whole("gw-AB", {"http_protocol_options": {}}),
         whole("gw-AB/http2", {"http2_protocol_options": windows}),
     ]
@@ -120,6 +120,11 @@ def test_the_upstreams_of_a_gateway() -> None:
     del same["typed_extension_protocol_options"]
     told = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": behind}
     assert of_bytes == Resource(Key("cluster", "gw-AB/bytes"), {**same, "transport_socket": told})
+    by_visitor = [
+        whole("gw-AB/told", {"http_protocol_options": {}}, "5s"),
+        whole("gw-AB/told/http2", {"http2_protocol_options": windows}, "5s"),
+    ]
+    assert both[2:] == [replace(it, body={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
 
 
 def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> None:

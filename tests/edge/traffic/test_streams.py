@@ -181,6 +181,7 @@ def test_a_change_makes_anew_what_it_touches_alone(facts: tuple[Fact, ...], chan
 
 PASSED = tunnel("tn_2", name=HOST, proto="tls")
 AT_PORT = tunnel("tn_2", name=PORT, proto="tcp")
+WAYS = ("", "/http2", "/told", "/told/http2", "/bytes")  # to a gateway
 OF_PASSED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}", "listener tunnel/tn_2"}
 
 
@@ -199,7 +200,7 @@ OF_PASSED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster na
         (
             (GATEWAY, AT_PORT),
             Gone("gw-1"),
-            {"-listener port/20001", "-cluster gw-1", "-cluster gw-1/http2", "-cluster gw-1/bytes"},
+            {"-listener port/20001", *(f"-cluster gw-1{way}" for way in WAYS)},
         ),
         ((GATEWAY, AT_PORT), replace(AT_PORT, id="tn_3"), {"listener port/20001"}),
         ((GATEWAY, AT_PORT), replace(AT_PORT, id="tn_1"), set()),

@@ -22,6 +22,9 @@ _RETRY: Json = {
     ],
     "host_selection_retry_max_attempts": 3,
 }
+# What upstreams may read as another path, by RFC 3986, 6.2.2, or for ease: //, segments of dots, \\, and in percents
+# what need not be, or may be taken for a /.
+_AMBIGUOUS = r"(?i)[^?]*(?://|/\.\.?(?:[/;?]|$)|\\|%(?:2[def]|3[0-9]|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9ae])).*"
 _WORDS = {
     "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
     "edge": "%METADATA(VIRTUAL_HOST:edge:edge)%",
@@ -80,7 +83,8 @@ def _named(name: str, hosts: list[Json], *words: str) -> Resource:
 
 def _hosts(plan: Plan) -> Json:
     edge = plan.edge
-    led = [_page(plan.page)] if plan.page else [route for target in plan.targets for route in _routes(target)]
+    targets = [route for target in plan.targets for route in _routes(target)]
+    led = [_page(plan.page)] if plan.page else [*_ambiguous(plan.targets), *targets]
     return {
         "name": edge.id,
         "domains": list(plan.live),
@@ -100,6 +104,13 @@ def _deeper(names: Sequence[str]) -> Iterator[Json]:
             "invert_match": True,
         }
         yield {"match": {"prefix": "/", "headers": [other]}, "direct_response": _MISDIRECTED}
+
+
+def _ambiguous(targets: Sequence[Target]) -> Iterator[Json]:
+    """Yield the refusal of paths that would pass by a route which holds visitors back, and be read as its own."""
+    if len(targets) > 1 and any(target.holds_back for target in targets):
+        path: Json = {"name": ":path", "string_match": {"safe_regex": {"regex": _AMBIGUOUS}}}
+        yield {"match": {"prefix": "/", "headers": [path]}, "direct_response": _response(pages.PATH)}
 
 
 def _routes(target: Target) -> Iterator[Json]:

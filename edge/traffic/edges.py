@@ -47,6 +47,11 @@ class Target:
     page: str = ""
     error: str = ""
 
+    @property
+    def holds_back(self) -> bool:
+        """Tell whether a module keeps visitors from what it leads to."""
+        return bool(self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -102,7 +107,7 @@ def closed(before: Plan, error: str) -> Plan:
 
     What the engine had before stays with it, and might let pass what these would not.
     """
-    if not any(it.route.modules.user_agent_filter or it.page == pages.NOT_ENFORCED for it in before.targets):
+    if not any(it.holds_back for it in before.targets):
         return before
     targets = (replace(it, weights=(), page=pages.NOT_ENFORCED, error=error) for it in before.targets)
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)

@@ -8,6 +8,7 @@ NO_BACKEND = "503: this route leads to no backend.\n"
 NO_TUNNELS = "503: no tunnel of this backend is online.\n"
 NOT_ENFORCED = "503: this route is closed, since the edge cannot enforce one of its modules.\n"
 TOO_MANY = "503: this backend has too many requests at once.\n"
+PATH = "400: this edge takes no path that can be written more simply.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
 
 

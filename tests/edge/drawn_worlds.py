@@ -20,7 +20,8 @@ _PATHS = ("/", "/a", "/a/", "/a/b", "/ab", "/b", "/a/b/c", "/A")
 _AGENTS = ("", "curl/8", "Mozilla/5.0 (bot, good)", "évil", "bot", "good")
 _PATTERNS = ("bot", "^curl", r"good\b", "^$", ".", "(?i)MOZILLA", r"\Qcurl/", "é", r"\.0 \(")
 _LABELS = st.dictionaries(st.sampled_from(["app", "region"]), st.sampled_from(["x", "y"]), max_size=2)
-_ASKED = [path + end for path in _PATHS for end in ("", "", "?/b", "x")]
+_AMBIGUOUS = ("//a", "/b/../a", "/a/%62", "/%2fa?x")
+_ASKED = [*(path + end for path in _PATHS for end in ("", "", "?/b", "x")), *_AMBIGUOUS]
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.3", "1.3")
 _NAMES = ("one", "two", "x.team", "y.team", "*.team", "x.y.team", "*.y.team")
 _OTHERS = ("three", "z.team", "z.y.team", "a.b.y.team")

@@ -65,7 +65,10 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
     """Return what a request to an HTTPS edge meets behind its handshake."""
     if edge.modules.unenforced:
         return frozenset({"503"})
-    route = _route(edge, request.path.partition("?")[0])
+    path = request.path.partition("?")[0]
+    if any(it in path for it in ("//", "/../", "%")) and _is_held_back(edge):
+        return frozenset({"400"})
+    route = _route(edge, path)
     if route is None:
         return frozenset({"404"})
     if route.modules.unenforced:
@@ -125,6 +128,12 @@ def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Record
         return frozenset({REFUSED})
     tunnels = {it for group in groups for it in _answers(group, records)} - {"503"}
     return frozenset(tunnels) | ({CLOSED} if len(groups) < len(led) or not tunnels else set())
+
+
+def _is_held_back(edge: ServedEdge) -> bool:
+    """Tell whether one of several routes keeps visitors from what it leads to."""
+    held = [it for it in edge.routes if it.modules.unenforced or it.modules.user_agent_filter]
+    return bool(held) and len(edge.routes) > 1
 
 
 def _route(edge: ServedEdge, path: str) -> ServedRoute | None:

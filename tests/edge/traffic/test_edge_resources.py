@@ -1,11 +1,14 @@
 """What Envoy is told of an edge. That it takes and obeys it is tried in tests/edge/test_edges.py."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+import re2
 
 from chalicelib.model.backends import HttpResponse
+from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.served import ServedRoute
 from edge.process.settings import Settings
 from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges
 from edge.traffic.edges import Plan
@@ -136,3 +139,35 @@ def test_grpc_goes_to_a_group_by_http2() -> None:
     assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
     assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
     assert body["virtual_hosts"][0]["domains"] == [HOST]
+
+
+FILTER = UserAgentFilter(deny=["bot"])
+
+
+@pytest.mark.parametrize(
+    ("routes", "is_refusing"),
+    [
+        ([route(agents=FILTER)], False),
+        ([route(), route("/a", id="edghtsrt_2")], False),
+        ([route(), route("/a", id="edghtsrt_2", agents=FILTER)], True),
+        ([route(), route("/a", id="edghtsrt_2", unenforced=("oauth",))], True),
+    ],
+)
+def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_refused(
+    routes: Sequence[ServedRoute], is_refusing: bool
+) -> None:
+    world = serving(GATEWAY, tunnel(), group(), edge(*routes)).world
+    body: Any = edge_routes.of_edge(edges.plan(world.edges[EDGE], world, NOW)).body
+    first = body["virtual_hosts"][0]["routes"][0]
+    assert (first.get("direct_response", {}).get("status") == 400) is is_refusing
+    if is_refusing:
+        (condition,) = first["match"]["headers"]
+        regex = condition["string_match"]["safe_regex"]["regex"]
+        assert [path for path in (*PLAIN_PATHS, *AMBIGUOUS_PATHS) if re2.fullmatch(regex, path)] == AMBIGUOUS_PATHS
+
+
+PLAIN_PATHS = ["/", "/a", "/a/", "/a.b/.c/..d", "/a?//", "/a?b=/../%61", "/%20%C3%A9", "/a%40b%3Ac%5B%5D%7B%60"]
+AMBIGUOUS_PATHS = [
+    *("//a", "/b//a", "/./a", "/b/../a", "/b/..", "/b/.?x", "/..;/a", "/b\\a", "/b%5Ca", "/b%2fa", "/b%2F..%2Fa"),
+    *("/%61", "/%41", "/%7A", "/%30", "/%2e/a", "/%2D", "/%5f", "/%7e", "/%4f", "/%5a"),
+]

@@ -36,7 +36,7 @@ class Modules:
     @staticmethod
     def of(records: Mapping[str, Mapping[str, Any]]) -> "Modules":
         """Return the enabled ones of the stored modules of an item."""
-        enabled = {name: record for name, record in records.items() if record.get("enabled", True)}
+        enabled = {name: record for name, record in records.items() if record.get("enabled") is not False}
         return Modules(
             Backend.of(enabled["backend"]) if "backend" in enabled else None,
             MutualTls.of(enabled["mutual_tls"]) if "mutual_tls" in enabled else None,

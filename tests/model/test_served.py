@@ -31,6 +31,15 @@ def test_a_module_without_a_word_on_it_is_enabled() -> None:
     )
 
 
+def test_a_module_whose_enabled_is_null_is_enabled() -> None:
+    stored: dict[str, dict[str, Any]] = {
+        "user_agent_filter": {"deny": ["bot"], "enabled": None},
+        "oauth": {**OAUTH, "enabled": None},
+    }
+    found = Modules.of(stored)
+    assert (found.user_agent_filter is not None, found.unenforced) == (True, ("oauth",))
+
+
 def test_what_cannot_be_enforced_is_named_without_its_secrets() -> None:
     found = Modules.of({"oauth": OAUTH, "traffic_policy": {"value": "{}"}, "of_the_future": {}})
 

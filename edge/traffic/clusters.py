@@ -30,9 +30,13 @@ def group(backend: str) -> str:
     return f"group/{backend}"
 
 
-def stream(edge: str) -> str:
-    """Return the name of the upstream of an edge that passes connections on as bytes."""
-    return f"stream/{edge}"
+def stream(plan: Plan) -> str:
+    """Return the name of the upstream of an edge that passes connections on as bytes.
+
+    It is another one for each choice of authorities: where Envoy refuses the listener with those, the one before it
+    stays, and must lead nowhere.
+    """
+    return f"stream/{plan.edge.id}/{plan.digest}" if plan.trusted else f"stream/{plan.edge.id}"
 
 
 def told(upstream: str) -> str:
@@ -91,7 +95,7 @@ def of_stream(
         {"locality": {"sub_zone": id}, "load_balancing_weight": weight, "lb_endpoints": _endpoints(members)}
         for id, weight, members in groups
     ]
-    name, every = stream(plan.edge.id), [it for _, _, members in groups for it in members]
+    name, every = stream(plan), [it for _, _, members in groups for it in members]
     common = _to_tunnels(every, link_authority, settings)
     if plan.tells:
         common["transport_socket"] = _telling(common["transport_socket"])

@@ -78,13 +78,13 @@ def _rests_on(plan: Plan, host: Host) -> Iterator[Key]:
         yield Key("listener", listener_name(plan.edge.id, host.certificate))
     if host.certificate:
         yield Key("secret", host.certificate)
-    yield Key("cluster", clusters.stream(plan.edge.id)) if plan.is_stream else Key("routes", plan.routes_name)
+    yield Key("cluster", clusters.stream(plan)) if plan.is_stream else Key("routes", plan.routes_name)
 
 
 def _passed_on(plan: Plan) -> tuple[RouteStanding, ...]:
     """Return the routes of an edge that passes connections on as bytes."""
     state: State = "refused" if plan.led.closed else "live"
-    keys = frozenset({Key("cluster", clusters.stream(plan.edge.id))} if plan.live else ())
+    keys = frozenset({Key("cluster", clusters.stream(plan))} if plan.live else ())
     return tuple(RouteStanding(it.id, state, plan.led.closed or plan.led.error, keys) for it in plan.edge.routes)
 
 

@@ -58,7 +58,7 @@ def _bound(stat_prefix: str, most: int) -> Json:
 
 
 def _upstreams(plan: Plan) -> Mapping[str, Json]:
-    name, closing = clusters.stream(plan.edge.id), sum(weight for _, weight in plan.led.closing)
+    name, closing = clusters.stream(plan), sum(weight for _, weight in plan.led.closing)
     if not closing:
         return {"cluster": name}
     leading = sum(weight for _, weight in plan.led.leading)

@@ -273,3 +273,14 @@ def test_how_edges_of_bytes_stand() -> None:
         (),
         (RouteStanding("edghtsrt_1", "live", keys=frozenset({stream[EDGE]})),),
     ]
+
+
+def test_what_was_led_without_mutual_tls_leads_nowhere_once_that_is_asked_for() -> None:
+    made = serving(*BASE, authority(pem="PEM"), tls())
+    first = told(made.update([tls(authorities=["ca_1"])], NOW))
+    (now,) = [it for it in first if it.startswith(f"cluster stream/{TLS}/")]
+    assert f"-cluster stream/{TLS}" in first
+
+    second = told(made.update([authority(pem="ANOTHER")], NOW))
+    (then,) = [it for it in second if it.startswith(f"cluster stream/{TLS}/")]
+    assert (then != now, f"-{now}" in second) == (True, True)

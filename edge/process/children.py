@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL
 
-_FIRST, _LAST, _STEADY = 0.2, 15.0, 30.0  # seconds
+_FIRST, _LAST, _STEADY = 0.2, 5.0, 30.0  # seconds
 _PR_SET_PDEATHSIG = 1
 
 

@@ -83,6 +83,19 @@ def of_group(backend: str, members: Members, link_authority: str, settings: Sett
     return _both(group(backend), _endpoints(members), common, settings, *words)
 
 
+def of_told_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
+    """Return the same for edges whose reservations say that tunnels are told who a visitor is."""
+    common = {"alt_stat_name": "group", **_to_tunnels(members, link_authority, settings)}
+    common["transport_socket"] = _telling(common["transport_socket"])
+    words = (backend, *(tunnel.id for tunnel, _ in members))
+    return _both(told(group(backend)), _endpoints(members), common, settings, *words, idle_timeout=_LEFT)
+
+
+def group_of(plan: Plan, backend: str) -> str:
+    """Return the name of the upstream by which an edge leads to a tunnel group."""
+    return told(group(backend)) if plan.tells else group(backend)
+
+
 def of_stream(
     plan: Plan, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
 ) -> Resource:

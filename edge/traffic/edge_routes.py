@@ -83,7 +83,7 @@ def _named(name: str, hosts: list[Json], *words: str) -> Resource:
 
 def _hosts(plan: Plan) -> Json:
     edge = plan.edge
-    targets = [route for target in plan.targets for route in _routes(target)]
+    targets = [route for target in plan.targets for route in _routes(plan, target)]
     led = [_page(plan.page)] if plan.page else [*_ambiguous(plan.targets), *targets]
     return {
         "name": edge.id,
@@ -113,28 +113,28 @@ def _ambiguous(targets: Sequence[Target]) -> Iterator[Json]:
         yield {"match": {"prefix": "/", "headers": [path]}, "direct_response": _response(pages.PATH)}
 
 
-def _routes(target: Target) -> Iterator[Json]:
+def _routes(plan: Plan, target: Target) -> Iterator[Json]:
     """Yield the routes of Envoy for one of the edge's; the last refuses what none before it lets pass."""
     match: dict[str, Json] = {"path" if target.route.match_type == "exact_path" else "prefix": target.route.match}
     common = {"metadata": _metadata(route=target.route.id)}
     if not target.page:
         rules = target.route.modules.user_agent_filter
         for headers in user_agents.passing(rules) if rules else [[]]:
-            for kind, action in _actions(target.weights):
+            for kind, action in _actions(plan, target.weights):
                 yield {**common, "match": {**match, **kind, "headers": headers}, "route": action}
     yield {**common, "match": match, "direct_response": _response(target.page or pages.USER_AGENT)}
 
 
-def _actions(weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], Json]]:
+def _actions(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], Json]]:
     """Yield what is done with a gRPC request, and with any other."""
     if any(is_group(id) for id, _ in weights):
-        yield {"grpc": {}}, _action([(clusters.http2(name), weight) for name, weight in _upstreams(weights)])
-    yield {}, _action(list(_upstreams(weights)))
+        yield {"grpc": {}}, _action([(clusters.http2(name), weight) for name, weight in _upstreams(plan, weights)])
+    yield {}, _action(list(_upstreams(plan, weights)))
 
 
-def _upstreams(weights: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+def _upstreams(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
     for id, weight in weights:
-        yield clusters.group(id) if is_group(id) else clusters.answering(id), weight
+        yield clusters.group_of(plan, id) if is_group(id) else clusters.answering(id), weight
 
 
 def _action(upstreams: Sequence[tuple[str, int]]) -> Json:

@@ -41,9 +41,9 @@ class EdgeServing:
             changes |= self._host(name, now)
         to_make = set(backends)
         for id in sorted(touched):
-            before = self._backends(id)
+            before = self._ways(id)
             changes |= self._edge(id, now)
-            to_make |= before ^ self._backends(id)
+            to_make |= {backend for backend, _ in before ^ self._ways(id)}
         for port in sorted({port_of(name) for name in every} - {""}):
             changes |= self._port(port)
         for id in sorted(to_make):
@@ -85,6 +85,10 @@ class EdgeServing:
 
     def _backends(self, id: str) -> frozenset[str]:
         return self._plans[id].backends if id in self._plans else frozenset()
+
+    def _ways(self, id: str) -> frozenset[tuple[str, bool]]:
+        """Return the backends of an edge, and whether it tells them who a visitor is."""
+        return frozenset((backend, self._plans[id].tells) for backend in self._backends(id))
 
     def _host(self, name: str, now: datetime) -> Changes:
         """Lead a name to the listener of the edge that has it; where that is closed, to none."""
@@ -162,10 +166,12 @@ class EdgeServing:
         found = self._world.backends.get(id)
         if not self._led.get(id):
             self._led.pop(id, None)
-        if found is None or all(self._plans[edge].is_stream for edge in self._led.get(id, ())):
+        plans = [plan for edge in self._led.get(id, ()) if not (plan := self._plans[edge]).is_stream]
+        if found is None or not plans:
             return self._units.put(("backend", id), ())
         if isinstance(found.value, HttpResponse):
             made = [clusters.of_answer(id), answers.of_response(id, found.value, self._settings)]
-        else:
-            made = clusters.of_group(id, self._world.members(found), self._link_authority, self._settings)
-        return self._units.put(("backend", id), made)
+            return self._units.put(("backend", id), made)
+        ways = {clusters.of_told_group if plan.tells else clusters.of_group for plan in plans}
+        common = self._world.members(found), self._link_authority, self._settings
+        return self._units.put(("backend", id), [it for way in ways for it in way(id, *common)])

@@ -122,12 +122,12 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     """Return what an edge serves at a moment."""
     hosts = tuple(host(edge, name, world, now) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
+    tells = _tells(edge, hosts[0].name, world) if hosts else False
     if streams.is_stream(edge):
-        led, tells = streams.led(edge, world.backends), _tells(edge, hosts[0].name, world) if hosts else False
-        return Plan(edge, hosts, trusted=trusted, led=led, tells=tells)
+        return Plan(edge, hosts, trusted=trusted, led=streams.led(edge, world.backends), tells=tells)
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page)
+    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page, tells=tells)
 
 
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
@@ -142,7 +142,7 @@ def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
         return Host(name, "live", led.error)
     if name not in world.ready_of(edge.account):
         return Host(name, "waiting", _NOT_READY)
-    if is_stream and _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world):
+    if _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world):
         return Host(name, "refused", _OTHER_WAY)
     if edge.terminate_at == "upstream":
         return Host(name, "live", led.error)

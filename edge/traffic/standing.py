@@ -90,13 +90,14 @@ def _passed_on(plan: Plan) -> tuple[RouteStanding, ...]:
 
 def _route(plan: Plan, target: Target) -> RouteStanding:
     is_open = not target.page or (target.page == pages.NO_BACKEND and not target.error)
-    keys = frozenset([Key("routes", plan.routes_name), *_upstreams(target)]) if plan.live else frozenset()
+    keys = frozenset([Key("routes", plan.routes_name), *_upstreams(plan, target)]) if plan.live else frozenset()
     return RouteStanding(target.route.id, "live" if is_open else "refused", target.error, keys)
 
 
-def _upstreams(target: Target) -> Iterator[Key]:
+def _upstreams(plan: Plan, target: Target) -> Iterator[Key]:
     for id, _ in target.weights:
         if is_group(id):
-            yield from (Key("cluster", clusters.group(id)), Key("cluster", clusters.http2(clusters.group(id))))
+            name = clusters.group_of(plan, id)
+            yield from (Key("cluster", name), Key("cluster", clusters.http2(name)))
         else:
             yield from (Key("cluster", clusters.answering(id)), Key("listener", clusters.answering(id)))

@@ -9,6 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from chalicelib import ids
+from chalicelib.model.backends import TunnelGroup
+from chalicelib.model.modules import Backend
+from chalicelib.model.reservations import Held
+from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link import proxy_protocol
 from edge.link.proxy_protocol import Header
 from tests.edge.conftest import needs_envoy
@@ -95,6 +100,23 @@ def test_an_https_tunnel_tells_its_upstream_who_the_visitor_is_of_each_request(e
         assert visitors == [*sources, *sources]
         on_another = edge.status("other", "-H", f"Host: web.{edge.settings.tunnel_domain}")
         assert (on_another, len(visitors)) == ("421", 8)  # a browser would come on what it has of the certificate
+
+
+@pytest.mark.needs("curl")
+def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Edge) -> None:
+    name = f"shop.{edge.settings.tunnel_domain}"
+    with answering() as (port, visitors):
+        group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "shop"}))
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(backend=Backend(backend_id=group.id)))
+        edge.store.reserve(Held("acct_A", "rd_shop", name, True, proxy_protocol=True))
+        edge.store.keep(group)
+        edge.store.keep(ServedEdge("acct_A", ids.new("edghts"), 1, (f"{name}:443",), routes=(route,)))
+        edge.ssh(edge.key("acct_A"), "-R", f"app=shop:80:127.0.0.1:{port}").says("is online")
+        until(lambda: edge.status("shop") == "200")
+        visitors.clear()
+        sources = ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.4"]
+        assert {edge.status("shop", "--interface", source) for source in sources} == {"200"}
+        assert visitors == sources
 
 
 @contextlib.contextmanager

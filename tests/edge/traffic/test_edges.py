@@ -192,6 +192,21 @@ def test_a_change_makes_what_it_touches(fact: Fact, changed: set[str]) -> None:
     assert told(serving(*WHOLE, tunnel("tn_9", app="9")).update([fact], NOW)) == changed
 
 
+def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> None:
+    telling = Held(A, "rd_2", HOST, True, proxy_protocol=True)
+    told_group = {f"cluster group/{GROUP}/told", f"cluster group/{GROUP}/told/http2"}
+    made = serving(*WHOLE)
+    assert told(made.update([telling], NOW)) == {f"routes edge/{EDGE}", *told_group, *(f"-{it}" for it in OF_GROUP)}
+    beside = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
+    assert told(made.update([beside], NOW)) >= OF_GROUP
+    assert told(made.update([Gone("edghts_2")], NOW)) >= {f"-{it}" for it in OF_GROUP}
+    assert told(made.update([Gone("rd_2")], NOW)) == {
+        f"routes edge/{EDGE}",
+        *OF_GROUP,
+        *(f"-{it}" for it in told_group),
+    }
+
+
 def test_a_whole_edge_is_what_leads_to_it_its_listener_its_routes_and_its_backends() -> None:
     made = serving(GATEWAY, tunnel(), group())
     made.world.ready(A, frozenset({HOST}))

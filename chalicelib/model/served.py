@@ -58,7 +58,10 @@ class ServedRoute:
 
 @dataclass(frozen=True)
 class ServedEdge:
-    """An edge of any kind, with its routes if it is one of HTTPS. Each change of any part raises its `revision`."""
+    """An edge of any kind, with its routes if it is one of HTTPS. Each change of any part raises its `revision`.
+
+    Of `telling`, hostports of TCP, the reserved address says that what is there reads who the visitor is.
+    """
 
     account: str
     id: str
@@ -67,6 +70,7 @@ class ServedEdge:
     terminate_at: Place = "edge"
     modules: Modules = Modules()
     routes: tuple[ServedRoute, ...] = ()
+    telling: frozenset[str] = frozenset()
 
     @property
     def kind(self) -> Kind:

@@ -20,7 +20,7 @@ _SHARDS = 4  # each takes 500 changes a second
 _KEPT = 24 * 60 * 60  # seconds
 # The scopes of what the edge reads, and of what its rights rest on.
 _TOLD = re.compile(
-    r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_domains|ssh_credentials|ssh_user_certificates"
+    r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
     r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
     r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted))"
 )

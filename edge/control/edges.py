@@ -58,7 +58,10 @@ class Edges:
             if place.scope == accounts.SCOPE:
                 self._wanted[place.id] |= {id for id in self._known.get(place.id, ()) if _is_edge(id)}
                 continue
-            account = place.scope.partition("#")[0]
+            account, _, path = place.scope.partition("#")
+            if path == kinds.RESERVED_ADDRS.path:
+                self._wanted[account] |= {id for id in self._known.get(account, ()) if kinds.of(id) is kinds.TCP_EDGES}
+                continue
             self._suspects.discard(place.id)
             self._untold.discard(place.id)
             is_read_now = account in self._reading  # and may have been read just before

@@ -21,7 +21,7 @@ from edge.traffic.world import Fact, Gone, World
 _CARRYING = 20.0  # seconds until it is read again what the gateways carry, whose leases end without a word
 _LOOK = 180.0  # seconds until all is read again
 _OF_EDGES = re.compile(
-    r"accounts|[^#]+#/(?:edges|backends|certificate_authorities)(?:/.*)?"
+    r"accounts|[^#]+#/(?:edges|backends|certificate_authorities|reserved_addrs)(?:/.*)?"
 )  # what control/edges.py reads
 
 

@@ -4,6 +4,7 @@ import base64
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -288,7 +289,9 @@ class Records:
         if found is None:
             return None
         edge = served.edge(found, routes)
-        return edge if edge.hostports else None
+        reserved = edge.hostports if kind is kinds.TCP_EDGES else ()
+        telling = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
+        return replace(edge, telling=telling) if edge.hostports else None
 
     @_translated
     def is_on(self, account: str) -> bool:

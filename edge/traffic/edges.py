@@ -138,11 +138,12 @@ def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
         return Host(name, "unproved", _UNPROVED)
     if error := _no_port(edge, name, world) or led.closed or _no_authority(edge, world):
         return Host(name, "refused", error)
+    is_other = _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world)
     if port_of(name):
-        return Host(name, "live", led.error)
+        return Host(name, "refused", _OTHER_WAY) if is_other else Host(name, "live", led.error)
     if name not in world.ready_of(edge.account):
         return Host(name, "waiting", _NOT_READY)
-    if _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world):
+    if is_other:
         return Host(name, "refused", _OTHER_WAY)
     if edge.terminate_at == "upstream":
         return Host(name, "live", led.error)
@@ -153,6 +154,8 @@ def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
 
 def _tells(edge: ServedEdge, name: str, world: World) -> bool:
     """Tell whether what is behind a name reads the address of the visitor first."""
+    if port := port_of(name):
+        return port in map(port_of, edge.telling)
     held = world.reservation_of(edge.account, name)
     return held is not None and held.proxy_protocol
 

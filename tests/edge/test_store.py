@@ -456,6 +456,27 @@ def test_a_reservation_says_whether_its_upstream_reads_the_proxy_protocol(
 
 
 @pytest.mark.usefixtures("tunnel_domain")
+def test_an_edge_of_tcp_is_read_with_what_its_reserved_addresses_say(
+    records: Records, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    address = admin.create("/reserved_addrs", {"proxy_protocol": True})
+    made = admin.create("/edges/tcp", {"hostports": [PORT]})
+    assert telling(records, admin, made["id"]) == {PORT}
+    began = time.time()
+    assert admin.delete(f"/reserved_addrs/{address['id']}").status == 204
+    assert telling(records, admin, made["id"]) == frozenset()
+    told = {place.id for change in records.changes(began - 1) for place in change.places}
+    assert address["id"] in told
+
+
+def telling(records: Records, admin: Client, id: str) -> frozenset[str]:
+    found = records.edge(admin.account, id)
+    assert found
+    return found.telling
+
+
+@pytest.mark.usefixtures("tunnel_domain")
 def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
     records: Records, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +85,22 @@ def test_all_edges_are_found_with_what_they_lead_to_and_nothing_else() -> None:
         await control.begin()
         assert control.known == by_id([leaf, group, shared, twice, authority, first, other])
         assert (await control.look(), control.missed) == ([], [])
+
+    asyncio.run(run())
+
+
+def test_edges_of_tcp_are_read_again_with_the_reserved_addresses_of_their_account() -> None:
+    async def run() -> None:
+        store = Memory()
+        port = ServedEdge("acct_a", ids.new("edgtcp"), 1, ("tunnels.localhost:20001",))
+        for value in (port, edge("acct_a")):
+            store.keep(value)
+        control = Control(store)
+        await control.begin()
+        await control.step()
+        store.edges[port.id] = telling = replace(port, telling=frozenset(port.hostports))
+        store.tell("acct_a", "/reserved_addrs", "ra_1")
+        assert await control.step() == [telling]
 
     asyncio.run(run())
 

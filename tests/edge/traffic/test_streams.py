@@ -233,6 +233,16 @@ def test_all_hosts_of_an_edge_tell_who_visitors_are_or_none(first: bool, second:
     assert ([it.state for it in found.hosts], found.tells) == (expected, first)
 
 
+def test_an_edge_of_tcp_tells_who_visitors_are_as_the_reserved_addresses_of_its_ports_say() -> None:
+    made = serving(*BASE, MINE, replace(tcp(PORT, OWN), telling=frozenset({PORT})))
+    found = edges.plan(made.world.edges[TCP], made.world, NOW)
+    assert ([it.state for it in found.hosts], found.tells) == (["live", "live"], True)
+
+    take(made, replace(tcp(PORT, "tunnels.localhost:20002"), telling=frozenset({PORT})))
+    found = edges.plan(made.world.edges[TCP], made.world, NOW)
+    assert ([it.state for it in found.hosts], found.tells) == (["live", "refused"], True)
+
+
 def test_a_group_that_streams_alone_lead_to_has_no_upstream_of_http() -> None:
     made = serving(*BASE, tcp())
     assert f"cluster group/{GROUP}" in told(made.update([edge(route())], NOW))

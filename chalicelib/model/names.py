@@ -151,6 +151,19 @@ def keys_of(hostports: Sequence[str], *, by_port: bool) -> tuple[UniqueKey, ...]
     return tuple(found)
 
 
+def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
+    """Tell whether an edge holds the keys of a hostport: of one below the domain its name, of TCP its port.
+
+    One that was made before the service had the domain does not, and another account may have the name.
+    """
+    host, _, port = hostport.rpartition(":")
+    if not domains.is_below(host, tunnel_domain):
+        return True
+    by_port = kinds.of(edge.id) is kinds.TCP_EDGES
+    wanted = {_unit(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
+    return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
+
+
 def weight(item: Item, keys: Iterable[UniqueKey]) -> int:
     """Return how many names of its account an item has by these keys; one that rests is not given back yet."""
     kind = kinds.of(item.id) if not item.scope.startswith(f"{EDGE}#") else None

@@ -289,9 +289,10 @@ class Records:
         if found is None:
             return None
         edge = served.edge(found, routes)
-        reserved = edge.hostports if kind is kinds.TCP_EDGES else ()
+        held = tuple(it for it in edge.hostports if names.holds(found, it, self._tunnel_domain))
+        reserved = held if kind is kinds.TCP_EDGES else ()
         telling = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
-        return replace(edge, telling=telling) if edge.hostports else None
+        return replace(edge, hostports=held, telling=telling) if held else None
 
     @_translated
     def is_on(self, account: str) -> bool:

@@ -119,6 +119,28 @@ def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Ed
         assert visitors == sources
 
 
+def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: Edge) -> None:
+    port = edge.settings.tcp_ports[1]
+    address = edge.settings.address(port)
+    with reading() as (upstream, seen):
+        group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "db"}))
+        modules = Modules(backend=Backend(backend_id=group.id))
+        made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules, telling=frozenset({address}))
+        edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
+        edge.store.keep(group)
+        edge.store.keep(made)
+
+        def is_told() -> bool:
+            with contextlib.suppress(OSError, queue.Empty), visiting(port) as visitor:
+                address = visitor.getsockname()
+                visitor.sendall(b"hello" * 10)
+                assert header_in(seen.get(timeout=1)) == (Header(address, ("127.0.0.1", port)), b"hello" * 10)
+                return True
+            return False  # it is not served yet
+
+        until(is_told)
+
+
 @contextlib.contextmanager
 def answering() -> Iterator[tuple[int, list[str]]]:
     """Yield the port of a server that reads the PROXY protocol, and the addresses in it, one for each request."""

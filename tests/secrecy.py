@@ -19,7 +19,8 @@ def found(record: Record) -> list[tuple[str, str]]:
     """Return the beginning of a secret and a text that holds it, for each such text of a record."""
     by_start: dict[str, list[str]] = {}
     for secret in searched(record):
-        by_start.setdefault(secret[:START], []).append(secret)
+        if len({*secret}) > 4:  # zeros, which some tests have sealed, stand in ids too
+            by_start.setdefault(secret[:START], []).append(secret)
     texts = (*logged(record), *record.answers, *record.events)
     held = ((next(secrets_in(text, by_start), ""), text) for text in texts)
     return [(secret[:START], text) for secret, text in held if secret]

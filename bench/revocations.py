@@ -76,7 +76,7 @@ def _fetch(path: str, etag: str = "") -> Mapping[str, Any]:
 
 
 def _fill(authority: str, serials: Sequence[int]) -> None:
-    """Have an authority's list hold serials: a hundred thousand requests would take minutes."""
+    """Put serials into an authority's list directly: a hundred thousand requests would take minutes."""
     scope, own = f"krl#{authority}", {"revision": 1, "stamp": "1", "changed_at": clock.seconds()}
     for place in range(min(_CHUNKS, len(serials))):
         packed = packed_revocations.pack(RevokedSerial(serial, None) for serial in serials[place::_CHUNKS])

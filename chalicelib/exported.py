@@ -19,7 +19,7 @@ _SETTLED = 60  # seconds; longer than the gateway lets a request take
 
 
 def arguments(command: ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the arguments of the command to its parser."""
     command.add_argument("account", help="the account's id (acct_…)")
     command.add_argument("--after", default="", metavar="WHEN", help="only events after that time (RFC 3339) or event")
     command.add_argument(

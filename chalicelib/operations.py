@@ -107,7 +107,7 @@ def limit_account(account_id: str, *, only_reserved: bool) -> None:
 
 
 def suspend(id: str) -> None:
-    """Have an account, or an SSH credential or user certificate of whatever account, let nobody in; its tunnels end.
+    """Suspend an account, or an SSH credential or user certificate of any account: it lets nobody in, its tunnels end.
 
     Raises CommandError.
     """

@@ -14,7 +14,7 @@ from chalicelib.storage.items import Item
 
 
 class StatusOfHostport(Shape):
-    """What has become of a hostport."""
+    """The state of a hostport on the live edge."""
 
     hostport: str
     """Where the edge listens, as host:port."""
@@ -36,7 +36,7 @@ class StatusOfHostport(Shape):
 
 
 class StatusOfRoute(Shape):
-    """What has become of a route."""
+    """The state of a route on the live edge."""
 
     id: str
     """The route."""
@@ -52,17 +52,17 @@ class StatusOfRoute(Shape):
 
 
 class StatusOfBackend(Shape):
-    """What stands behind a backend."""
+    """The number of tunnels behind a backend."""
 
     backend_id: str
     """A backend that the edge leads to."""
 
     tunnels: int
-    """How many online tunnels answer for it."""
+    """The number of online tunnels that answer for it."""
 
 
 class TCPEdgeStatus(Shape):
-    """What the live edge has made of the edge, as the edge hosts say that live."""
+    """The state of the edge on the live edge, as the living edge hosts report it."""
 
     state: State
     """`live`: each living edge host serves all of the present revision; `partly`: some of it, or some hosts alone;
@@ -76,7 +76,7 @@ class TCPEdgeStatus(Shape):
     """When something of it changed last, RFC 3339; null where no edge host says anything."""
 
     hosts: int
-    """How many living edge hosts say so."""
+    """The number of living edge hosts that report it."""
 
     hostports: list[StatusOfHostport]
     """Its hostports as edge hosts serve them."""
@@ -86,14 +86,14 @@ class TCPEdgeStatus(Shape):
 
 
 class TLSEdgeStatus(TCPEdgeStatus):
-    """What the live edge has made of the edge, as the edge hosts say that live.
+    """The state of the edge on the live edge, as the living edge hosts report it.
 
     With mutual TLS each certificate of a client is believed until it ends: its revocation is not checked.
     """
 
 
 class HTTPSEdgeStatus(TLSEdgeStatus):
-    """What the live edge has made of the edge, as the edge hosts say that live.
+    """The state of the edge on the live edge, as the living edge hosts report it.
 
     With mutual TLS each certificate of a client is believed until it ends: its revocation is not checked.
     """

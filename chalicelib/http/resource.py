@@ -88,7 +88,7 @@ class Resource:
         return paging.text(self.kind.array, self.responses(found, call), len(found), uri, page, has_more=has_more)
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
-        """Return what a page of the list shows, and whether there is more.
+        """Return the items on a page of the list, and whether there is more.
 
         Raises NotFound if the account lacks the parent in the path, such as the edge of routes; aws.Unavailable.
         """

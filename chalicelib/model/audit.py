@@ -34,7 +34,7 @@ _MAX_REVISION = 1 << 53  # what every reader of JSON takes
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acts: an API key and its owner, the operator or the edge. `name` is that of the owner, or of the operator."""
+    """An actor: an API key and its owner, the operator or the edge. `name` is that of the owner, or of the operator."""
 
     type: Literal["api_key", "operator", "edge"]
     key_id: str = ""
@@ -84,7 +84,7 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 @contextmanager
 def operated_by(name: str, reason: str = "") -> Iterator[None]:
-    """Have the operator's changes in this block be one operation of a person of that name, "" for the system's user."""
+    """Attribute the operator's changes in this block to one operation of a named person, "" for the system's user."""
     before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield

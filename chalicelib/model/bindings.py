@@ -1,4 +1,4 @@
-"""Which names and ports tunnels may have: by an account's limit, by proof, and unless an edge listens there."""
+"""The names and ports that tunnels may have: by an account's limit, by proof, and unless an edge listens there."""
 
 from collections.abc import Sequence
 

@@ -176,7 +176,7 @@ def _ended(tunnel: Item) -> list[Write]:
 
 
 def _named(by: Trail, item: Item) -> Trail:
-    """Return who acts with the name of the owner, which a key of earlier editions lacks. Raises aws.Unavailable."""
+    """Return the trail with the name of the owner, which a key of earlier editions lacks. Raises aws.Unavailable."""
     if by.actor.type != "api_key" or by.actor.name:
         return by
     owner = accounts.owner(item.account, by.actor.owner_id)

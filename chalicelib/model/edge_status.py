@@ -1,4 +1,4 @@
-"""What the live edge has made of an edge: written by each edge host where it changes, read by the API.
+"""The status of an edge on the live edge: written by each edge host where it changes, read by the API.
 
 Each host has a scope of its own, so that what it said goes with it. An edge's own record is not touched: a status is no
 change of it, and has no event.
@@ -59,7 +59,7 @@ class BackendStatus:
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """What one edge host serves of an edge: of its `revision`, since `at`."""
+    """The status of an edge on one edge host: of its `revision`, since `at`."""
 
     state: State
     revision: int
@@ -86,12 +86,12 @@ def write(account: str, edge_id: str, host: str, status: EdgeStatus) -> None:
 
 
 def remove(account: str, edge_id: str, host: str) -> None:
-    """Have a host say nothing of an edge any more. Raises aws.Unavailable."""
+    """Remove the status that a host has written of an edge. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(_scope(host), _id(account, edge_id)))
 
 
 def written(host: str) -> dict[tuple[str, str], EdgeStatus]:
-    """Return what a host has said, by account and edge, whether it lives or not. Raises aws.Unavailable."""
+    """Return the statuses that a host, living or not, has written, by account and edge. Raises aws.Unavailable."""
     return {_place(item.id): _of(item.body) for item in table.every(_scope(host))}
 
 
@@ -112,9 +112,9 @@ def end_lapsed(*, grace: int) -> list[str]:
 
 
 def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:
-    """Return what the living hosts say of an edge that has a revision now, and how many say anything, by two calls.
+    """Return the merged status of an edge with a present revision, and the number of living hosts that wrote one.
 
-    Raises aws.Unavailable.
+    Two calls. Raises aws.Unavailable.
     """
     places = [(_scope(host.id), _id(account, edge_id)) for host in table.newest(HOSTS)]
     found = [dynamodb.get_each(*places[start : start + _AT_ONCE]) for start in range(0, len(places), _AT_ONCE)]
@@ -123,7 +123,7 @@ def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:
 
 
 def merged(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus:
-    """Return what several hosts say as one, while so many others are silent and the edge has a revision.
+    """Return the statuses of several hosts as one; `silent` is how many hosts have none, `revision` the present one.
 
     What is in one state everywhere is in that. What is live somewhere alone is `partly`. Otherwise the worst counts:
     refused, unproved, waiting. Whoever does not name a part waits. All times are the latest, the revision and the

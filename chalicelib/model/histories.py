@@ -1,4 +1,4 @@
-"""Which tunnels had a host name, and when: kept as long as audit events, and found by the name with one read.
+"""The tunnels that had a host name, and when: kept as long as audit events, and found by the name with one read.
 
 A tunnel has a record below its name from the transaction that opens it on; the one that ends it writes it again.
 """

@@ -125,7 +125,7 @@ def _with_unique_key(item: Item) -> Sequence[Write]:
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Have an event found by its actor, and an owner's by each key that it has or had."""
+    """Add an event to the index by actor, and to an owner each key that it has or had."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
         return _kept(item.account, Owned.of(item.body).owner_id, item.id)
@@ -157,7 +157,7 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
-    """Have an edge hold its hostports in its account alone, and the names that they lie below.
+    """Replace an edge's unique keys: hostports of its account alone, and the names that they lie below.
 
     Where another account has a name, the edge stays as it is.
     """
@@ -171,7 +171,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Have a record lie where those are written now: a route beside those of the other edges, or back among its own.
+    """Move a record to where those are written now: a route beside those of the other edges, or back among its own.
 
     The record is the same there, with its revision.
     """
@@ -195,7 +195,7 @@ def _missing_keys(record: Record) -> list[UniqueKey]:
 
 
 def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Have the live edge find an edge that listens somewhere."""
+    """List an edge that listens somewhere, so that the live edge finds it."""
     if _kind(record) not in listening.KINDS:
         return ()
     item = Item.from_record(record)

@@ -165,7 +165,7 @@ def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
 
 
 def weight(item: Item, keys: Iterable[UniqueKey]) -> int:
-    """Return how many names of its account an item has by these keys; one that rests is not given back yet."""
+    """Return the number of its account's names that an item has by these keys; one that rests is not given back yet."""
     kind = kinds.of(item.id) if not item.scope.startswith(f"{EDGE}#") else None
     if kind in _RESERVATIONS:
         return int(not any(key.rests for key in keys))

@@ -23,7 +23,7 @@ _UNSURE = "Another account has proved this domain, and whether its record is sti
 
 @dataclass(frozen=True)
 class Proof:
-    """How far the proof of a reserved domain has come. `error` is "" or a sentence about the last look.
+    """The progress of the proof of a reserved domain. `error` is "" or a sentence about the last look.
 
     `value` and `cname_target` hold a label that no other reservation ever has, or a record that is left behind would
     prove the domain for the next one.
@@ -104,7 +104,7 @@ def after(proof: Proof, found: Found, now: int) -> Step:
 
 
 def contest(challenger: Proof, holder: Proof, found: Found, now: int) -> tuple[Step, Step | None]:
-    """Return what becomes of a challenger whose record is there, and of the holder if it loses the domain.
+    """Return the next step of a challenger whose record is there, and of the holder if it loses the domain.
 
     `found` is what a look at the holder's record found in the same moment.
     """
@@ -128,7 +128,7 @@ def proving_names(host: str) -> tuple[str, ...]:
 
 
 def proving(host: str, holders: Mapping[str, T]) -> T | None:
-    """Return who holds the longest proved domain that proves a host, given the holders of all; None if nobody does."""
+    """Return the holder of the longest proved domain that proves a host, given the holders of all; None without one."""
     return next((holders[name] for name in proving_names(host) if name in holders), None)
 
 

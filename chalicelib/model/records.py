@@ -15,7 +15,7 @@ References = Mapping[str, Iterable[str]]  # the ids that each field holds
 
 
 class Packing(Protocol):
-    """How texts of one form become bytes, and bytes these texts again."""
+    """The two ways of one form of text: to bytes, and back to the same text."""
 
     def packed(self, text: str) -> bytes | str:
         """Return the bytes of a text, or the text where they do not say all of it."""

@@ -79,7 +79,7 @@ class ServedEdge:
 
 @dataclass(frozen=True)
 class ServedBackend:
-    """What answers traffic. The tunnels of a group are those online whose labels carry the group's."""
+    """A backend, which answers traffic. The tunnels of a group are those online whose labels carry the group's."""
 
     account: str
     id: str

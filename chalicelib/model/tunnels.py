@@ -90,7 +90,7 @@ def of(item: Item) -> AgentTunnel | BackendTunnel:
 
 @dataclass(frozen=True)
 class Usage:
-    """What went through a tunnel, as its gateway counted it.
+    """The traffic of a tunnel, as its gateway counted it.
 
     `bytes_in` came from visitors and `bytes_out` from the SSH client. `requests` are those of HTTP/1; a connection of
     another protocol counts as one.
@@ -303,12 +303,12 @@ def banned_names() -> list[str]:
 
 
 def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
-    """Return what the event of a tunnel's end tells beside the tunnel: how long it was online, and its usage."""
+    """Return the further details of the event of a tunnel's end: how long it was online, and its usage."""
     return {**tunnel_ends.details(item, end), **details.of(asdict(usage) if usage else {})}
 
 
 def _carried(item: Item, account: str, gateway: str, name: str) -> Carried:
-    """Return what a record says of a tunnel: its own, or that of its gateway."""
+    """Return the tunnel of a record, its own or that of its gateway."""
     body = item.body
     more = body.get("labels", {}), body.get("proto", "https"), body.get("proxy_protocol", False)
     return Carried(account, item.id, gateway, name, tunnel_ends.until(item), *more)

@@ -1,4 +1,4 @@
-"""What went through an account's tunnels, by the hour: what a bill is made of. Only its gateway writes a record.
+"""The traffic of an account's tunnels by the hour, of which a bill is made. Only its gateway writes a record.
 
 A record holds the sum of its hour, not what was added: written twice it says the same.
 """
@@ -22,7 +22,7 @@ def write(account: str, hour: str, gateway: str, usage: Usage) -> None:
 
 
 def by_day(account: str, month: str) -> Mapping[str, Usage]:
-    """Return what an account's tunnels have carried on each day of a month, "2026-11". Raises aws.Unavailable."""
+    """Return the traffic of an account's tunnels on each day of a month, "2026-11". Raises aws.Unavailable."""
     days: dict[str, Usage] = {}
     for item in table.every(_scope(account, month)):
         day = item.id[:10]

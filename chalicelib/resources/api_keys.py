@@ -72,7 +72,7 @@ class Usage(Shape):
     """When it was last used, RFC 3339, accurate to an hour; null for never."""
 
     denied_last_hour: int
-    """How many of its requests were a 403 in the last hour; 100 stands for a hundred and more."""
+    """The number of its requests that were a 403 in the last hour; 100 stands for a hundred and more."""
 
 
 def make(caller: Caller, id: str, request: KeyCreate) -> New:

@@ -33,7 +33,7 @@ class MeKey(Shape):
     """Its id."""
 
     scopes: list[str]
-    """What it may do; `*` is everything."""
+    """Its rights; `*` is everything."""
 
     expires_at: Timestamp | None
     """When it ends, RFC 3339; null where it does not."""

@@ -76,13 +76,13 @@ class Create(Change):
 
 
 class ReservedDomainVerification(Shape):
-    """How far the proof of a domain has come, and which TXT record proves it."""
+    """The progress of the proof of a domain, and the TXT record that proves it."""
 
     name: str
-    """Where the TXT record stands."""
+    """The name of the TXT record."""
 
     value: str
-    """What it says. No other reservation has the same."""
+    """The value of the TXT record. No other reservation has the same."""
 
     status: Literal["pending", "verified", "lapsing", "lapsed"]
     """`lapsing`: the record is gone for less than seven days, and the domain is still served."""
@@ -106,7 +106,7 @@ class ReservedDomainShown(Described, Shown):
     """Empty: one region has all."""
 
     cname_target: str | None
-    """What a CNAME of the domain points at, which proves it too; null below the domain of tunnels."""
+    """The target of a CNAME of the domain that proves it too; null below the domain of tunnels."""
 
     certificate: Ref | None
     """The TLS certificate that was chosen for it, null where the best that covers it is taken."""
@@ -127,7 +127,7 @@ class ReservedDomainShown(Described, Shown):
     """Present where true: what answers behind it reads the PROXY protocol first."""
 
     verification: ReservedDomainVerification = ReservedDomainVerification()
-    """How far its proof has come; absent below the domain of tunnels, where none is needed."""
+    """The progress of its proof; absent below the domain of tunnels, where none is needed."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:

@@ -18,7 +18,7 @@ OPERATIONS = (
 
 
 def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
-    """Have no body read that is no JSON object in UTF-8, at which botocore's parser would fail."""
+    """Empty a body that is no JSON object in UTF-8, at which botocore's parser would fail."""
     body = response_dict["body"]
     try:
         body.decode()

@@ -47,7 +47,7 @@ class Models(Loader):  # type: ignore[misc]  # botocore has no types
 
 
 def use_in(session: Session) -> None:
-    """Have a session load these models, unless a setting asks for other models or addresses."""
+    """Make a session load these models, unless a setting asks for other models or addresses."""
     if not any(session.get_config_variable(setting) for setting in _OTHERWISE):
         session.register_component("data_loader", Models())
 

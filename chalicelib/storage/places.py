@@ -1,4 +1,4 @@
-"""Where the records of items lie, which for routes of HTTPS edges is not where their scope and id say.
+"""The places of items' records, which for routes of HTTPS edges is not where their scope and id say.
 
 All routes of an account lie in one collection, in the order of their edges, so that one query reads those of a page of
 edges: the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope

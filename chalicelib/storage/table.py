@@ -244,7 +244,7 @@ def _record(scope: str, id: str) -> dict[str, Any] | None:
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return what selects the records of a scope's items that are older than the id `before`, None for all of them."""
+    """Return the values that select a scope's items older than the id `before`, None for all of them."""
     collection, begin = places.collected(scope)
     if begin:
         below = f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""  # of as many characters

@@ -123,7 +123,7 @@ class Control:
         return {} if self._blocked == before else {it.key: it for it in self._blocked}
 
     def _refused(self) -> Changes:
-        """Hear what Envoy has answered; return what changes where it has refused something."""
+        """Take up Envoy's answers; return the changes that its refusals lead to."""
         names = self.discovery.news()
         self._statuses.hear(names)
         errors = {name: error for name in names if (error := self.discovery.catalog.refusal(name))}

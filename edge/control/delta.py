@@ -97,7 +97,7 @@ class Stream:
             known.versions.pop(name, None)
 
     def _had(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return what Envoy has accepted in an earlier stream, as far as that is still so: it is not sent again."""
+        """Return the versions that Envoy accepted in an earlier stream and that are current: none is sent again."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 
@@ -120,7 +120,7 @@ class Stream:
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 
     def _response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
-        """Return what a batch says, and the versions in it; routes need no word: they go with their listener."""
+        """Return the response of a batch, and the versions in it; routes go with their listener, without a word."""
         known, url = self._subscriptions[batch.kind].versions, TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}

@@ -30,7 +30,7 @@ _AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Found:
-    """What was read of an account, by id, None for what is not there. `is_away`: the store could not be reached."""
+    """The values read of an account, by id, None for what is not there. `is_away`: the store could not be reached."""
 
     account: str
     asked: frozenset[str]
@@ -39,7 +39,7 @@ class Found:
 
 
 class Edges:
-    """What is known of edges, what is being read, and what the last look at all has found to be otherwise."""
+    """The edges that are known, those being read, and those that the last look at all found to differ."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Edges:
         self._threads = ThreadPoolExecutor(_AT_ONCE, "edges")
 
     def hear(self, places: Iterable[Place]) -> frozenset[str]:
-        """Read what was changed; return the ids of what a look found before and the log has still not told."""
+        """Read the changed places; return the ids that a look found changed and the log has still not told."""
         for place in places:
             if place.scope == accounts.SCOPE:
                 self._wanted[place.id] |= {id for id in self._known.get(place.id, ()) if _is_edge(id)}
@@ -76,7 +76,7 @@ class Edges:
             self._looking = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
 
     async def taken(self, *, within: float | None) -> list[Value | Gone]:
-        """Return what differs from before, after so many seconds at most; what is read later is returned the next time.
+        """Return the differences, after so many seconds at most; those that are read later are returned the next time.
 
         Where None is given, it waits for a look and all that it leads to, and raises Unavailable.
         """
@@ -91,7 +91,7 @@ class Edges:
         return facts
 
     async def _looked(self, looking: Looking, within: float | None) -> Listed | None:
-        """Return what a look has found; None where the store could not be reached, and it looks again."""
+        """Return the list that a look has found; None where the store could not be reached, and it looks again."""
         self._looking = None
         try:
             return await looking
@@ -102,7 +102,7 @@ class Edges:
         return None
 
     def _compare(self, listed: Listed | None) -> list[Gone]:
-        """Have all edges read again that are not of the revision that is listed, and all that edges lead to.
+        """Read again all edges that are not of the listed revision, and all that edges lead to.
 
         Return what they lead to no more.
         """
@@ -132,7 +132,7 @@ class Edges:
             self._reading[account] = loop.run_in_executor(self._threads, self._read, account, ids, known)
 
     def _take(self, found: Found) -> Iterator[Value | Gone]:
-        """Yield what differs from what was known of an account."""
+        """Yield the differences from what was known of an account."""
         if found.is_away:
             self._wanted[found.account] |= found.asked
             return
@@ -218,7 +218,7 @@ def _is_edge(id: str) -> bool:
 
 
 def _readable(account: str, read: Callable[[], R], otherwise: R) -> R:
-    """Return what is read, or something else where records cannot be understood: so their account alone is harmed."""
+    """Return the value read, or another where records cannot be understood: so their account alone is harmed."""
     try:
         return read()
     except Unavailable:

@@ -35,7 +35,7 @@ class Store(Protocol):
         """Return reservations whose look is due, the longest due first."""
 
     def claim(self, due: Due, *, until: int) -> Due | None:
-        """Have the next look be due at `until`; return the reservation as it is then, None if it was changed before."""
+        """Postpone the next look to `until`; return the reservation as it is then, None if it was changed before."""
 
     def holder(self, domain: str) -> Due | None:
         """Return the reservation that holds a domain, as it is now."""
@@ -72,7 +72,7 @@ class Looks:
 
     @property
     def count(self) -> int:
-        """How many run just now."""
+        """Return the number of looks that run just now."""
         return len(self._running)
 
     async def start(self) -> None:

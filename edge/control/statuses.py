@@ -1,4 +1,4 @@
-"""What this edge host says of edges: written where it changes, beside the serving, and for as long as the host lives.
+"""The statuses that this edge host writes of edges, where one changes: beside the serving, while the host lives.
 
 A change is said once Envoy has answered what it rests on, or has taken its time; changes that follow at once are said
 together. An account's writes wait for its own alone.
@@ -63,7 +63,7 @@ class Statuses:
         self.touch({edge for name in names for edge in self._resting.get(name, ())})
 
     async def serve(self) -> None:
-        """Say what changes, until cancelled."""
+        """Write the statuses that change, until cancelled."""
         living = asyncio.create_task(self._live())
         try:
             await self._remember()
@@ -86,7 +86,7 @@ class Statuses:
             await asyncio.sleep(_LIVES if self._discovery.has_envoy else _POLL)
 
     async def _remember(self) -> None:
-        """Read what this host said before it was started: it may serve no more of that."""
+        """Read the statuses that this host wrote before it was started: it may serve no more of that."""
         while True:
             with suppress(Unavailable):
                 found = await self._call(self._store.said, self._host)

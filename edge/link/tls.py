@@ -15,7 +15,7 @@ _LINGER = 60.0  # seconds in which some of what is left must be taken when a con
 
 
 class Owner(Protocol):
-    """Whoever accepted the connection."""
+    """The owner of an accepted connection."""
 
     def shaken(self, secured: "Secured") -> asyncio.Protocol | None:
         """Return the protocol that goes on when the handshake is over, None where the connection is to end."""
@@ -159,7 +159,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
             return
 
     def _read(self) -> bytes:
-        """Return what has come in, or nothing; note the end."""
+        """Return the bytes that have come in, or none; note the end."""
         found: list[bytes] = []
         try:
             while not self._has_peer_ended:

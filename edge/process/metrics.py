@@ -1,4 +1,4 @@
-"""What Prometheus reads of the edge: the text of each process at a socket of its own, and all of it at one port.
+"""The metrics of the edge for Prometheus: the text of each process at a socket of its own, and all of it at one port.
 
 Nobody's name is in it: neither an account's nor a tunnel's nor a visitor's.
 """
@@ -45,7 +45,7 @@ class Process(Collector):
 
 
 def at(socket: Path, path: str = "/metrics") -> Read:
-    """Return how the text of another process is read."""
+    """Return a function that reads the text of another process."""
 
     async def read() -> bytes:
         try:

@@ -41,7 +41,7 @@ async def run(settings: Settings) -> None:
 
 
 def _reopen_logs(envoy: Child) -> None:
-    """Have Envoy open its access log anew, after something has moved that."""
+    """Make Envoy open its access log anew, after something has moved that."""
     if envoy.pid:
         os.kill(envoy.pid, signal.SIGUSR1)
 

@@ -1,4 +1,4 @@
-"""What one name server says of one name; where no answer comes, it is asked once more."""
+"""One question to one name server; where no answer comes, it is asked once more."""
 
 import dns.exception
 import dns.flags
@@ -20,7 +20,7 @@ _TRIES = 2
 
 
 async def ask(server: Server, name: Name, kind: RdataType, *, is_own: bool) -> Answer:
-    """Return what a server says of a name. `is_own`: only what it knows itself counts."""
+    """Return a server's answer about a name. `is_own`: only an authoritative one counts."""
     question = dns.message.make_query(name, kind)
     if is_own:
         question.flags &= ~dns.flags.RD

@@ -27,7 +27,7 @@ _SPECIAL = [  # routed to, or standing for, what is not a public server
 
 
 class Server(NamedTuple):
-    """Where a name server is asked."""
+    """The address of a name server."""
 
     address: str
     port: int
@@ -47,10 +47,10 @@ class Panel:
 
 
 class Source(Protocol):
-    """Where the name servers of a name come from."""
+    """A source of the name servers of a name."""
 
     async def panel(self, name: Name) -> Panel:
-        """Return whom to ask for a name. Raises Unreachable."""
+        """Return the servers to ask for a name. Raises Unreachable."""
 
 
 class Fixed:
@@ -64,7 +64,7 @@ class Fixed:
 
 
 class Reach(Protocol):
-    """Which addresses of name servers may be asked."""
+    """A rule for the addresses of name servers that may be asked."""
 
     def __call__(self, address: str, /) -> bool: ...
 
@@ -117,7 +117,7 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def bounded(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:
-    """Have a resolver ask its name servers with bounds for their answers."""
+    """Bound the answers that a resolver takes from its name servers."""
     finder.nameservers = [Bounded(str(it), finder.port) for it in finder.nameservers]
     return finder
 

@@ -54,7 +54,7 @@ class Bounded(Do53Nameserver):
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """What comes from the one address to which the socket is connected."""
+    """The datagrams from the one address to which the socket is connected."""
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[bytes | Exception] = asyncio.Queue()

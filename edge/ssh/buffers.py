@@ -34,7 +34,7 @@ class Buffers:
         return True
 
     def give_back(self, tunnel: str, count: int) -> None:
-        """Return what a channel had."""
+        """Return the bytes of a channel to the budget."""
         self._take(tunnel, -count)
         if not self._taken[tunnel]:
             del self._taken[tunnel]
@@ -46,7 +46,7 @@ class Buffers:
 
 
 class Window:
-    """What one channel may be sent before it is read: it doubles as long as the visitor keeps up."""
+    """The bytes that one channel may be sent before they are read: doubled while the visitor keeps up."""
 
     def __init__(self, buffers: Buffers, tunnel: str) -> None:
         self._buffers, self._tunnel = buffers, tunnel

@@ -80,7 +80,7 @@ def read(host: str, port: int, settings: Settings) -> Asked:
 
 @dataclass(frozen=True)
 class Asking:
-    """Who asks: a grant, on a session of a gateway, from an address, by an SSH client of a version."""
+    """The asker: a grant, on a session of a gateway, from an address, by an SSH client of a version."""
 
     grant: Grant
     gateway: str
@@ -153,7 +153,7 @@ def shown(id: str, opening: Opening) -> str:
 
 
 def unkept(name: str) -> str:
-    """Return what is told of a name or address that nobody has reserved."""
+    """Return the advice about a name or address that nobody has reserved."""
     how = "To have one that stays: POST /reserved_addrs {}"
     if ":" not in name:
         how = f'To keep it: POST /reserved_domains {{"domain": "{name}"}}'

@@ -107,7 +107,7 @@ class Server:
         return await loop.create_server(admission, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
 
     def _refusal(self, address: str) -> str:
-        """Return what a connection of an address is told instead of being heard, "" where it may sign in."""
+        """Return the refusal of a connection from an address, "" where it may sign in."""
         if self._blocked.holds(address):
             log.event("sign_in_blocked", address=address)
             return "This network is blocked here."
@@ -149,7 +149,7 @@ class Server:
                 log.event("store_away")
 
     async def _block_for_ever(self) -> None:
-        """Read what the operator has blocked and banned, and end the connections and tunnels that it concerns."""
+        """Read the operator's blocks and bans, and end the connections and tunnels that they concern."""
         while True:
             with contextlib.suppress(Unavailable):  # what is known stays
                 await self.tunnels.ban(await asyncio.to_thread(self.store.banned_patterns))

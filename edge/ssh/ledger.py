@@ -1,4 +1,4 @@
-"""What the tunnels of a gateway have carried, by account and hour, until it is written. Pure.
+"""The traffic of a gateway's tunnels, by account and hour, until it is written. Pure.
 
 What is written of an hour is its sum, so that nothing counts twice; `text` is what the next process goes on with.
 """
@@ -44,7 +44,7 @@ class Ledger:
         self._written = {place: usage for place, usage in self._written.items() if place in self._sums}
 
     def text(self, gateway: str) -> str:
-        """Return what another process writes of this gateway, should it be killed."""
+        """Return the sums that another process writes for this gateway, should it be killed."""
         left = [[it.account, it.hour, *astuple(it.usage)] for it in self.unwritten()]
         return json.dumps({"gateway": gateway, "sums": left})
 

@@ -204,7 +204,7 @@ class Session(Client):
         return tunnel
 
     async def _drawn(self, asked: Asked) -> Asked:
-        """Return what is asked for, with a port in the place of 0. Raises Refused."""
+        """Return the opening that is asked for, with a port in the place of 0. Raises Refused."""
         if asked != Port(0):
             return asked
         addresses = forwarding.addresses(self.grant, self._gateway.settings)

@@ -1,4 +1,4 @@
-"""How many connections may be signing in at once. When there are too many, a random one has to go, as of sshd.
+"""The bound of connections that are signing in at once. When there are too many, a random one has to go, as of sshd.
 
 Those of one address are bounded, those of one network, and all: whoever holds most loses most. An address whose
 sign-ins come to nothing is refused for a while, which grows as long as that goes on. What it has begun goes on: of a

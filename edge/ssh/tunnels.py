@@ -60,7 +60,7 @@ class Joined(Protocol):
 
     @property
     def visitor(self) -> str:
-        """Return whose the last request was, "" where nobody knows."""
+        """Return the visitor of the last request, "" where it is not known."""
 
     def close(self) -> None:
         """End, once what was written is sent."""
@@ -129,7 +129,7 @@ class Tunnels:
             ledger.add(tunnel.carried.account, hour, _unbilled(tunnel))
 
     def gauges(self) -> Mapping[str, float]:
-        """Return what there is now, by the names of metrics."""
+        """Return the present values, by the names of metrics."""
         live = sum(tunnel.live for tunnel in self._online.values())
         return {
             "tunnels": len(self),
@@ -139,7 +139,7 @@ class Tunnels:
         }
 
     def counts(self) -> Mapping[str, float]:
-        """Return what there was since the start, by the names of metrics."""
+        """Return the totals since the start, by the names of metrics."""
         used = [self._used, *(tunnel.meter.usage() for tunnel in self._online.values())]
         return {
             "requests": sum(it.requests for it in used),
@@ -345,7 +345,7 @@ class Tunnels:
 
 
 def _unbilled(tunnel: OnlineTunnel) -> Usage:
-    """Return what a tunnel has carried since this was last asked."""
+    """Return the traffic of a tunnel since this was last asked."""
     before, tunnel.billed = tunnel.billed, tunnel.meter.usage()
     return tunnel.billed - before
 

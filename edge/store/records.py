@@ -129,7 +129,7 @@ class Store(Protocol):
         """
 
     def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
-        """Keep what a gateway has carried of an account in an hour, "2026-11-22T14", in the place of what it said."""
+        """Replace the usage of an account in an hour, "2026-11-22T14", that a gateway has written."""
 
     def close(self, tunnel: Carried, usage: Usage) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
@@ -150,7 +150,7 @@ class Store(Protocol):
         """Return the changes in the log that were stamped after a Unix second, by the writers' clocks."""
 
     def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
-        """Return what the edge serves by at a place as it is now, None where there is none that is live."""
+        """Return the value at a place as it is now, None where there is none that is live."""
 
     def gateways(self) -> list[tuple[Gateway, bool]]:
         """Return all gateways, and whether each is up."""
@@ -162,7 +162,7 @@ class Store(Protocol):
         """Return the certificates that an account has uploaded."""
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
-        """Return what is reserved for hosts: by the account below TUNNEL_DOMAIN, elsewhere by whoever has proved it."""
+        """Return the reservations for hosts: the account's below TUNNEL_DOMAIN, elsewhere the holder's by proof."""
 
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         """Return an uploaded certificate with its key."""
@@ -189,7 +189,7 @@ class Store(Protocol):
         """Remove hosts whose lease ended so many seconds ago, with all that they have said."""
 
     def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
-        """Return what a host has said of edges, by account and edge."""
+        """Return the statuses that a host has written, by account and edge."""
 
     def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         """Write what a host says of an edge, in the place of what it said before."""

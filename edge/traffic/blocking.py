@@ -25,7 +25,7 @@ def network_filter() -> Json:
 
 
 def resources(networks: Iterable[str]) -> tuple[Resource, Resource]:
-    """Return what the filters refuse: requests from these networks (403), also on connections that were open before.
+    """Return the rules of the filters: requests from these networks are a 403, also on connections from before.
 
     A new connection of bytes ends when its client sends something; one that was open before stays.
     """

@@ -1,4 +1,4 @@
-"""Which certificate stands for a host name. Pure.
+"""The choice of the certificate for a host name. Pure.
 
 One that was chosen for the reservation of a host wins while it covers the host and runs; else it is as if none had been
 chosen, since every visitor would refuse it.

@@ -60,7 +60,7 @@ def internal(certificate: str) -> str:
 
 
 def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return how a gateway is reached, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id.
+    """Return the upstreams of a gateway, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id.
 
     Of HTTP there are two that do not tell who a visitor is, and two that do.
     """
@@ -77,7 +77,7 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
 
 
 def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return how the tunnels of a group are reached, each in its turn: the server name is the id of that tunnel."""
+    """Return the upstreams of a tunnel group, whose tunnels take turns: the server name is the id of that tunnel."""
     common = {"alt_stat_name": "group", **_to_tunnels(members, link_authority, settings)}
     words = (backend, *(tunnel.id for tunnel, _ in members))
     return _both(group(backend), _endpoints(members), common, settings, *words)
@@ -99,7 +99,7 @@ def group_of(plan: Plan, backend: str) -> str:
 def of_stream(
     plan: Plan, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
 ) -> Resource:
-    """Return how the tunnels of groups are reached, by weight, for bytes: the server name is the id of the tunnel.
+    """Return the upstream of several groups, by weight, for bytes: the server name is the id of the tunnel.
 
     Of a plan that tells who visitors are, the gateway passes that on as the first bytes. A group without tunnels takes
     no connections. Those that are open stay when weights or tunnels are others.
@@ -205,7 +205,7 @@ def _endpoints(members: Members) -> list[Json]:
 
 
 def _to_tunnels(members: Members, link_authority: str, settings: Settings) -> dict[str, Json]:
-    """Return how an upstream of tunnels is spoken to, and its bounds."""
+    """Return the protocol options of an upstream of tunnels, and its bounds."""
     most = settings.limits.max_requests_per_backend
     bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
     gateways = sorted({gateway.id for _, gateway in members}) or ["none"]

@@ -58,7 +58,7 @@ class EdgeIndex:
         return [edge for _, edge in sorted(self._by_port.get(port).items())]
 
     def names_of_tcp(self, host: str) -> frozenset[str]:
-        """Return what edges of TCP listen on at a host, as host:port."""
+        """Return the hostports of TCP edges at a host."""
         return frozenset(self._of_tcp.get(host).values())
 
     def all_hosts(self) -> frozenset[str]:

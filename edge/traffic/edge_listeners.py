@@ -58,7 +58,7 @@ def of_port(plan: Plan, port: str, settings: Settings) -> Resource:
 
 
 def _context(plan: Plan, certificate: str) -> Mapping[str, Json]:
-    """Return what is asked of a client in the handshake."""
+    """Return the requirements on a client in the handshake."""
     termination = plan.edge.modules.tls_termination
     version = (termination.min_version if termination else None) or _DEFAULT
     context = listeners.tls_context if plan.is_stream else listeners.http_context

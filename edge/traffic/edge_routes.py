@@ -126,7 +126,7 @@ def _routes(plan: Plan, target: Target) -> Iterator[Json]:
 
 
 def _actions(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], Json]]:
-    """Yield what is done with a gRPC request, and with any other."""
+    """Yield the action for a gRPC request, and for any other."""
     if any(is_group(id) for id, _ in weights):
         yield {"grpc": {}}, _action([(clusters.http2(name), weight) for name, weight in _upstreams(plan, weights)])
     yield {}, _action(list(_upstreams(plan, weights)))

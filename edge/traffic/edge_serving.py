@@ -63,7 +63,7 @@ class EdgeServing:
         return changes
 
     def standing(self, id: str) -> Standing | None:
-        """Return how an edge stands, None for one that is not served here."""
+        """Return the standing of an edge, None for one that is not served here."""
         found = self._plans.get(id)
         return standing.of(found, self._world) if found else None
 
@@ -136,7 +136,7 @@ class EdgeServing:
         return self._units.put(unit, [listeners.of_port_of(tunnel, port, self._settings)] if tunnel else ())
 
     def _stream(self, id: str) -> Changes:
-        """Make what an edge of bytes leads to, if that is an edge of bytes and live."""
+        """Make the upstream of an edge, if that passes bytes on and is live."""
         plan, unit = self._plans.get(id), ("stream", id)
         if plan is None or not plan.led.leading or not plan.live:
             return self._units.put(unit, ())
@@ -155,14 +155,14 @@ class EdgeServing:
         return {**changes, **{key: edge_routes.closed(key.name) for key in gone}}
 
     def _forgotten(self, now: datetime) -> Changes:
-        """Have routes go that have led nowhere for long enough."""
+        """Remove the routes that have led nowhere for long enough."""
         gone = [key for key, since in self._closed.items() if since <= now - _KEPT]
         for key in gone:
             del self._closed[key]
         return dict.fromkeys(gone)
 
     def _backend(self, id: str) -> Changes:
-        """Make what answers for a group or a response, if an edge leads to it."""
+        """Make the resources of a group or an HTTP response, if an edge leads to it."""
         found = self._world.backends.get(id)
         if not self._led.get(id):
             self._led.pop(id, None)

@@ -1,4 +1,4 @@
-"""What an edge serves, decided from all that is known: on which of its hosts, and where each route leads. Pure."""
+"""The plan of an edge, decided from all that is known: its live hosts, and where each route leads. Pure."""
 
 import hashlib
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a route leads: to backends by weight, or to a page where it is closed. `error` says what is amiss."""
+    """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss."""
 
     route: ServedRoute
     weights: tuple[tuple[str, int], ...] = ()
@@ -119,7 +119,7 @@ def listener_name(edge: str, certificate: str) -> str:
 
 
 def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
-    """Return what an edge serves at a moment."""
+    """Return the plan of an edge at a moment."""
     hosts = tuple(host(edge, name, world, now) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
     tells = _tells(edge, hosts[0].name, world) if hosts else False
@@ -131,7 +131,7 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
 
 
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
-    """Return how an edge has one of its hosts."""
+    """Return the state of one of an edge's hosts."""
     is_stream = streams.is_stream(edge)
     led = streams.led(edge, world.backends) if is_stream else Led()
     if not world.may_serve(edge.account, name):
@@ -179,7 +179,7 @@ def _no_authority(edge: ServedEdge, world: World) -> str:
 
 
 def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
-    """Return what routes are sorted by: exact paths come first, then the longest prefix."""
+    """Return the sort key of a route: exact paths come first, then the longest prefix."""
     return route.match_type != "exact_path", -len(route.match), route.id
 
 

@@ -1,4 +1,4 @@
-"""Which online tunnels belong to which tunnel groups, found by one label instead of by looking at all. Pure."""
+"""The membership of online tunnels in tunnel groups, found by one label instead of by looking at all. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar

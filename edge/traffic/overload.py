@@ -9,7 +9,7 @@ _TRACKED = 20  # a stream is worth ending when it holds a MiB (2 to this power)
 
 
 def budgets(limits: Limits) -> dict[str, int]:
-    """Return how many connections each public listener may have, by its name; those of one never use up the other's."""
+    """Return the most connections of each public listener, by its name; those of one never use up the other's."""
     return {"http": limits.max_http_connections, "https": limits.max_connections + limits.max_handshakes}
 
 

@@ -19,12 +19,12 @@ def said() -> Json:
 
 
 def filters(settings: Settings) -> list[Json]:
-    """Return what reads of a public connection who its visitor is, nothing where no proxy is before the edge."""
+    """Return the filters that read the visitor's address of a public connection, none where no proxy is in front."""
     return [said()] if settings.proxy_protocol_from else []
 
 
 def match(settings: Settings) -> dict[str, Json]:
-    """Return what a chain of filters says of the connections that it is for: those of the proxies alone."""
+    """Return the match of a chain of filters: connections of the proxies alone."""
     ranges = _ranges(settings)
     return {"filter_chain_match": {"direct_source_prefix_ranges": ranges}} if ranges else {}
 

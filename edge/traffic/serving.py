@@ -63,7 +63,7 @@ class Serving:
         return self.update((), now, frozenset().union(*touched)) if any(touched) else {}
 
     def standing(self, edge: str) -> Standing | None:
-        """Return how an edge of HTTPS stands, None for one that is not there."""
+        """Return the standing of an edge, None for one that is not there."""
         return self._edges.standing(edge)
 
     def touched_edges(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""How a backend shares its requests between the tunnel groups and responses that it leads to in the end. Pure."""
+"""The shares of the tunnel groups and HTTP responses that a backend leads to in the end. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Shares:
 
 
 def of(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
-    """Return how a backend of an account shares its requests. What is unknown, or leads to itself, counts as none."""
+    """Return the shares of a backend of an account. What is unknown, or leads to itself, counts as none."""
     tree = _Tree(account, backends)
     order = tree.reached(id)
     if len(order) > MAX_BACKENDS:

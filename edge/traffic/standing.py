@@ -1,4 +1,4 @@
-"""How an edge stands: what is made of it here, and the resources of Envoy that this rests on. Pure."""
+"""The standing of an edge: its state here, and the resources of Envoy that this rests on. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Standing:
 
 
 def of(plan: Plan, world: World) -> Standing:
-    """Return how an edge stands."""
+    """Return the standing of an edge."""
     groups = sorted(filter(is_group, plan.backends))
     counted = tuple((id, len(world.members(world.backends[id]))) for id in groups)
     routes = tuple(_route(plan, target) for target in plan.targets) or _passed_on(plan)
@@ -70,7 +70,7 @@ def _served(plan: Plan, host: Host, world: World) -> Served:
 
 
 def _rests_on(plan: Plan, host: Host) -> Iterator[Key]:
-    """Yield what Envoy must have for a host."""
+    """Yield the resources that Envoy must have for a host."""
     if port := port_of(host.name):
         yield Key("listener", listeners.port_name(port))
     else:

@@ -1,4 +1,4 @@
-"""Where an edge leads the connections that it passes on as bytes, or why it takes none. Pure.
+"""The destinations of the connections that an edge passes on as bytes, or why it takes none. Pure.
 
 These are edges of TLS and TCP, and HTTPS edges whose TLS ends upstream.
 """
@@ -18,7 +18,7 @@ _NO_ROUTE_BACKEND = "The route has no backend."
 
 @dataclass(frozen=True)
 class Led:
-    """Where connections are led: to tunnel groups by weight. One that an HTTP response gets by its weight is closed.
+    """The destinations of connections: tunnel groups by weight. One that an HTTP response gets by its weight is closed.
 
     `closed` says why none is taken at all, `error` what is amiss where some are.
     """

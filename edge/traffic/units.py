@@ -1,4 +1,4 @@
-"""What each thing is made of, as resources of Envoy: making it anew changes only what differs. Pure."""
+"""The resources of Envoy that each thing is made of: making it anew changes only what differs. Pure."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""What one visitor may do: an address, or of IPv6 its /64. Pure.
+"""The bounds of one visitor: an address, or of IPv6 its /64. Pure.
 
 Envoy counts requests by address. It has no count of connections by address (envoyproxy/envoy#27853): ports have budgets
 apart, and the system keeps those that say nothing to itself.

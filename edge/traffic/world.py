@@ -28,7 +28,7 @@ OPERATOR = "operator"  # in the place of a certificate's id: the operator's own,
 
 @dataclass(frozen=True)
 class Gone:
-    """What an id stood for is not there any more."""
+    """The thing of an id is not there any more."""
 
     id: str
 
@@ -158,7 +158,7 @@ class World:
         return next((it for it in every if it.account == account and it.is_proved), None)
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
-        """Return what is known of the reservations that matter for hosts of an account, as Store.held_for does."""
+        """Return the known reservations that matter for hosts of an account, as Store.held_for does."""
         every = {it for host in hosts for domain in proofs.proving_names(host) for it in self._held_at(domain)}
         return [it for it in every if it.account == account or self.is_own_domain(it.domain)]
 

@@ -142,7 +142,7 @@ def _parameter(node: ast.ClassDef, cls: type[Any], module: ModuleType, field: da
 
 
 def _named(node: ast.expr, module: ModuleType) -> Any:
-    """Return what a name, or a name in another module, stands for; None for any other expression."""
+    """Return the value of a name, or of a name in another module; None for any other expression."""
     match node:
         case ast.Name(id=name):
             return getattr(module, name, None)

@@ -12,7 +12,6 @@ from edge.traffic.resources import NAME_PREFIX, Json, Key, Resource
 from edge.traffic.world import Site
 
 LINK_SECRET = "link"  # noqa: S105 (a name)
-PREFIX = NAME_PREFIX
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
 _LEFT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
@@ -151,7 +150,7 @@ def to_listener(host: str, listener: str) -> Resource:
         "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
     )
     address: Json = {"envoy_internal_address": {"server_listener_name": listener}}
-    name = PREFIX + host
+    name = NAME_PREFIX + host
     body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _telling(raw)}
     return _resource(name, body, host, listener)
 

@@ -11,8 +11,8 @@ from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
 from edge.traffic import parts, proxies, stream_filters
 from edge.traffic import routes as http
-from edge.traffic.clusters import PREFIX, internal
-from edge.traffic.resources import PORT_PREFIX, Json, Key, Resource
+from edge.traffic.clusters import internal
+from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Json, Key, Resource
 from edge.traffic.world import OPERATOR, TOLD
 
 FRONT = "https"  # the public listener
@@ -48,7 +48,7 @@ def of_name(name: str, settings: Settings) -> Resource:
 
 def of_wildcard(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
-    chain: Json = {"name": name, "filters": [_passed_on(PREFIX + name)]}
+    chain: Json = {"name": name, "filters": [_passed_on(NAME_PREFIX + name)]}
     by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", name)}
     matcher = proxies.beside({"on_no_match": by_wildcard}, settings)
     part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
@@ -209,7 +209,7 @@ def _name_to_cluster() -> Json:
     """Return the filter that makes the server name, behind a prefix, the name of the upstream."""
     value: Json = {
         "object_key": _CLUSTER_KEY,
-        "format_string": {"text_format_source": {"inline_string": f"{PREFIX}%REQUESTED_SERVER_NAME%"}},
+        "format_string": {"text_format_source": {"inline_string": f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"}},
     }
     kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
     return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])

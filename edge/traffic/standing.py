@@ -8,7 +8,7 @@ from chalicelib.model.served import ServedEdge
 from edge.traffic import clusters, listeners, pages
 from edge.traffic.edge_index import port_of
 from edge.traffic.edges import Host, Plan, State, Target, listener_name
-from edge.traffic.resources import Key
+from edge.traffic.resources import NAME_PREFIX, Key
 from edge.traffic.streams import is_group
 from edge.traffic.world import OPERATOR, World
 
@@ -74,7 +74,7 @@ def _rests_on(plan: Plan, host: Host) -> Iterator[Key]:
     if port := port_of(host.name):
         yield Key("listener", listeners.port_name(port))
     else:
-        yield Key("cluster", clusters.PREFIX + host.name)
+        yield Key("cluster", NAME_PREFIX + host.name)
         yield Key("listener", listener_name(plan.edge.id, host.certificate))
     if host.certificate:
         yield Key("secret", host.certificate)

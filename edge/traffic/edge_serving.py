@@ -138,9 +138,9 @@ class EdgeServing:
     def _stream(self, id: str) -> Changes:
         """Make the upstream of an edge, if that passes bytes on and is live."""
         plan, unit = self._plans.get(id), ("stream", id)
-        if plan is None or not plan.led.leading or not plan.live:
+        if plan is None or not plan.destinations.leading or not plan.live:
             return self._units.put(unit, ())
-        found = [(id, weight, self._members(id)) for id, weight in plan.led.leading]
+        found = [(id, weight, self._members(id)) for id, weight in plan.destinations.leading]
         return self._units.put(unit, [clusters.of_stream(plan, found, self._link_authority, self._settings)])
 
     def _members(self, id: str) -> list[tuple[Carried, Gateway]]:

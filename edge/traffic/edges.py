@@ -10,7 +10,7 @@ from typing import Literal
 from chalicelib.model.served import ServedEdge, ServedRoute
 from edge.traffic import pages, shares, streams
 from edge.traffic.edge_index import hosts_of, port_of
-from edge.traffic.streams import Led, not_enforced
+from edge.traffic.streams import Destinations, not_enforced
 from edge.traffic.world import World
 
 State = Literal["live", "unproved", "refused", "waiting"]
@@ -67,7 +67,7 @@ class Plan:
     trusted: tuple[str, ...] = ()
     targets: tuple[Target, ...] = ()
     page: str = ""
-    led: Led = field(default_factory=Led)
+    destinations: Destinations = field(default_factory=Destinations)
     tells: bool = False
 
     @property
@@ -83,7 +83,7 @@ class Plan:
     @property
     def backends(self) -> frozenset[str]:
         """Return the ids of the groups and responses that it leads to."""
-        every = (*self.led.leading, *(it for target in self.targets for it in target.weights))
+        every = (*self.destinations.leading, *(it for target in self.targets for it in target.weights))
         return frozenset(id for id, _ in every)
 
     @property
@@ -120,11 +120,12 @@ def listener_name(edge: str, certificate: str) -> str:
 
 def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     """Return the plan of an edge at a moment."""
-    hosts = tuple(host(edge, name, world, now) for name in hosts_of(edge))
+    destinations = _destinations(edge, world)
+    hosts = tuple(_host(edge, name, world, now, destinations) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
     tells = _tells(edge, hosts[0].name, world) if hosts else False
     if streams.is_stream(edge):
-        return Plan(edge, hosts, trusted=trusted, led=streams.led(edge, world.backends), tells=tells)
+        return Plan(edge, hosts, trusted=trusted, destinations=destinations, tells=tells)
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
     return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page, tells=tells)
@@ -132,23 +133,29 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
 
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
     """Return the state of one of an edge's hosts."""
-    is_stream = streams.is_stream(edge)
-    led = streams.led(edge, world.backends) if is_stream else Led()
+    return _host(edge, name, world, now, _destinations(edge, world))
+
+
+def _destinations(edge: ServedEdge, world: World) -> Destinations:
+    return streams.destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
+
+
+def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> Host:
     if not world.may_serve(edge.account, name):
         return Host(name, "unproved", _UNPROVED)
-    if error := _no_port(edge, name, world) or led.closed or _no_authority(edge, world):
+    if error := _no_port(edge, name, world) or destinations.closed or _no_authority(edge, world):
         return Host(name, "refused", error)
     is_other = _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world)
     if port_of(name):
-        return Host(name, "refused", _OTHER_WAY) if is_other else Host(name, "live", led.error)
+        return Host(name, "refused", _OTHER_WAY) if is_other else Host(name, "live", destinations.error)
     if name not in world.ready_of(edge.account):
         return Host(name, "waiting", _NOT_READY)
     if is_other:
         return Host(name, "refused", _OTHER_WAY)
     if edge.terminate_at == "upstream":
-        return Host(name, "live", led.error)
+        return Host(name, "live", destinations.error)
     certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
-    error = f"A certificate was refused: {refusal}" if refusal else led.error
+    error = f"A certificate was refused: {refusal}" if refusal else destinations.error
     return Host(name, "live", error, certificate) if certificate else Host(name, "refused", error or _NO_CERTIFICATE)
 
 

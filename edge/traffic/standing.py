@@ -83,9 +83,12 @@ def _rests_on(plan: Plan, host: Host) -> Iterator[Key]:
 
 def _passed_on(plan: Plan) -> tuple[RouteStanding, ...]:
     """Return the routes of an edge that passes connections on as bytes."""
-    state: State = "refused" if plan.led.closed else "live"
+    state: State = "refused" if plan.destinations.closed else "live"
     keys = frozenset({Key("cluster", clusters.stream(plan))} if plan.live else ())
-    return tuple(RouteStanding(it.id, state, plan.led.closed or plan.led.error, keys) for it in plan.edge.routes)
+    return tuple(
+        RouteStanding(it.id, state, plan.destinations.closed or plan.destinations.error, keys)
+        for it in plan.edge.routes
+    )
 
 
 def _route(plan: Plan, target: Target) -> RouteStanding:

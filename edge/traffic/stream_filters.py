@@ -58,10 +58,10 @@ def _bound(stat_prefix: str, most: int) -> Json:
 
 
 def _upstreams(plan: Plan) -> Mapping[str, Json]:
-    name, closing = clusters.stream(plan), sum(weight for _, weight in plan.led.closing)
+    name, closing = clusters.stream(plan), sum(weight for _, weight in plan.destinations.closing)
     if not closing:
         return {"cluster": name}
-    leading = sum(weight for _, weight in plan.led.leading)
+    leading = sum(weight for _, weight in plan.destinations.leading)
     shared: Json = [{"name": name, "weight": leading}, {"name": _CLOSED, "weight": closing}]
     return {"weighted_clusters": {"clusters": shared}}
 

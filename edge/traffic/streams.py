@@ -17,7 +17,7 @@ _NO_ROUTE_BACKEND = "The route has no backend."
 
 
 @dataclass(frozen=True)
-class Led:
+class Destinations:
     """The destinations of connections: tunnel groups by weight. One that an HTTP response gets by its weight is closed.
 
     `closed` says why none is taken at all, `error` what is amiss where some are.
@@ -47,23 +47,23 @@ def is_group(backend: str) -> bool:
     return kinds.of(backend) is kinds.TUNNEL_GROUPS
 
 
-def led(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Led:
+def destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Destinations:
     """Return where an edge leads its connections."""
     modules = edge.modules
     if error := not_enforced(edge.modules.unenforced):
-        return Led(closed=error)
+        return Destinations(closed=error)
     if edge.kind is kinds.HTTPS_EDGES:
         if error := _needs_traffic(edge):
-            return Led(closed=error)
+            return Destinations(closed=error)
         modules = edge.routes[0].modules
     attached = modules.backend.backend_id if modules.backend else None
     if not attached:
-        return Led(closed=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
+        return Destinations(closed=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
     found = shares.of(attached, edge.account, backends)
-    made = Led(found.weights, found.error)
+    made = Destinations(found.weights, found.error)
     answers = [f"{id} is an HTTP response: what it gets is closed." for id, _ in made.closing]
     error = " ".join([*filter(None, [found.error]), *answers])
-    return replace(made, error=error) if made.leading else Led(closed=f"{_NO_GROUP} {error}".rstrip())
+    return replace(made, error=error) if made.leading else Destinations(closed=f"{_NO_GROUP} {error}".rstrip())
 
 
 def not_enforced(modules: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from edge.traffic import edges, streams
 from edge.traffic.edges import Host
 from edge.traffic.resources import Changes, Key
 from edge.traffic.standing import RouteStanding, Served
-from edge.traffic.streams import Led
+from edge.traffic.streams import Destinations
 from edge.traffic.world import Fact, Gone
 from tests.edge.traffic.test_edges import told
 from tests.edge.traffic.worlds import (
@@ -65,44 +65,44 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (tls(), Led(((GROUP, WHOLE),))),
-        (tls(backend=None), Led(closed="The edge has no backend.")),
-        (tls(backend="bkdtg_9"), Led(closed="The backend leads to no tunnel group. bkdtg_9 is not known.")),
+        (tls(), Destinations(((GROUP, WHOLE),))),
+        (tls(backend=None), Destinations(closed="The edge has no backend.")),
+        (tls(backend="bkdtg_9"), Destinations(closed="The backend leads to no tunnel group. bkdtg_9 is not known.")),
         (
             tls(backend=ANSWER),
-            Led(
+            Destinations(
                 closed="The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed.",
             ),
         ),
         (
             tls(backend="bkdwd_1"),
-            Led(
+            Destinations(
                 ((ANSWER, 250_000_000), (GROUP, 750_000_000)),
                 "bkdhr_1 is an HTTP response: what it gets is closed.",
             ),
         ),
-        (tcp(), Led(((GROUP, WHOLE),))),
+        (tcp(), Destinations(((GROUP, WHOLE),))),
         (
             tcp(unenforced=("traffic_policy",)),
-            Led(closed="Enabled, and not enforced by this version: traffic_policy."),
+            Destinations(closed="Enabled, and not enforced by this version: traffic_policy."),
         ),
-        (upstream(), Led(((GROUP, WHOLE),))),
-        (upstream(route(backend=None)), Led(closed="The route has no backend.")),
-        (edge(place="upstream"), Led(closed=ONE_ROUTE)),
-        (upstream(route("/a")), Led(closed=ONE_ROUTE)),
-        (upstream(route(kind="exact_path")), Led(closed=ONE_ROUTE)),
-        (upstream(route(), route("/a", id="edghtsrt_2")), Led(closed=ONE_ROUTE)),
+        (upstream(), Destinations(((GROUP, WHOLE),))),
+        (upstream(route(backend=None)), Destinations(closed="The route has no backend.")),
+        (edge(place="upstream"), Destinations(closed=ONE_ROUTE)),
+        (upstream(route("/a")), Destinations(closed=ONE_ROUTE)),
+        (upstream(route(kind="exact_path")), Destinations(closed=ONE_ROUTE)),
+        (upstream(route(), route("/a", id="edghtsrt_2")), Destinations(closed=ONE_ROUTE)),
         (
             upstream(route(agents=UserAgentFilter(), unenforced=("oauth",)), authorities=["ca_1"]),
-            Led(
+            Destinations(
                 closed="Enabled, and not possible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
             ),
         ),
     ],
 )
-def test_an_edge_leads_connections_to_groups_or_takes_none(made: ServedEdge, expected: Led) -> None:
+def test_an_edge_leads_connections_to_groups_or_takes_none(made: ServedEdge, expected: Destinations) -> None:
     backends = [group(), response(), weighted("bkdwd_1", {GROUP: 3, ANSWER: 1})]
-    assert streams.led(made, {it.id: it for it in backends}) == expected
+    assert streams.destinations(made, {it.id: it for it in backends}) == expected
 
 
 @pytest.mark.parametrize(

@@ -23,20 +23,9 @@ from edge.ssh.sign_ins import SignIns
 from edge.ssh.terminal import Terminal
 from edge.ssh.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, OnlineTunnel, Tunnels
-from edge.store.records import (
-    Grant,
-    NameBanned,
-    NameNotProved,
-    NameNotReserved,
-    NameOfEdge,
-    NameTaken,
-    Store,
-    TooManyTunnels,
-    Unavailable,
-)
+from edge.store.records import Grant, NameBanned, NameTaken, NotOpened, Store, Unavailable
 
 _DRAWS = 3  # of a name of chance, which may be somebody's
-_REFUSING = (NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels, Unavailable)
 
 
 class Host(Protocol):
@@ -196,7 +185,7 @@ class Session(Client):
             try:
                 tunnel = await self._gateway.tunnels.open(opening, (host, forwarding.port_of(opening, port)), self)
                 break
-            except _REFUSING as error:
+            except (NotOpened, Unavailable) as error:
                 if not (left and opening.is_drawn and isinstance(error, NameTaken | NameBanned)):
                     raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)

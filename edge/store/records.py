@@ -19,27 +19,31 @@ class Unavailable(Exception):
     """The store cannot be reached just now."""
 
 
-class NameTaken(Exception):
+class NotOpened(Exception):
+    """The base of the reasons for which a tunnel is not opened."""
+
+
+class NameTaken(NotOpened):
     """Another credential or account has the name, or it rests."""
 
 
-class NameOfEdge(Exception):
+class NameOfEdge(NotOpened):
     """An edge of the account listens there."""
 
 
-class NameNotReserved(Exception):
+class NameNotReserved(NotOpened):
     """The account may have reserved names alone, and this is none."""
 
 
-class NameNotProved(Exception):
+class NameNotProved(NotOpened):
     """The name is not below TUNNEL_DOMAIN, and the account has not proved that it is its own."""
 
 
-class NameBanned(Exception):
+class NameBanned(NotOpened):
     """The operator has banned the name."""
 
 
-class TooManyTunnels(Exception):
+class TooManyTunnels(NotOpened):
     """The account has as many tunnels as it may."""
 
 

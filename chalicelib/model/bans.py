@@ -5,29 +5,15 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from chalicelib import clock
-from chalicelib.model import audit, changes, names
-from chalicelib.model.changes import Change
-from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created
-from chalicelib.storage import items, table
-from chalicelib.storage.dynamodb import Write
-from chalicelib.storage.items import Item
+from chalicelib.model import names
+from chalicelib.model.operator_lists import OperatorList
 
 MAX_PATTERNS = 100  # each is compared with each name
-_SCOPE = items.scope(EDGE, "/banned_patterns")
+_PATTERNS = OperatorList("/banned_patterns", "name_ban")
 _LEAST = 3  # characters beside the stars: of fewer the operator would ban half of all names by a slip
 _FORM = re.compile(r"[a-z0-9.*-]{1,253}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ban(Created):
-    """The stored form of a banned pattern."""
-
-    reason: str = ""
 
 
 class TooManyPatterns(Exception):
@@ -51,20 +37,17 @@ def ban(pattern: str) -> None:
     """Ban a pattern in its normal form, with an event in the operator's trail. Raises TooManyPatterns."""
     if len({*patterns(), pattern}) > MAX_PATTERNS:
         raise TooManyPatterns
-    body = Ban(created_at=clock.rfc3339(clock.now()), reason=audit.reason()).to_record()
-    record = Item(_SCOPE, pattern, body).to_record()
-    Change(audit.OPERATOR).also(Write.put(record), audit.told("name_ban.create", pattern)).commit()
+    _PATTERNS.add(pattern)
 
 
 def allow(pattern: str) -> bool:
     """Lift the ban of a pattern; False where there is none. Raises aws.Unavailable."""
-    change = Change(audit.OPERATOR).also(audit.told("name_ban.delete", pattern))
-    return changes.delete(change, _SCOPE, pattern)
+    return _PATTERNS.remove(pattern)
 
 
 def patterns() -> list[str]:
     """Return all banned patterns. One query. Raises aws.Unavailable."""
-    return sorted(item.id for item in table.newest(_SCOPE))
+    return [pattern for pattern, _ in _PATTERNS.entries()]
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:

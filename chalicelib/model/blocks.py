@@ -1,26 +1,11 @@
 """Networks that the operator has blocked: nobody from there signs in at a gateway, and no edge host answers them."""
 
 import ipaddress
-from dataclasses import dataclass
 
-from chalicelib import clock
-from chalicelib.model import audit, changes
-from chalicelib.model.changes import Change
-from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created
-from chalicelib.storage import items, table
-from chalicelib.storage.dynamodb import Write
-from chalicelib.storage.items import Item
+from chalicelib.model.operator_lists import Entry, OperatorList
 
-_SCOPE = items.scope(EDGE, "/blocked_networks")
+_NETWORKS = OperatorList("/blocked_networks", "network_block")
 _LEAST = {4: 8, 6: 19}  # bits: of less the operator would lock out the internet by a slip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block(Created):
-    """The stored form of a block."""
-
-    reason: str = ""
 
 
 def normal(text: str) -> str:
@@ -36,17 +21,14 @@ def normal(text: str) -> str:
 
 def block(network: str) -> None:
     """Block a network in its normal form, with an event in the operator's trail. Raises aws.Unavailable."""
-    body = Block(created_at=clock.rfc3339(clock.now()), reason=audit.reason()).to_record()
-    record = Item(_SCOPE, network, body).to_record()
-    Change(audit.OPERATOR).also(Write.put(record), audit.told("network_block.create", network)).commit()
+    _NETWORKS.add(network)
 
 
 def unblock(network: str) -> bool:
     """Lift the block of a network; False where there is none. Raises aws.Unavailable."""
-    change = Change(audit.OPERATOR).also(audit.told("network_block.delete", network))
-    return changes.delete(change, _SCOPE, network)
+    return _NETWORKS.remove(network)
 
 
-def every() -> list[tuple[str, Block]]:
-    """Return all blocked networks with their blocks. One query. Raises aws.Unavailable."""
-    return [(item.id, Block.of(item.body)) for item in sorted(table.newest(_SCOPE), key=lambda item: item.id)]
+def every() -> list[tuple[str, Entry]]:
+    """Return all blocked networks with their entries. One query. Raises aws.Unavailable."""
+    return _NETWORKS.entries()

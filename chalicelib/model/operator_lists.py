@@ -1,0 +1,47 @@
+"""Texts that the operator lists, as banned patterns and blocked networks, with events in the operator's trail."""
+
+from dataclasses import dataclass
+
+from chalicelib import clock
+from chalicelib.model import audit, changes
+from chalicelib.model.changes import Change
+from chalicelib.model.kinds import EDGE
+from chalicelib.model.records import Created
+from chalicelib.storage import items, table
+from chalicelib.storage.dynamodb import Write
+from chalicelib.storage.items import Item
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Created):
+    """The stored form of an entry."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class OperatorList:
+    """A list below a path of the edge's own; its events are `<noun>.create` and `<noun>.delete`."""
+
+    path: str
+    noun: str
+
+    def add(self, text: str) -> None:
+        """Add a text, or replace its entry. Raises aws.Unavailable."""
+        body = Entry(created_at=clock.rfc3339(clock.now()), reason=audit.reason()).to_record()
+        record = Item(self._scope, text, body).to_record()
+        Change(audit.OPERATOR).also(Write.put(record), audit.told(f"{self.noun}.create", text)).commit()
+
+    def remove(self, text: str) -> bool:
+        """Remove a text; False where it is not listed. Raises aws.Unavailable."""
+        change = Change(audit.OPERATOR).also(audit.told(f"{self.noun}.delete", text))
+        return changes.delete(change, self._scope, text)
+
+    def entries(self) -> list[tuple[str, Entry]]:
+        """Return all texts, sorted, with their entries. One query. Raises aws.Unavailable."""
+        found = sorted(table.newest(self._scope), key=lambda item: item.id)
+        return [(item.id, Entry.of(item.body)) for item in found]
+
+    @property
+    def _scope(self) -> str:
+        return items.scope(EDGE, self.path)

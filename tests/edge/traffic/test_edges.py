@@ -11,7 +11,7 @@ from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedRoute
 from edge.traffic import edges, pages
 from edge.traffic.edges import Host
-from edge.traffic.resources import Changes, Key
+from edge.traffic.resources import Key
 from edge.traffic.standing import RouteStanding, Served
 from edge.traffic.world import Fact, Gone
 from tests.edge.traffic.worlds import (
@@ -31,6 +31,7 @@ from tests.edge.traffic.worlds import (
     route,
     serving,
     take,
+    told,
     tunnel,
     weighted,
 )
@@ -38,16 +39,6 @@ from tests.edge.traffic.worlds import (
 OWN = "shop.example.com"
 MINE = Held(A, "rd_1", OWN, True)
 WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
-
-
-def told(changes: Changes) -> set[str]:
-    """Return what is set, and with a minus what is gone; of routes without the digest of what is asked before them."""
-    return {f"{'' if it else '-'}{_named(key)}" for key, it in changes.items()}
-
-
-def _named(key: Key) -> str:
-    name = key.name.rpartition("/")[0] if key.kind == "routes" and "/" in key.name else key.name
-    return f"{key.kind} {name}{f'[{key.part}]' if key.part else ''}"
 
 
 @pytest.mark.parametrize(

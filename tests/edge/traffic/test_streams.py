@@ -16,7 +16,6 @@ from edge.traffic.resources import Changes, Key
 from edge.traffic.standing import RouteStanding, Served
 from edge.traffic.streams import Destinations
 from edge.traffic.world import Fact, Gone
-from tests.edge.traffic.test_edges import told
 from tests.edge.traffic.worlds import (
     ANSWER,
     EDGE,
@@ -34,6 +33,7 @@ from tests.edge.traffic.worlds import (
     route,
     serving,
     take,
+    told,
     tunnel,
     weighted,
 )

@@ -10,6 +10,7 @@ from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, Ser
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Proto
 from edge.process.settings import Settings
+from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
 from edge.traffic.world import Fact
 
@@ -97,3 +98,13 @@ def take(made: Serving, *facts: Fact) -> None:
     for account in made.world.accounts():
         made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
     made.touched_edges()
+
+
+def told(changes: Changes) -> set[str]:
+    """Return what is set, and with a minus what is gone; of routes without the digest of what is asked before them."""
+    return {f"{'' if it else '-'}{_named(key)}" for key, it in changes.items()}
+
+
+def _named(key: Key) -> str:
+    name = key.name.rpartition("/")[0] if key.kind == "routes" and "/" in key.name else key.name
+    return f"{key.kind} {name}{f'[{key.part}]' if key.part else ''}"

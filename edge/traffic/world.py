@@ -308,9 +308,10 @@ class World:
 
     def hosts_of(self, held: Held) -> frozenset[str]:
         """Return the names that a reservation stands for, whoever has them."""
-        every = self._by_name.keys() | self.edge_index.all_hosts()
         if not held.domain.startswith(domains.WILDCARD):
-            return frozenset({held.domain} & every) | self.edge_index.names_of_tcp(held.domain)
+            is_named = held.domain in self._by_name or self.edge_index.at(held.domain)
+            return frozenset({held.domain} if is_named else ()) | self.edge_index.names_of_tcp(held.domain)
+        every = self._by_name.keys() | self.edge_index.all_hosts()
         return frozenset(name for name in every if host_of(name).endswith(held.domain.removeprefix("*")))
 
     def _indexes(self, tunnel: Carried) -> Iterable[tuple[defaultdict[str, dict[str, Carried]], str]]:

@@ -1,6 +1,6 @@
 """Edges, backends and authorities as the live edge serves them: what is enabled of their modules, and no secret."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,11 @@ class ServedEdge:
     def kind(self) -> Kind:
         return kinds.of(self.id)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Return the ids of the backends and authorities that its modules name, and those of its routes."""
+        return frozenset(id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _ids(modules))
+
 
 @dataclass(frozen=True)
 class ServedBackend:
@@ -112,6 +117,13 @@ def backend(item: Item) -> ServedBackend:
 def authority(item: Item) -> ServedAuthority:
     """Return the authority that an item holds."""
     return ServedAuthority(item.account, item.id, ClientAuthority.of(item.body).ca_pem)
+
+
+def _ids(modules: Modules) -> Iterator[str]:
+    if modules.backend and modules.backend.backend_id:
+        yield modules.backend.backend_id
+    if modules.mutual_tls:
+        yield from modules.mutual_tls.certificate_authority_ids
 
 
 def _route(item: Item) -> ServedRoute:

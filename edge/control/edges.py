@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from chalicelib.model import accounts, kinds, listening
 from chalicelib.model.backends import Weighted
-from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.change_log import Place
 from edge.process import log
 from edge.store.records import Store, Unavailable
@@ -190,18 +190,10 @@ def names_of(values: Iterable[Value | None]) -> set[str]:
     for value in values:
         match value:
             case ServedEdge():
-                modules = [value.modules, *(route.modules for route in value.routes)]
-                found.update(*map(_named, modules))
+                found |= value.named
             case ServedBackend(value=Weighted(backends=shared)):
                 found.update(shared)
     return found
-
-
-def _named(modules: Modules) -> Iterator[str]:
-    if modules.backend and modules.backend.backend_id:
-        yield modules.backend.backend_id
-    if modules.mutual_tls:
-        yield from modules.mutual_tls.certificate_authority_ids
 
 
 def _served(value: Value | None) -> Value | None:

@@ -1,7 +1,5 @@
 """Edges by what they name: hosts, backends, authorities; so what one change touches is found without a search. Pure."""
 
-from collections.abc import Iterator
-
 from chalicelib.model import kinds
 from chalicelib.model.served import ServedBackend, ServedEdge
 from edge.traffic import shares
@@ -107,12 +105,4 @@ def _children(backend: ServedBackend) -> list[tuple[str, str]]:
 
 
 def _named(edge: ServedEdge) -> list[tuple[str, str]]:
-    return [(edge.account, id) for id in dict.fromkeys(_ids(edge))]
-
-
-def _ids(edge: ServedEdge) -> Iterator[str]:
-    for modules in (edge.modules, *(route.modules for route in edge.routes)):
-        if modules.backend and modules.backend.backend_id:
-            yield modules.backend.backend_id
-        if modules.mutual_tls:
-            yield from modules.mutual_tls.certificate_authority_ids
+    return [(edge.account, id) for id in edge.named]

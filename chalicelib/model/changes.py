@@ -130,7 +130,7 @@ class Change:
         self, item: Item, verb: Verb, module: str = "", changed: Sequence[str] = (), told: Details = _NONE
     ) -> "Change":
         """Return the change with an event of an item, or of a module of it; records of the edge itself have none."""
-        if _is_of_the_edge(item):
+        if kinds.is_of_the_edge(item.scope):
             return replace(self, item=self.item or item)
         event = audit.event(_named(self.by, item), item, verb, module, changed, told)
         return replace(self, item=self.item or item, events=(*self.events, event))
@@ -183,24 +183,20 @@ def _named(by: Trail, item: Item) -> Trail:
     return replace(by, actor=replace(by.actor, name=owner.name if owner else ""))
 
 
-def _is_of_the_edge(item: Item) -> bool:
-    return item.scope.startswith(f"{kinds.EDGE}#")
-
-
 def _holder(item: Item) -> Place | None:
     """Return the place of the item that shows this one, as an edge shows its routes; None for others."""
-    is_shown = item.body and not _is_of_the_edge(item) and kinds.of(item.id).is_shown_in_parent
+    is_shown = item.body and not kinds.is_of_the_edge(item.scope) and kinds.of(item.id).is_shown_in_parent
     return items.above(item.scope) if is_shown else None  # one that was never made is shown nowhere
 
 
 def _whole(item: Item, more: Details) -> Details:
     """Return the details of an item that is made or removed."""
-    return {} if _is_of_the_edge(item) else {**details.of(_telling(item)), **more}
+    return {} if kinds.is_of_the_edge(item.scope) else {**details.of(_telling(item)), **more}
 
 
 def _between(before: Item, after: Item, module: str) -> Details:
     """Return the details of a change of an item, or of a module of it."""
-    if _is_of_the_edge(before):
+    if kinds.is_of_the_edge(before.scope):
         return {}
     if module:
         return details.between(*(_telling_of(module, item.modules) for item in (before, after)))

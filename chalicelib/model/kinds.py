@@ -107,6 +107,8 @@ ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
 OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some of them
 
+EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
+
 # The table: every kind above.
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 
@@ -116,6 +118,11 @@ _BY_PATH = {kind.path: kind for kind in TABLE if kind.path}
 
 class UnknownKind(LookupError):
     """An id has a prefix that no kind has."""
+
+
+def is_of_the_edge(scope: str) -> bool:
+    """Tell whether a scope is one of what the edge keeps for itself."""
+    return scope.startswith(f"{EDGE}#")
 
 
 def of(id: str) -> Kind:

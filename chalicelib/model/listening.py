@@ -12,8 +12,7 @@ from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
-KINDS = (kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES)
-_PATHS = frozenset(kind.path for kind in KINDS)
+_PATHS = frozenset(kind.path for kind in kinds.EDGES)
 _SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for some thousand
 
 

@@ -187,7 +187,7 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
     """Return the keys that an edge lacks: of its hostports in its account, of its names."""
-    item = Item.from_record(record) if _kind(record) in listening.KINDS else None
+    item = Item.from_record(record) if _kind(record) in kinds.EDGES else None
     if item is None or not item.body:
         return []
     wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
@@ -196,7 +196,7 @@ def _missing_keys(record: Record) -> list[UniqueKey]:
 
 def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     """List an edge that listens somewhere, so that the live edge finds it."""
-    if _kind(record) not in listening.KINDS:
+    if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)
     found = listening.moved(None, item)

@@ -25,7 +25,6 @@ KEPT_SENTENCE = "'{}' is kept by the operator: choose another name."
 KEPT_RULE = "must be one that the operator does not keep"
 
 _SETTINGS = items.scope(EDGE, "/settings"), "names"
-_COUNTED = (kinds.HTTPS_EDGES, kinds.TLS_EDGES, kinds.TCP_EDGES)
 _RESERVATIONS = (kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
@@ -166,10 +165,10 @@ def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
 
 def weight(item: Item, keys: Iterable[UniqueKey]) -> int:
     """Return the number of its account's names that an item has by these keys; one that rests is not given back yet."""
-    kind = kinds.of(item.id) if not item.scope.startswith(f"{EDGE}#") else None
+    kind = None if kinds.is_of_the_edge(item.scope) else kinds.of(item.id)
     if kind in _RESERVATIONS:
         return int(not any(key.rests for key in keys))
-    return sum(key.kind == KIND for key in keys) if kind in _COUNTED else 0
+    return sum(key.kind == KIND for key in keys) if kind in kinds.EDGES else 0
 
 
 def counted(account: str, more: int) -> Write:
@@ -217,7 +216,7 @@ def reservations(account: str, name: str) -> list[str]:
 
 def is_of_the_operator(taken: Taken) -> bool:
     """Tell whether it is the operator who has a name that was found taken."""
-    return taken.by.startswith(f"{EDGE}#")
+    return kinds.is_of_the_edge(taken.by)
 
 
 def _count(account: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from chalicelib.model import accounts, kinds, listening
+from chalicelib.model import accounts, kinds
 from chalicelib.model.backends import Weighted
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.change_log import Place
@@ -206,7 +206,7 @@ def _closed(value: Value | None) -> Value | None:
 
 
 def _is_edge(id: str) -> bool:
-    return kinds.of(id) in listening.KINDS
+    return kinds.of(id) in kinds.EDGES
 
 
 def _readable(account: str, read: Callable[[], R], otherwise: R) -> R:

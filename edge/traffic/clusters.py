@@ -77,17 +77,23 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
 
 def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
     """Return the upstreams of a tunnel group, whose tunnels take turns: the server name is the id of that tunnel."""
-    common = {"alt_stat_name": "group", **_to_tunnels(members, link_authority, settings)}
-    words = (backend, *(tunnel.id for tunnel, _ in members))
-    return _both(group(backend), _endpoints(members), common, settings, *words)
+    common = _to_tunnels(members, link_authority, settings)
+    return _of_group(group(backend), backend, members, common, settings)
 
 
 def of_told_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
     """Return the same for edges whose reservations say that tunnels are told who a visitor is."""
-    common = {"alt_stat_name": "group", **_to_tunnels(members, link_authority, settings)}
+    common = _to_tunnels(members, link_authority, settings)
     common["transport_socket"] = _telling(common["transport_socket"])
+    return _of_group(told(group(backend)), backend, members, common, settings, idle_timeout=_LEFT)
+
+
+def _of_group(
+    name: str, backend: str, members: Members, common: Mapping[str, Json], settings: Settings, **options: Json
+) -> list[Resource]:
     words = (backend, *(tunnel.id for tunnel, _ in members))
-    return _both(told(group(backend)), _endpoints(members), common, settings, *words, idle_timeout=_LEFT)
+    counted = {"alt_stat_name": "group", **common}
+    return _both(name, _endpoints(members), counted, settings, *words, **options)
 
 
 def group_of(plan: Plan, backend: str) -> str:
@@ -204,7 +210,7 @@ def _endpoints(members: Members) -> list[Json]:
 
 
 def _to_tunnels(members: Members, link_authority: str, settings: Settings) -> dict[str, Json]:
-    """Return the protocol options of an upstream of tunnels, and its bounds."""
+    """Return the mutual TLS of an upstream of tunnels, and its bounds."""
     most = settings.limits.max_requests_per_backend
     bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
     gateways = sorted({gateway.id for _, gateway in members}) or ["none"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from chalicelib import domains
-from chalicelib.model import accounts, edges, names, proofs, reservations, tunnels
+from chalicelib.model import accounts, names, proofs, reservations, tunnels
 from chalicelib.model.reservations import Held
 from chalicelib.model.tunnels import Carried
 from chalicelib.storage import table, unique_keys
@@ -22,7 +22,7 @@ def refused(carried: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
 
 def _edge(tunnel: Carried) -> tuple[str, str]:
     """Return the place of the record that is there while an edge of the account listens on a tunnel's name."""
-    return edges.listening(tunnel.account, tunnels.listener(tunnel.name)).scope, unique_keys.ID
+    return names.listening(tunnel.account, tunnels.listener(tunnel.name)).scope, unique_keys.ID
 
 
 def _unproved(elsewhere: Sequence[Carried], tunnel_domain: str) -> set[str]:

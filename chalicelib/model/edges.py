@@ -17,7 +17,6 @@ from chalicelib.storage.references import InUse
 from chalicelib.storage.unique_keys import UniqueKey
 
 _TRIES = 3  # at an edge that gains routes while it is deleted
-_KIND = "hostports"
 _NO_ROUTES: tuple[str, Iterator[Item]] = ("", iter(()))
 
 
@@ -35,12 +34,14 @@ class Edge(Described):
         Of another account's hostport that is not below TUNNEL_DOMAIN, proof decides: both may have it here.
         """
         named, edge = enumerate(self.hostports), {"account": account, "id": id}
-        found = (UniqueKey(_KIND, _value(account, it), edge, field=f"hostports.{place}") for place, it in named)
+        found = (
+            replace(names.listening(account, it), attributes=edge, field=f"hostports.{place}") for place, it in named
+        )
         return (*found, *names.keys_of(self.hostports, by_port=kinds.of(id) is kinds.TCP_EDGES))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the keys of hostports that edges of the second edition held, unique between all accounts."""
-        return tuple(UniqueKey(_KIND, hostport) for hostport in self.hostports)
+        return tuple(UniqueKey(names.HOSTPORTS, hostport) for hostport in self.hostports)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,8 @@ def page_of_routes(edge: Item, *, before: str | None, count: int) -> tuple[list[
 
 def find_by_hostport(account: str, hostport: str) -> str | None:
     """Return the id of the edge of an account that listens on a hostport, or None. Raises aws.Unavailable."""
-    found = table.look_up(_KIND, _value(account, hostport))
+    key = names.listening(account, hostport)
+    found = table.look_up(key.kind, key.value)
     return str(found["id"]) if found else None
 
 
@@ -125,11 +127,6 @@ def find_by_host(host: str, tunnel_domain: str) -> Item | None:
     found = (find_by_hostport(account, f"{name}:443") for name in proofs.proving_names(host)) if account else ()
     id = next(filter(None, found), None)
     return table.read(items.scope(account, kinds.of(id).path), id) if id else None
-
-
-def listening(account: str, hostport: str) -> UniqueKey:
-    """Return the key that an edge of an account has while it listens on a hostport."""
-    return UniqueKey(_KIND, _value(account, hostport))
 
 
 def end_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
@@ -184,10 +181,6 @@ def _named(edge: Item) -> set[str]:
     """Return the ids of the routes that name an edge."""
     beneath = f"{routes_scope(edge.path, edge.id)}/"
     return {path.removeprefix(beneath) for path in edge.referrers if path.startswith(beneath)}
-
-
-def _value(account: str, hostport: str) -> str:
-    return f"{account}/{hostport}"
 
 
 def _delete_route(change: Change, route: Item) -> None:

@@ -17,6 +17,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
+HOSTPORTS = "hostports"  # the kind of the keys of hostports, each unique in its account
 MAX_NAMES = 1000  # of one account: reserved, of its edges, and resting
 RESTS = 24 * 60 * 60  # seconds for which a name stays its account's when its reservation is deleted
 # What the operator keeps; below "cname" lie the targets of domains that are elsewhere.
@@ -138,6 +139,11 @@ def address(port: int) -> str:
 def key(name: str, *, field: str, rests: int = 0) -> UniqueKey:
     """Return the key of a name or port, which the items of an account hold together."""
     return UniqueKey(KIND, name, field=field, hold="together", rests=rests)
+
+
+def listening(account: str, hostport: str) -> UniqueKey:
+    """Return the key that an edge of an account has while it listens on a hostport."""
+    return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
 def keys_of(hostports: Sequence[str], *, by_port: bool) -> tuple[UniqueKey, ...]:

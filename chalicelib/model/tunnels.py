@@ -163,7 +163,7 @@ def open_tunnel(
         carried = {"account": account, "name": name, **own}
         change = change.put(Item(tunnel_ends.carried_scope(tunnel.gateway), id, carried, lease=until))
     if name:
-        listened = UniqueKey("hostports", f"{account}/{listener(name)}").scope
+        listened = names.listening(account, listener(name)).scope
         free = Condition("attribute_not_exists(#id)")
         change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
     change.commit()

@@ -9,6 +9,7 @@ import re
 import subprocess
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from bench.engines import NODE_MODULES
 from infra import CommandError
 
+_LOOPBACK = Path(__file__).with_name("loopback.lua")
 _SAID = re.compile(r"(\d+) requests in ([\d.]+)s")  # by wrk
 
 
@@ -64,9 +66,14 @@ def kept(
 ) -> tuple[int, float]:
     """Return how many GETs over kept connections were answered, and in how many seconds: by wrk.
 
-    It costs a tenth of autocannon, which measures itself where the server is fast. Raises RuntimeError when one fails.
+    It costs a tenth of autocannon, which measures itself where the server is fast. A `Host` among the headers is also
+    the name that TLS is asked for. Raises RuntimeError when one fails.
     """
+    address = urlsplit(base_url)
+    if "Host" in headers:
+        base_url = f"{address.scheme}://{headers['Host']}:{address.port}"
     command = ["wrk", "-t", str(min(threads, clients)), "-c", str(clients), "-d", f"{seconds}s", "--timeout", "30s"]
+    command += ["-s", str(_LOOPBACK)]
     for name, value in headers.items():
         command += ["-H", f"{name}: {value}"]
     try:

@@ -31,7 +31,7 @@ from chalicelib import operations
 from chalicelib.model import shards
 from chalicelib.storage import provisioning
 from infra.local import cloud, terminal
-from tests import needs, secrecy
+from tests import faster_moto, needs, secrecy
 from tests.cloud import rights
 from tests.cloud.evaluator import Call
 from tests.transports import RECORD, Client, Http, InProcess
@@ -62,6 +62,7 @@ hypothesis_settings.load_profile("tests")
 @pytest.fixture(scope="session", autouse=True)
 def store() -> Iterator[None]:
     """Make the table and the key in this process (moto)."""
+    faster_moto.install()
     with mock_aws(config={"core": {"mock_credentials": False}}):  # the emulated clouds know those from above
         provisioning.create_table()
         provisioning.create_key()

@@ -11,7 +11,6 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import ApiError, Forbidden, InvalidRequest, NotFound
 from chalicelib.model import kinds, references
-from chalicelib.model.audit import Verb
 from chalicelib.model.modules import Module as StoredModule
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
@@ -71,7 +70,7 @@ class Module:
             Endpoint("DELETE", self.path, 204, self.delete, **own),
         )
 
-    def put(self, call: Call) -> Item:
+    def put(self, call: Call) -> Item | None:
         """Set the module, also on an edge or route that is not registered here unless references are strict."""
         home = kinds.at(self.home.rpartition("/")[0])
         may_be_elsewhere = home is not None and home.may_be_elsewhere
@@ -80,11 +79,14 @@ class Module:
             self.check(call.body, holder)
             return self.set_in(holder, call.body)
 
-        holder = self._rewrite(call, edit, "replace", anywhere=may_be_elsewhere and not references.are_strict())
-        if holder is None:
-            noun = "edge or route" if home is None or may_be_elsewhere else home.name
-            raise NotFound(f"There is no {noun} {call.id} in this account.")
-        return holder
+        def attempt() -> Item | None:
+            holder = self._holder(call)
+            if not (holder.body or (may_be_elsewhere and not references.are_strict())):
+                noun = "edge or route" if home is None or may_be_elsewhere else home.name
+                raise NotFound(f"There is no {noun} {call.id} in this account.")
+            return call.change.rewrite(holder, edit, verb="replace", module=self.name).commit()
+
+        return writes.retried(attempt)
 
     def get(self, call: Call) -> Item:
         holder = table.read_any(self._scope(call), call.id)
@@ -97,19 +99,18 @@ class Module:
             left = {name: module for name, module in holder.modules.items() if name != self.name}
             return replace(holder, modules=left, references=replaced(holder.references, {self.name: ()}))
 
-        self._rewrite(call, edit, "delete", anywhere=True)
-
-    def _rewrite(self, call: Call, edit: Callable[[Item], Item], verb: Verb, *, anywhere: bool) -> Item | None:
-        def attempt() -> Item | None:
-            scope = self._scope(call)
-            holder = table.read_any(scope, call.id) or Item(scope, call.id, {}, revision=0)
-            if verb == "delete" and self.name not in holder.modules:
+        def attempt() -> None:
+            holder = self._holder(call)
+            if self.name not in holder.modules:
                 raise self._unset()
-            if not (holder.body or anywhere):
-                return None
-            return call.change.rewrite(holder, edit, verb=verb, module=self.name).commit()
+            call.change.rewrite(holder, edit, verb="delete", module=self.name).commit()
 
-        return writes.retried(attempt)
+        writes.retried(attempt)
+
+    def _holder(self, call: Call) -> Item:
+        """Return the edge or route of a request, with an empty body where it is not registered here."""
+        scope = self._scope(call)
+        return table.read_any(scope, call.id) or Item(scope, call.id, {}, revision=0)
 
     def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
         """Return an edge or route with the module as requested, and what it refers to where references are strict.

@@ -37,7 +37,7 @@ class Edge(Described):
         found = (
             replace(names.listening(account, it), attributes=edge, field=f"hostports.{place}") for place, it in named
         )
-        return (*found, *names.keys_of(self.hostports, by_port=kinds.of(id) is kinds.TCP_EDGES))
+        return (*found, *names.keys_of(kinds.of(id), self.hostports))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the keys of hostports that edges of the second edition held, unique between all accounts."""

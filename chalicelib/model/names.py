@@ -10,7 +10,7 @@ from functools import cache
 
 from chalicelib import clock, domains, ids
 from chalicelib.model import kinds
-from chalicelib.model.kinds import EDGE
+from chalicelib.model.kinds import EDGE, Kind
 from chalicelib.storage import dynamodb, items, table, unique_keys
 from chalicelib.storage.dynamodb import SCHEMA, Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
@@ -146,9 +146,10 @@ def listening(account: str, hostport: str) -> UniqueKey:
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
-def keys_of(hostports: Sequence[str], *, by_port: bool) -> tuple[UniqueKey, ...]:
-    """Return the keys of what an edge listens on; of TCP (`by_port`) also those of its ports."""
+def keys_of(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
+    """Return the keys of what an edge of a kind listens on: names, and of TCP also ports."""
     found: dict[UniqueKey, None] = {}
+    by_port = kind is kinds.TCP_EDGES
     for place, hostport in enumerate(hostports):
         host, _, port = hostport.rpartition(":")
         names = [unit(host), address(int(port)) if by_port and is_below(host) else ""]

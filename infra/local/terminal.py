@@ -31,8 +31,6 @@ def welcome(base_url: str, token: str, file: Path) -> str:
   The first two are in {os.path.relpath(file)}; try:
 
   . {shlex.quote(os.path.relpath(file))}; curl -H "Authorization: Bearer $API_KEY" -H '{version}' "$BASE_URL/api_keys"
-
-  'make edge' beside it gives what runs here public addresses: docs/edge.md
 """
 
 

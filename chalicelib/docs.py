@@ -53,7 +53,7 @@ def show(_call: Call) -> Static:
 
 
 def lead(call: Call) -> Redirect:
-    """Return where the reference is, and the document that it shows."""
+    """Return the addresses of the reference and of its document."""
     return Redirect("docs", {name: f"{call.base_url}{path}" for name, path in _LINKS.items()})
 
 

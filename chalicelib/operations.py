@@ -115,7 +115,7 @@ def suspend(id: str) -> None:
 
 
 def resume(id: str) -> None:
-    """Undo that. Raises CommandError."""
+    """Let in again what was suspended. Raises CommandError."""
     _switch(Change(OPERATOR).also(told(f"{_noun(id)}.resume", id)), id, active=True)
 
 
@@ -365,7 +365,7 @@ def check_account(id: str) -> None:
 
 
 def _checked(name: str) -> str:
-    """Return the name, if a bot could have it: all names obey the same rule."""
+    """Return a name. Raises CommandError where it breaks the rule of bots' names, which accounts and users share."""
     return _read(bot_users.BotCreate, {"name": name}).name
 
 
@@ -384,7 +384,7 @@ def _key(
 
 
 def _new(resource: EditableResource, caller: Caller, values: Mapping[str, Any]) -> tuple[Item, New]:
-    """Return a resource as a POST would make it, not yet stored, and how it came into being. Raises CommandError."""
+    """Return a resource as a POST would make it, not yet stored, with the New of its `make`. Raises CommandError."""
     return resource.new(caller, _read(resource.create, values), scope=caller.scope(resource.kind.path))
 
 

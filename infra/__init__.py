@@ -1,4 +1,4 @@
-"""How the service is deployed, run here, and documented; nothing of this ships in the Lambda package."""
+"""Deployment, the servers of this machine, and the generated documents; nothing of this is in the Lambda package."""
 
 from pathlib import Path
 

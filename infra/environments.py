@@ -143,7 +143,7 @@ def _make(environment: Environment, uv: str, base: str) -> None:
 
 
 def _installed_with_uv(environment: Environment, uv: str, base: str) -> bool:
-    """Whether uv could; pip may know another way to the packages. Raises _FailedError for a dead registry."""
+    """Install with uv; return False where it failed and pip should try. Raises _FailedError for a dead registry."""
     python, requirements = str(environment.python), str(ROOT / environment.requirements)
     try:
         if not _runs(python, "-c", ""):  # its making was broken off, or its Python is gone

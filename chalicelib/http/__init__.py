@@ -1,1 +1,1 @@
-"""How every endpoint behaves, whatever it serves. Only here is Chalice imported."""
+"""The behaviour that all endpoints share. Only here is Chalice imported."""

@@ -1,4 +1,4 @@
-"""Who is calling: authentication (SPEC 5, 9), the account every storage scope lies in, and the owner rule.
+"""Authentication (SPEC 5, 9): the caller of a request, the account of all its storage scopes, and the owner rule.
 
 Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
 """

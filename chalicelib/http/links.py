@@ -1,4 +1,4 @@
-"""Where things are, as a request sees them: absolute addresses, Refs (SPEC 2.1), and ids in paths."""
+"""Absolute addresses as a request sees them, Refs (SPEC 2.1), and the ids in its path."""
 
 import os
 import re

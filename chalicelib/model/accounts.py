@@ -118,7 +118,7 @@ def may_bind_reserved_alone(account: str) -> bool:
 
 
 def limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
-    """Return those of some accounts of which that is so, by one call for a hundred. Raises aws.Unavailable."""
+    """Return the accounts whose tunnels may have reserved names alone: a hundred in a call. Raises aws.Unavailable."""
     wanted = frozenset(accounts)
     found = map(table.of_record, table.records((SCOPE, account) for account in wanted).values())
     return wanted - {item.id for item in found if item and not Account.of(item.body).only_reserved}

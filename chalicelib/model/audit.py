@@ -201,6 +201,6 @@ def keys_scope(account: str, owner: str) -> str:
 
 
 def keep_key(account: str, owner: str, key: str) -> Write:
-    """Return the write by which the events of an owner are found that a key makes."""
+    """Return the write that lists a key under its owner, whose events are those of all its keys."""
     place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
     return Write.put({**place, "body": {"owner_id": owner}, "revision": 1})

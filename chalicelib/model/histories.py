@@ -33,7 +33,7 @@ class Had:
 
 
 def kept(name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None) -> list[Write]:
-    """Return the write by which the tunnel of a body is found by its name, none where it has none.
+    """Return the write that records which tunnel has a name, none for the name "".
 
     `ended` is the Unix second of its end, None while it is online.
     """

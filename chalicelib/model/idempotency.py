@@ -49,7 +49,7 @@ class Request:
         return Done(body["digest"], Item.from_record(body["made"]), body["once"])
 
     def keep(self, item: Item, *, once: bool) -> Write:
-        """Return the write by which the key stands for the request; Repeated, where it stands for one already."""
+        """Return the write that keeps the key for the request; it fails with Repeated where another one has it."""
         made = replace(item, modules={}, sealed={}).to_record()
         record = {
             "scope": self._scope,

@@ -17,7 +17,7 @@ _SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for so
 
 
 def moved(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write by which an edge that changes listens, or listens no more; none where its hostports stay."""
+    """Return the write that lists an edge or takes it off the list, none where a change leaves its hostports alone."""
     old, new = (_hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
         return [

@@ -92,17 +92,17 @@ def record(due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
 
 
 def begun(reservation: Item) -> list[Write]:
-    """Return the write by which the first look at a new reservation is due, none where it needs no proof."""
+    """Return the write that schedules the first look at a new reservation, none where it needs no proof."""
     return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
 
 
 def ended(reservation: Item) -> list[Write]:
-    """Return the write by which a reservation is looked at no more."""
+    """Return the write that takes a reservation off the schedule."""
     return [Write.delete(_DUE, id) for id in _entries(reservation)]
 
 
 def moved(before: Item, after: Item) -> list[Write]:
-    """Return the writes by which a look is due at another time."""
+    """Return the writes that move a look to another time, none where it stays."""
     return [*ended(before), *begun(after)] if _entries(before) != _entries(after) else []
 
 

@@ -66,7 +66,7 @@ def check_settings() -> None:
 
 
 def check_settings_of(tunnel_domain: str, tcp_ports: str) -> None:
-    """Do the same for these settings; once for each table in the life of a process."""
+    """Do what `check_settings` does for the given settings, once for each table in a process."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
@@ -179,7 +179,7 @@ def weight(item: Item, keys: Iterable[UniqueKey]) -> int:
 
 
 def counted(account: str, more: int) -> Write:
-    """Return the write that counts names of an account; TooManyNames, where it may have no more."""
+    """Return the write that counts names of an account; it fails with TooManyNames beyond MAX_NAMES."""
     free = Condition("attribute_not_exists(#names) OR #names <= :most", {"most": MAX_NAMES - more})
     condition = free if more > 0 else Condition("")
     adds = {"names": more, "revision": 1}

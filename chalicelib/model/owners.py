@@ -139,7 +139,7 @@ def unless_switched(account: str, owner: str, *, active: bool) -> list[Write]:
 
 
 def _another_admin(item: Item) -> list[Write]:
-    """Return the check that lets an active admin go: that another one stays. Raises LastAdmin, aws.Unavailable."""
+    """Return the check that another active admin stays, none for who is not one. Raises LastAdmin, aws.Unavailable."""
     if not _is_admin(item):
         return []
     others = [owner for owner in accounts.owners(item.account) if owner.id != item.id and _is_admin(owner)]

@@ -41,7 +41,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether the domain is its account's."""
+        """Tell whether the domain is its account's."""
         return self.status in ("verified", "lapsing")
 
 

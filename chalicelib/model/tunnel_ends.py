@@ -34,11 +34,11 @@ def details(item: Item, end: int) -> Details:
 
 
 def kept(item: Item, end: int) -> list[Write]:
-    """Return the write by which whoever asks for its name then is told that a tunnel ended at a Unix second."""
+    """Return the write that records, under its name, that a tunnel ended at a Unix second; none without a name."""
     return histories.kept(name(item), item.account, item.id, item.body, ended=end)
 
 
 def uncarried(item: Item) -> list[Write]:
-    """Return the write by which the gateway of a tunnel, if it has one, carries it no more."""
+    """Return the write that removes a tunnel from those its gateway carries, none where it has no gateway."""
     gateway = item.body.get("gateway")
     return [Write.delete(carried_scope(gateway), item.id)] if gateway else []

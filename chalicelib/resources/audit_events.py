@@ -156,7 +156,7 @@ class AuditEvents(Resource):
 
 
 def _is_of(action: str, wanted: str | None) -> bool:
-    """Tell whether an action is the one that is wanted, or begins with what stands before its star."""
+    """Tell whether an action is the wanted one, of which a star at the end stands for any text; None wants all."""
     if wanted is None or not wanted.endswith("*"):
         return wanted in (None, action)
     return action.startswith(wanted[:-1])

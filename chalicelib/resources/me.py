@@ -1,4 +1,4 @@
-"""GET /me: who calls, with which key. For every key, whatever its scopes."""
+"""GET /me: the caller and its API key, for every key, whatever its scopes."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal

@@ -193,7 +193,7 @@ def remove(change: OneChange, scope: str, id: str) -> bool:
 
 
 class ReservedDomains(EditableResource):
-    """Reserved domains, what of one can be taken away by itself, and the wish to have one looked at."""
+    """Reserved domains, with endpoints that remove a part of one and that ask for a look at its proof."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         one, shown = self.kind.one, {"response": self.response, "errors": (Conflict, RateLimited)}

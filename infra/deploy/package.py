@@ -140,7 +140,7 @@ def _compile(folder: Path) -> None:
 
 
 def _complete(out: Path) -> None:
-    """Add what the gateway says by itself, and have SAM translate the whole as the cloud will."""
+    """Add the gateway's own responses, and translate the template with SAM as the cloud will."""
     merged = out / "sam.yaml"  # as the template that Chalice merged is YAML
     stack: dict[str, Any] = yaml_parse(merged.read_text())
     merged.unlink()

@@ -1,4 +1,4 @@
-"""Files for their owner's eyes only: what is there is whole, also after a kill or a power cut."""
+"""Files that only their owner can read; after a kill or a power cut each is the old one or the new one, whole."""
 
 import os
 from pathlib import Path

@@ -107,7 +107,7 @@ class Handler(ChaliceRequestHandler):
             self.rfile = stream
 
     def _take_host(self) -> bool:
-        """Have the host of an address that is asked for whole stand for the Host header (RFC 9112, 3.2.2)."""
+        """Replace the Host header by the host of a request target that is a whole URL (RFC 9112, 3.2.2)."""
         if whole := _WHOLE.fullmatch(self.path):
             self.path = f"/{whole[2].removeprefix('/')}"
             if "Host" in self.headers:

@@ -34,5 +34,5 @@ def is_suspended(item: Item) -> bool:
 
 
 def is_suspended_by_key(attributes: Mapping[str, Any]) -> bool:
-    """Tell the same by the attributes of its unique key."""
+    """Tell whether a record of KINDS is suspended, by the attributes of its unique key."""
     return bool(attributes.get(_MARK))

@@ -1,4 +1,4 @@
-"""Who may use the embedded cloud: the emulator itself asks for no credentials, and answers any web page.
+"""Access to the embedded cloud: the emulator itself asks for no credentials, and answers any web page.
 
 Only who sends the access key id of this cloud's folder, which no other user and no page of another origin can know.
 """

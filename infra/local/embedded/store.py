@@ -170,7 +170,7 @@ def _all(number: int) -> str:
 
 
 def _apply(line: Line, tables: Mapping[str, Any]) -> None:
-    """Have an item be as the line has it; a table that is gone by now is passed over."""
+    """Set or remove the item of a line of the journal; do nothing where its table is gone by now."""
     if line.table in tables:
         if line.item is None:
             dynamodb._remove_item(tables[line.table], line.hash_key, line.range_key)

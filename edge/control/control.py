@@ -37,7 +37,7 @@ from edge.traffic.serving import Serving
 from edge.traffic.world import OPERATOR, Fact, Gone
 
 POLL = 0.4  # seconds between two readings of the log
-_BLOCKS = 2.0  # seconds between two readings of the blocked networks
+_BLOCKS = 2.0  # seconds between two readings of the blocked networks and banned names
 _PATIENCE = 0.2  # seconds for which everybody waits for an account whose edges or certificates are read
 _ANSWER = 1.0  # seconds for which a change waits for Envoy's answer to what it names
 
@@ -115,10 +115,11 @@ class Control:
         self._read_at = time.monotonic()
 
     async def _newly_blocked(self) -> Changes:
-        """Read every other second which networks are blocked; return the resources of that where they are others."""
+        """Read every other second what is blocked and banned; return the resources of that where they are others."""
         if time.monotonic() < self._blocked_at + _BLOCKS:
             return {}
-        before, self._blocked = self._blocked, blocking.resources(await asyncio.to_thread(self._store.blocked))
+        networks, banned = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
+        before, self._blocked = self._blocked, blocking.resources(networks, banned)
         self._blocked_at = time.monotonic()
         return {} if self._blocked == before else {it.key: it for it in self._blocked}
 

@@ -144,6 +144,9 @@ class Store(Protocol):
     def banned_patterns(self) -> list[str]:
         """Return the patterns of names that the operator has banned."""
 
+    def banned(self) -> list[str]:
+        """Return the names and the patterns of names that the operator has banned, without ports."""
+
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         """Say that a gateway is up, for so many seconds."""
 

@@ -240,6 +240,10 @@ class Records:
         return bans.patterns()
 
     @_translated
+    def banned(self) -> list[str]:
+        return [*(name for name in tunnels.banned_names() if ":" not in name), *bans.patterns()]
+
+    @_translated
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         gateways.announce(gateway, lease=lease)
 

@@ -107,6 +107,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.carried_by("gw-1")
     edge.blocked()
     edge.banned_patterns()
+    edge.banned()
     edge.use(admin.account, "2026-11-22T14", "gw-1", Usage(1, 1, 1))
     edge.certificates(admin.account)
     edge.key_pair(admin.account, certificate)

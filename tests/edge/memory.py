@@ -43,7 +43,7 @@ class Memory:
     statuses: dict[tuple[str, str, str], EdgeStatus] = field(default_factory=dict)  # by host, account and edge
     told: list[tuple[str, EdgeStatus | None]] = field(default_factory=list)  # each status that was written, by edge
     log: list[Change] = field(default_factory=list)
-    banned: set[str] = field(default_factory=set)
+    banned_names: set[str] = field(default_factory=set)
     networks: set[str] = field(default_factory=set)  # that are blocked
     patterns: set[str] = field(default_factory=set)  # of names that are banned
     off: set[str] = field(default_factory=set)  # accounts that are switched off
@@ -148,6 +148,10 @@ class Memory:
     def banned_patterns(self) -> list[str]:
         self._reach()
         return sorted(self.patterns)
+
+    def banned(self) -> list[str]:
+        self._reach()
+        return sorted(self.banned_names | self.patterns)
 
     def announce(self, gateway: Gateway, *, lease: int) -> None:
         self._reach()
@@ -289,7 +293,7 @@ class Memory:
         if self.taken:
             self.taken -= 1
             raise NameTaken
-        if name in self.banned:
+        if name in self.banned_names:
             raise NameBanned
         if self.reserved.get(name, account) != account:
             raise NameTaken

@@ -203,3 +203,20 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(ed
 def has_refusal(edge: Edge, made: ServedEdge) -> bool:
     found = said(edge, made.id)
     return found is not None and found.hostports[0].error != ""
+
+
+def test_a_banned_name_is_served_by_no_wildcard_host_and_by_no_edge_from_before(edge: Edge) -> None:
+    answer = backend(edge, "bkdhr", HttpResponse(body="open\n"))
+    for name in ("*.team", "first-bank"):
+        https_edge(edge, name, route(answer))
+
+    def met() -> list[str]:
+        return [edge.status(name, "--insecure") for name in ("a.team", "b.team", "bank.team", "first-bank")]
+
+    until(lambda: met() == ["200"] * 4)
+    edge.store.banned_names.add(f"b.team.{edge.settings.tunnel_domain}")
+    edge.store.patterns.add("*bank*")
+    until(lambda: met() == ["200", "403", "403", "403"], within=5)
+    edge.store.banned_names.clear()
+    edge.store.patterns.clear()
+    until(lambda: met() == ["200"] * 4, within=5)

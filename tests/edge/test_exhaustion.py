@@ -91,7 +91,7 @@ def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> N
 
     with running(tmp_path, with_envoy=False, tunnel_timeout=1) as edge:
         edge.store.slow["acct_A"] = 1
-        edge.store.banned.add("banned.tunnels.localhost")
+        edge.store.banned_names.add("banned.tunnels.localhost")
         asyncio.run(ask(edge))
 
 

@@ -696,3 +696,9 @@ def test_gateways_read_which_networks_are_blocked(records: Records) -> None:
     assert records.blocked() == ["192.0.2.0/24"]
     operator.main(["networks", "unblock", "192.0.2.0/24"])
     assert records.blocked() == []
+
+
+def test_control_reads_which_names_and_patterns_are_banned(records: Records) -> None:
+    for name in (NAME, "*bank*", "tunnels.localhost:20022"):
+        operator.main(["names", "ban", name])
+    assert records.banned() == [NAME, "*bank*"]

@@ -175,6 +175,22 @@ def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path)
         assert asked(edge, host, trusted) == b"HTTP/1.0 200"
 
 
+def test_a_banned_name_is_passed_on_by_no_wildcard_edge(edge: Edge, folder: Path) -> None:
+    domain, port = f"wild.{edge.settings.tunnel_domain}", free_port()
+    with own_server(folder, f"*.{domain}", port) as trusted:
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app=wild:80:localhost:{port}")
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "wild")))
+        keep(edge, "edghts", f"*.{domain}:443", Modules(), terminate_at="upstream", routes=(route,))
+
+        def met() -> list[bytes]:
+            return [asked(edge, f"{name}.{domain}", trusted) for name in ("shop", "bank")]
+
+        until(lambda: met() == [b"HTTP/1.0 200"] * 2)
+        edge.store.patterns.add("*bank*")
+        until(lambda: met() == [b"HTTP/1.0 200", b""], within=5)
+        edge.store.patterns.clear()
+
+
 def test_a_tunnel_of_tls_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
     host, port = f"passed.{edge.settings.tunnel_domain}", free_port()
     with own_server(folder, host, port) as trusted:

@@ -175,7 +175,7 @@ def test_a_banned_pattern_ends_its_tunnels_within_five_seconds_and_refuses_other
 
 
 def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
-    edge.store.banned.add("bad.tunnels.localhost")
+    edge.store.banned_names.add("bad.tunnels.localhost")
 
     client = edge.ssh(edge.key("acct_A"), "-R", "bad:80:localhost:1")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import re2
 
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
@@ -333,8 +334,36 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     ],
 )
 def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
-    for made in blocking.resources(networks):
+    for made in blocking.resources(networks, ()):
         rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
         ranges = [it["remote_ip"] for policy in rules["policies"].values() for it in policy["principals"]]
         assert rules["action"] == "DENY"
         assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+
+
+@pytest.mark.parametrize(
+    ("banned", "host", "is_refused"),
+    [
+        ("bad.example", "bad.example", True),
+        ("bad.example", "Bad.Example:8443", True),
+        ("bad.example", "x.bad.example", False),
+        ("bad.example", "badxexample", False),
+        ("*bank*", "my-bank.shop.example:443", True),
+        ("*bank*", "blank.example", False),
+        ("*.bank.example", "a.b.bank.example", True),
+        ("*.bank.example", "bank.example", False),
+        ("a*-b*", "axx-b", True),
+        ("a*-b*", "xaxx-b", False),
+        ("*" * 200 + "xyz" + "s" * 50, "xyz" + "s" * 50, True),
+    ],
+)
+def test_requests_for_banned_hosts_are_refused(banned: str, host: str, is_refused: bool) -> None:
+    many = [f"{'sk' * 100}{number:03}.example" for number in range(200)]
+    for made in blocking.resources([], [*many[:100], banned, *many[100:]]):
+        rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
+        (policy,) = rules["policies"].values()
+        found = [it["requested_server_name"] if "header" not in it else it["header"] for it in policy["permissions"]]
+        regexes = [it.get("string_match", it)["safe_regex"]["regex"] for it in found]
+        assert (rules["action"], policy["principals"]) == ("DENY", [{"any": True}])
+        assert any(re2.fullmatch(regex, host) for regex in regexes) == is_refused
+        assert max(re2.compile(regex).programsize for regex in regexes) < 10_000

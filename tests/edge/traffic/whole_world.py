@@ -52,7 +52,7 @@ def told() -> dict[str, Any]:
     changes = {**made.begin(), **made.update(FACTS, NOW)}
     for account in made.world.accounts():
         changes |= made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
-    changes |= {it.key: it for it in blocking.resources(["192.0.2.0/24", "2001:db8::/32"])}
+    changes |= {it.key: it for it in blocking.resources(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
     bodies = {" ".join(key).strip(): it.body for key, it in changes.items() if it}
     return dict(json.loads(json.dumps({"bootstrap": bootstrap(SETTINGS), **dict(sorted(bodies.items()))})))
 

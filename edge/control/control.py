@@ -17,6 +17,7 @@ from pathlib import Path
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedEdge
 from chalicelib.model.tunnels import Carried
+from edge.control import pressure
 from edge.control.certificates import Certificates, Uploaded
 from edge.control.discovery import Discovery
 from edge.control.edges import Edges
@@ -67,11 +68,13 @@ class Control:
         """Serve Envoy what the records want, until cancelled; nothing before all is known."""
         configuration = json.dumps(bootstrap(self._settings)).encode()
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
+        pressure.begin(self._settings)
         self.discovery.change(self._serving.begin())
         await self._step(within=None)
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
-                await asyncio.gather(self._follow(), self._statuses.serve(), self._answer_of_metrics())
+                telling = pressure.tell_for_ever(self._settings)
+                await asyncio.gather(self._follow(), self._statuses.serve(), self._answer_of_metrics(), telling)
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""

@@ -28,8 +28,8 @@ def bootstrap(settings: Settings) -> dict[str, Json]:
         "overload_manager": overload.manager(settings.limits),
         "dynamic_resources": {"ads_config": _control(), "lds_config": parts.ADS, "cds_config": parts.ADS},
         "static_resources": {
-            "clusters": [_cluster(settings.discovery_socket.name), *metrics.clusters(settings)],
-            "listeners": metrics.listeners(settings),
+            "clusters": [_cluster(settings.discovery_socket.name), metrics.cluster()],
+            "listeners": [metrics.listener()],
         },
     }
 

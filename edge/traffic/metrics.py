@@ -1,6 +1,8 @@
 """Envoy's own counts: the few of its thousands that are documented, at a socket that tells nothing else. Pure."""
 
-from edge.process.settings import Settings
+import re
+
+from edge.process.settings import Limits
 from edge.traffic import parts
 from edge.traffic.resources import Json
 
@@ -19,17 +21,25 @@ _COUNTS = "|".join(
     ]
 )
 PATH = f"/stats/prometheus?filter=^({_COUNTS})$"
+CONNECTIONS = (
+    r"/stats/prometheus?filter=^(connection_limit\.https\.active_connections|listener\.http\.downstream_cx_active)$"
+)
+_VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
 
 
-def clusters(settings: Settings) -> list[Json]:
+def pressure(text: str, limits: Limits) -> float:
+    """Return how near the connections of CONNECTIONS are to their bounds: 1 where one of these is reached."""
+    bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
+    return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])
+
+
+def cluster() -> Json:
     """Return the upstream of the counts, Envoy's own administration."""
-    return [parts.cluster("admin", {"pipe": {"path": "admin.sock"}})] if settings.metrics_port else []
+    return parts.cluster("admin", {"pipe": {"path": "admin.sock"}})
 
 
-def listeners(settings: Settings) -> list[Json]:
+def listener() -> Json:
     """Return the listener that leads one path there, for whoever can open its socket."""
-    if not settings.metrics_port:
-        return []
     route: Json = {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}}
     manager = parts.typed(
         "envoy.filters.network.http_connection_manager",
@@ -42,4 +52,9 @@ def listeners(settings: Settings) -> list[Json]:
         ],
     )
     address: Json = {"pipe": {"path": SOCKET, "mode": 0o660}}
-    return [{"name": "stats", "address": address, "filter_chains": [{"filters": [manager]}]}]
+    return {
+        "name": "stats",
+        "address": address,
+        "filter_chains": [{"filters": [manager]}],
+        "ignore_global_conn_limit": True,  # it tells that this is reached
+    }

@@ -1,10 +1,14 @@
 """Envoy's overload manager, for when there is too much: too many connections, or too little memory. Pure."""
 
+from collections.abc import Mapping
+
 from edge.process.settings import Limits
 from edge.traffic import parts
 from edge.traffic.resources import Json
 
-_HEAP = "envoy.resource_monitors.fixed_heap"
+PRESSURE = "pressure"  # the file in which control says how near Envoy is to its bounds of connections
+_HEAP, _TOLD = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
+_IDLE_AT_LEAST = "2s"  # for which a connection may ask nothing when they are scarce
 _TRACKED = 20  # a stream is worth ending when it holds a MiB (2 to this power)
 
 
@@ -14,7 +18,12 @@ def budgets(limits: Limits) -> dict[str, int]:
 
 
 def manager(limits: Limits) -> Json:
-    """Return the limits of one Envoy: near that of memory the streams that hold most end, and last of all new ones."""
+    """Return the limits of one Envoy: near that of memory the streams that hold most end, and last of all new ones.
+
+    Of connections half of the bound may be idle for long, and the nearer they come to it the shorter: else those that
+    ask nothing would keep others out. Envoy's own monitor of connections triggers nothing (envoyproxy/envoy#12419), so
+    that control says how many there are.
+    """
     connections = parts.typed(
         "envoy.resource_monitors.global_downstream_max_connections",
         f"{parts.TYPE}.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
@@ -25,16 +34,33 @@ def manager(limits: Limits) -> Json:
         f"{parts.TYPE}.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig",
         max_heap_size_bytes=limits.max_heap_mib << 20,
     )
+    told = parts.typed(
+        _TOLD,
+        f"{parts.TYPE}.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig",
+        filename=f"./{PRESSURE}",
+    )
+    idle: Json = {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": _IDLE_AT_LEAST}
+    scaled = {
+        "@type": f"{parts.TYPE}.config.overload.v3.ScaleTimersOverloadActionConfig",
+        "timer_scale_factors": [idle],
+    }
     return {
-        "resource_monitors": [connections, heap],
+        "refresh_interval": "0.25s",
+        "resource_monitors": [connections, heap, told],
         "buffer_factory_config": {"minimum_account_to_track_power_of_two": _TRACKED},
         "actions": [
             _action("shrink_heap", {"threshold": {"value": 0.8}}),
             _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.85, "saturation_threshold": 0.95}}),
             _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
+            {
+                **_action(
+                    "reduce_timeouts", {"scaled": {"scaling_threshold": 0.5, "saturation_threshold": 0.9}}, _TOLD
+                ),
+                "typed_config": scaled,
+            },
         ],
     }
 
 
-def _action(name: str, trigger: dict[str, Json]) -> Json:
-    return {"name": f"envoy.overload_actions.{name}", "triggers": [{"name": _HEAP, **trigger}]}
+def _action(name: str, trigger: Mapping[str, Json], monitor: str = _HEAP) -> dict[str, Json]:
+    return {"name": f"envoy.overload_actions.{name}", "triggers": [{"name": monitor, **trigger}]}

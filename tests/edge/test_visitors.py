@@ -22,13 +22,23 @@ def _silent(port: int, count: int, source: str, says: bytes = b"") -> Iterator[l
         yield opened
 
 
-def _visit(edge: Edge, name: str, source: str = "127.0.0.1") -> int:
+def _connected(edge: Edge, name: str, source: str) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
-    host = f"{name}.tunnels.localhost"
     raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5, (source, 0))
-    with context.wrap_socket(raw, server_hostname=host) as secure:
-        secure.sendall(f"GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+    return context.wrap_socket(raw, server_hostname=f"{name}.tunnels.localhost")
+
+
+def _visit(edge: Edge, name: str, source: str = "127.0.0.1") -> int:
+    with _connected(edge, name, source) as secure:
+        secure.sendall(f"GET / HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\nconnection: close\r\n\r\n".encode())
         return int(secure.recv(4096).split(b" ")[1])
+
+
+def _visits(edge: Edge, name: str, count: int) -> list[int]:
+    """Return the statuses of so many visits, fewer where one has found no connection."""
+    with contextlib.suppress(OSError):
+        return [_visit(edge, name) for _ in range(count)]
+    return []
 
 
 @needs_envoy
@@ -45,6 +55,19 @@ def test_silent_connections_shut_nobody_out(tmp_path: Path, origin: int) -> None
 
 
 @needs_envoy
+def test_connections_that_ask_nothing_after_their_handshake_shut_nobody_out_for_long(
+    tmp_path: Path, origin: int
+) -> None:
+    with running(tmp_path, with_envoy=True, max_connections=60) as edge, contextlib.ExitStack() as stack:
+        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").says("is online")
+        until(lambda: edge.status("demo") == "200")
+
+        for number in range(60):
+            stack.enter_context(_connected(edge, "demo", f"127.0.0.{60 + number % 6}"))
+        until(lambda: _visits(edge, "demo", 20) == [200] * 20, within=6)
+
+
+@needs_envoy
 def test_one_visitor_that_asks_too_often_is_refused_and_another_is_not(tmp_path: Path, origin: int) -> None:
     with running(tmp_path, with_envoy=True, max_requests_per_visitor=10) as edge:
         edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}").says("is online")
@@ -56,11 +79,8 @@ def test_one_visitor_that_asks_too_often_is_refused_and_another_is_not(tmp_path:
 
 def _slow_body(edge: Edge, name: str, source: str, stack: contextlib.ExitStack) -> ssl.SSLSocket:
     """Begin a request whose body never comes."""
-    context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
-    host = f"{name}.tunnels.localhost"
-    raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5, (source, 0))
-    opened = stack.enter_context(context.wrap_socket(raw, server_hostname=host))
-    opened.sendall(f"POST / HTTP/1.1\r\nhost: {host}\r\ncontent-length: 100000\r\n\r\nx".encode())
+    opened = stack.enter_context(_connected(edge, name, source))
+    opened.sendall(f"POST / HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\ncontent-length: 100000\r\n\r\nx".encode())
     return opened
 
 

@@ -12,7 +12,7 @@ import re2
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Limits, Settings
-from edge.traffic import blocking, claims, clusters, listeners, overload, routes
+from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, routes
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, Site
@@ -367,3 +367,30 @@ def test_requests_for_banned_hosts_are_refused(banned: str, host: str, is_refuse
         assert (rules["action"], policy["principals"]) == ("DENY", [{"any": True}])
         assert any(re2.fullmatch(regex, host) for regex in regexes) == is_refused
         assert max(re2.compile(regex).programsize for regex in regexes) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("https", "http", "pressure"), [(None, None, 0), (0, 0, 0), (30, 1, 0.5), (60, 0, 1), (6, 15, 0.75), (90, 0, 1.5)]
+)
+def test_the_pressure_of_connections_is_that_of_the_fuller_port(
+    https: int | None, http: int | None, pressure: float
+) -> None:
+    text = "# TYPE envoy_connection_limit_active_connections gauge\n"
+    if https is not None:
+        text += f'envoy_connection_limit_active_connections{{envoy_connection_limit_prefix="https"}} {https}\n'
+    if http is not None:
+        text += f'envoy_listener_downstream_cx_active{{envoy_listener_address="http"}} {http}\n'
+    assert metrics.pressure(text, Limits(max_connections=60, max_http_connections=20)) == pressure
+
+
+def test_connections_that_are_scarce_may_be_idle_for_less() -> None:
+    (action,) = [it for it in json.loads(json.dumps(overload.manager(Limits())))["actions"] if "typed_config" in it]
+    (trigger,) = action["triggers"]
+    assert action["name"] == "envoy.overload_actions.reduce_timeouts"
+    assert action["typed_config"]["timer_scale_factors"] == [
+        {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": "2s"}
+    ]
+    assert trigger == {
+        "name": "envoy.resource_monitors.injected_resource",
+        "scaled": {"scaling_threshold": 0.5, "saturation_threshold": 0.9},
+    }

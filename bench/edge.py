@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from string import Template
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import asyncssh
 import psutil
@@ -32,7 +33,7 @@ from infra.local.cloud import HOST
 
 ROUNDS, SECONDS, CLIENTS = 3, 3, 16
 TUNNELS, SIGN_INS = 1000, 50
-LARGE = 16_000_000  # bytes
+LARGE, DOWNLOADS = 16_000_000, 32  # bytes
 _DOMAIN = "tunnels.localhost"
 _DEMO = {"Host": f"demo.{_DOMAIN}"}
 _THREADS = 4  # of the load: one would send the requests of all clients in bursts, which cost a server less
@@ -62,17 +63,30 @@ class Ports:
     edge: int
     http: int
     plain: int
+    tcp: int
+    secure: int  # the upstream with TLS
     sshd: int
     sshd_tunnel: int
+    sshd_secure: int
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to the upstream: where it begins, and the processes on it whose CPU counts."""
+
+    url: str
+    pids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Gateway:
-    """An SSH server: its process, its port, where its first tunnel is reached, and what a further one may bind."""
+    """An SSH server: its process, its port, the ways through its tunnels, and what a further tunnel may bind."""
 
     pid: int
     ssh: int
-    tunnel: int
+    tunnel: Way
+    tcp: Way
+    passed: Way
     bind: Callable[[str], tuple[str, int]]
 
 
@@ -80,12 +94,15 @@ def measure(_setting: Setting) -> Result:
     if ENVOY is None:
         raise CommandError("The figure of the edge needs its environment: make .venv-edge/ready.")
     with TemporaryDirectory() as named:
-        folder, ports = Path(named), Ports(*(engines.free_port() for _ in range(8)))
+        folder, ports = Path(named), Ports(*(engines.free_port() for _ in range(11)))
         with _started(folder, ports) as (ours, sshd):
+            tunnels, tcp, passed = (ours.tunnel, sshd.tunnel), (ours.tcp, sshd.tcp), (ours.passed, sshd.passed)
             rows = [
-                *_through("keep-alive requests", 0.5, ours, sshd),
-                *_through("new channels", 0.3, ours, sshd, send=partial(load.answered, reconnect=True)),
-                *_through("downloads", 0.5, ours, sshd, size=LARGE, unit=_mb, path="/large", clients=4),
+                *_through("keep-alive requests through the gateway", 0.5, tunnels, _kept),
+                *_through("new channels through the gateway", 0.3, tunnels, _reconnecting),
+                *_through("downloads through the gateway", 0.5, tunnels, _fetched, LARGE, _mb),
+                *_through("downloads through a port", 0.8, tcp, _fetched, LARGE, _mb),
+                *_through("downloads of TLS passed through", 0.8, passed, _fetched, LARGE, _mb),
                 _sign_ins(folder, ours, sshd),
                 _chain(ports),
                 _first_answer(folder, ports),
@@ -97,27 +114,22 @@ def measure(_setting: Setting) -> Result:
 def _through(
     name: str,
     bound: float,
-    ours: Gateway,
-    sshd: Gateway,
-    *,
-    path: str = "/",
-    clients: int = CLIENTS,
+    ways: tuple[Way, Way],
+    send: Callable[[str], tuple[int, float]],
     size: int = 1,
     unit: Unit = results.per_second,
-    send: Callable[..., tuple[int, float]] = load.kept,
 ) -> list[Row]:
-    """Return the rows of what goes through an open tunnel, `size` units in each request: by rate and by CPU."""
+    """Return the rows of requests that go our way or that of sshd, of `size` units each: by rate and by CPU."""
 
-    def loaded(gateway: Gateway) -> tuple[float, float]:
-        before = _cpu(gateway.pid)
-        url = f"http://{HOST}:{gateway.tunnel}"
-        count, seconds = send(url, path=path, headers=_DEMO, clients=clients, seconds=SECONDS, threads=_THREADS)
-        return size * count / seconds, size * count / (_cpu(gateway.pid) - before)
+    def loaded(way: Way) -> tuple[float, float]:
+        before = sum(map(_cpu, way.pids))
+        count, seconds = send(way.url)
+        return size * count / seconds, size * count / (sum(map(_cpu, way.pids)) - before)
 
-    rounds = [(*loaded(ours), *loaded(sshd)) for _ in range(ROUNDS)]
+    rounds = [[it for way in ways for it in loaded(way)] for _ in range(ROUNDS)]
     rate, by_cpu, their_rate, their_by_cpu = (median(taken) for taken in zip(*rounds, strict=True))
     return [
-        results.at_least(bound, f"{name} through the gateway: sshd -R", rate, their_rate, unit),
+        results.at_least(bound, f"{name}: sshd -R", rate, their_rate, unit),
         results.at_least(bound, f"{name} in a second of CPU: sshd -R", by_cpu, their_by_cpu, unit),
     ]
 
@@ -185,8 +197,21 @@ def _points(ports: Ports) -> list[Point]:
 
 
 def _rate(url: str, clients: int, seconds: int) -> float:
-    count, taken = load.kept(url, path="/", headers=_DEMO, clients=clients, seconds=seconds, threads=_THREADS)
+    count, taken = _kept(url, clients, seconds)
     return count / taken
+
+
+def _kept(url: str, clients: int = CLIENTS, seconds: int = SECONDS) -> tuple[int, float]:
+    return load.kept(url, path="/", headers=_DEMO, clients=clients, seconds=seconds, threads=_THREADS)
+
+
+def _reconnecting(url: str) -> tuple[int, float]:
+    base: dict[str, Any] = {"path": "/", "headers": _DEMO, "clients": CLIENTS, "seconds": SECONDS}
+    return load.answered(url, **base, reconnect=True, threads=_THREADS)
+
+
+def _fetched(url: str) -> tuple[int, float]:
+    return load.fetched(url, path="/large", clients=4, count=DOWNLOADS)
 
 
 async def _bound(folder: Path, gateway: Gateway, name: str) -> asyncssh.SSHClientConnection:
@@ -240,25 +265,40 @@ def _started(folder: Path, ports: Ports) -> Iterator[tuple[Gateway, Gateway]]:
         def run(port: int, *command: object) -> int:
             return stack.enter_context(servers.running([*map(str, command)], port, os.environ)).pid
 
+        def client(port: int, *forwarded: str) -> None:
+            stack.enter_context(_client(folder, port, *forwarded))
+
         run(ports.upstream, ENVOY, "-c", folder / "upstream.yaml", *ENVOY_OPTIONS)
-        listening = (ports.ssh, ports.edge, ports.http, ports.plain)
+        listening = (ports.ssh, ports.edge, ports.http, ports.plain, ports.tcp)
         gateway = run(ports.ssh, sys.executable, "-m", "bench.edge_server", folder, *listening)
         sshd = run(ports.sshd, "/usr/sbin/sshd", "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log")
-        stack.enter_context(_client(folder, ports.ssh, f"demo:80:{HOST}:{ports.upstream}"))
-        stack.enter_context(_client(folder, ports.sshd, f"{ports.sshd_tunnel}:{HOST}:{ports.upstream}"))
-        run(ports.edge, "env", "-C", folder, ENVOY, "-c", "bootstrap.json", *ENVOY_OPTIONS)
-        engines.await_port(ports.sshd_tunnel)
+        to, secure = f"{HOST}:{ports.upstream}", f"{HOST}:{ports.secure}"
+        client(ports.ssh, f"passed:443:{secure}", f"{ports.tcp}:{to}")
+        client(ports.sshd, f"{ports.sshd_tunnel}:{to}", f"{ports.sshd_secure}:{secure}")
+        envoy = run(ports.edge, "env", "-C", folder, ENVOY, "-c", "bootstrap.json", *ENVOY_OPTIONS)
+        for port in (ports.sshd_tunnel, ports.sshd_secure, ports.tcp):
+            engines.await_port(port)
+        client(ports.ssh, f"demo:80:{to}")
         _await_answer(ports.edge, _DEMO["Host"])
-        yield (
-            Gateway(gateway, ports.ssh, ports.plain, lambda name: (name, 80)),
-            Gateway(sshd, ports.sshd, ports.sshd_tunnel, lambda _: (HOST, 0)),
-        )
+        yield _ours(ports, gateway, envoy), _sshd(ports, sshd)
 
 
-def _client(folder: Path, port: int, forwarding: str) -> contextlib.AbstractContextManager[object]:
+def _ours(ports: Ports, gateway: int, envoy: int) -> Gateway:
+    tcp, passed = f"http://{HOST}:{ports.tcp}", f"https://passed.{_DOMAIN}:{ports.edge}"
+    both, tunnel = (gateway, envoy), Way(f"http://{HOST}:{ports.plain}", (gateway,))
+    return Gateway(gateway, ports.ssh, tunnel, Way(tcp, both), Way(passed, both), lambda name: (name, 80))
+
+
+def _sshd(ports: Ports, sshd: int) -> Gateway:
+    tunnel = Way(f"http://{HOST}:{ports.sshd_tunnel}", (sshd,))
+    passed = Way(f"https://passed.{_DOMAIN}:{ports.sshd_secure}", (sshd,))
+    return Gateway(sshd, ports.sshd, tunnel, tunnel, passed, lambda _: (HOST, 0))
+
+
+def _client(folder: Path, port: int, *forwarded: str) -> contextlib.AbstractContextManager[object]:
     """Run an `ssh -R` to a server that listens."""
-    key = ["-i", str(folder / "key"), "-p", str(port)]
-    return servers.running([*_SSH, *key, "-R", forwarding, f"{getpass.getuser()}@{HOST}"], port, os.environ)
+    options = ["-i", str(folder / "key"), "-p", str(port), *(f"-R{it}" for it in forwarded)]
+    return servers.running([*_SSH, *options, f"{getpass.getuser()}@{HOST}"], port, os.environ)
 
 
 def _await_answer(port: int, host: str) -> None:

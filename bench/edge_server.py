@@ -35,9 +35,10 @@ class _Plain(asyncio.Protocol):
         protocol.connection_made(transport)
 
 
-async def main(folder: Path, ssh_port: int, edge_port: int, http_port: int, plain_port: int) -> None:
+async def main(folder: Path, ssh_port: int, edge_port: int, http_port: int, plain_port: int, tcp_port: int) -> None:
     """Serve until the process is ended; the key in the folder may bind everything."""
     settings = Settings(directory=folder, ssh_port=ssh_port, edge_port=edge_port, http_port=http_port, limits=_LIMITS)
+    settings = replace(settings, tcp_ports=range(tcp_port, tcp_port + 1))
     store = Memory()
     key = asyncssh.read_public_key(folder / "key.pub")
     store.keys[key.get_fingerprint()] = Grant("acct_1", "sshcr_1", ())

@@ -5,6 +5,7 @@ Rates are autocannon's, in a process of its own. It tells times in whole millise
 
 import http.client
 import json
+import os
 import re
 import subprocess
 import time
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from bench.engines import NODE_MODULES
 from infra import CommandError
+from infra.local.cloud import HOST
 
 _LOOPBACK = Path(__file__).with_name("loopback.lua")
 _SAID = re.compile(r"(\d+) requests in ([\d.]+)s")  # by wrk
@@ -83,6 +85,28 @@ def kept(
     if "Non-2xx" in said or "Socket errors" in said or not (found := _SAID.search(said)):
         raise RuntimeError(f"{path}: {said}")
     return int(found[1]), float(found[2])
+
+
+def fetched(base_url: str, *, path: str, clients: int, count: int) -> tuple[int, float]:
+    """Return how many GETs over kept connections were answered, and in how many seconds, to a curl on this machine.
+
+    The URL's host is the server name that is asked for, with any certificate.
+    """
+    command = [
+        "curl",
+        "-fsSk",
+        "--no-progress-meter",
+        "--parallel",
+        "--parallel-max",
+        str(clients),
+        "--connect-to",
+        f"::{HOST}:",
+        "-o",
+        os.devnull,
+    ]
+    began = time.perf_counter()
+    subprocess.run([*command, f"{base_url}{path}?[1-{count}]"], check=True)
+    return count, time.perf_counter() - began
 
 
 def rate(base_url: str, **request: Any) -> float:

@@ -1,12 +1,19 @@
-"""The memory that the system keeps for a connection: bounded, since all connections of a machine share one amount.
+"""The options of sockets: how much the system keeps for a connection, and when it asks whether the other side is there.
 
-When it has run out, the system drops packets of every connection, and each waits for the other side to send them again.
-By itself the system keeps up to 32 MiB of what is not read yet.
+All connections of a machine share one amount of memory. When it has run out, the system drops packets of every one, and
+each waits for the other side to send them again. By itself the system keeps up to 32 MiB of what is not read yet.
 """
 
 import socket
 from collections.abc import Iterable, Mapping
 from typing import Protocol
+
+_ALIVE = {  # after 60 s of silence it asks, and ends a connection that has not answered for as long
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 60,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 20,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT): 3,
+}
 
 
 class Listening(Protocol):
@@ -22,11 +29,12 @@ def options(most: int) -> Mapping[tuple[int, int], int]:
     They bound what was received and not read, and what was written and not sent. What is under way has no bound: a far
     client is sent to as fast as ever. A connection has the options of the socket that accepted it.
     """
-    return {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
+    kept = {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
+    return {**kept, **_ALIVE}
 
 
 def bound(listening: Iterable[Listening], most: int) -> None:
-    """Have the connections that sockets accept keep no more."""
+    """Give the connections that sockets accept these options."""
     for each in listening:
         for (level, name), value in options(most).items():
             each.setsockopt(level, name, value)

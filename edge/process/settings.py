@@ -35,6 +35,7 @@ class Limits:
     tunnel_timeout: int = 10
     upstream_timeout: int = 10
     idle_timeout: int = 300
+    tcp_idle_timeout: int = 7440  # of a NAT by RFC 5382
     header_timeout: int = 15
     min_rate: int = 100
     min_rate_grace: int = 30

@@ -217,4 +217,5 @@ def _name_to_cluster() -> Json:
 
 def _passed_on(cluster: str) -> Json:
     kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
-    return parts.typed("envoy.filters.network.tcp_proxy", kind, stat_prefix="front", cluster=cluster)
+    unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the listener behind it has its own bound
+    return parts.typed("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)

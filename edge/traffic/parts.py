@@ -52,7 +52,7 @@ def _deferred(limits: Limits) -> Json:
 
 
 def socket_options(limits: Limits) -> list[Json]:
-    """Return how much the system keeps for a connection."""
+    """Return how much the system keeps for a connection, and when it asks whether the other side is there."""
     options = sockets.options(limits.max_socket_kib << 10)
     return [
         {"level": level, "name": name, "int_value": value, "state": "STATE_PREBIND"}

@@ -71,7 +71,7 @@ def _proxy(settings: Settings, whose: Mapping[str, str], **more: Json) -> Json:
         "envoy.filters.network.tcp_proxy",
         f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy",
         stat_prefix="stream",
-        idle_timeout=f"{settings.limits.idle_timeout}s",
+        idle_timeout=f"{settings.limits.tcp_idle_timeout}s",
         max_connect_attempts=_ATTEMPTS,
         access_log=[access_log.of_connections(settings, whose)],
         **more,

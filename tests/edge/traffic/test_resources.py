@@ -25,6 +25,10 @@ TYPE = "type.googleapis.com/envoy"
 SOCKETS = [
     {"level": 1, "name": 8, "int_value": 1024, "state": "STATE_PREBIND"},
     {"level": 6, "name": 25, "int_value": 1024, "state": "STATE_PREBIND"},
+    {"level": 1, "name": 9, "int_value": 1, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 4, "int_value": 60, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 5, "int_value": 20, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 6, "int_value": 3, "state": "STATE_PREBIND"},
 ]
 HOST: Any = {
     "name": "a.example.com",

@@ -17,8 +17,9 @@ from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created, Stored
-from chalicelib.storage import items, table, unique_keys, writes
-from chalicelib.storage.dynamodb import Condition, Write
+from chalicelib.storage import change_log, dynamodb, items, table, unique_keys, writes
+from chalicelib.storage.change_log import Place
+from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 from chalicelib.storage.writes import Overtaken
@@ -214,6 +215,23 @@ def close_tunnel(
         return item is not None
 
     return writes.retried(attempt)
+
+
+def note_refusal(tunnel: Carried, reason: str) -> None:
+    """Note why an edge host does not serve a tunnel, "" where it does after all, for its gateway, which hears of it.
+
+    Nothing is noted of a tunnel that has ended. Raises aws.Unavailable.
+    """
+    scope, exists = tunnel_ends.carried_scope(tunnel.gateway), Condition("attribute_exists(#id)")
+    noted = Write.update(scope, tunnel.id, exists, sets={"body.refusal": reason})
+    with suppress(TransactionFailed):
+        dynamodb.transact([noted, change_log.word(Place(_scope(tunnel.account), tunnel.id))])
+
+
+def refusal(tunnel: Carried) -> str:
+    """Return why an edge host does not serve a tunnel, "" where nothing is noted. Raises aws.Unavailable."""
+    record = dynamodb.get(tunnel_ends.carried_scope(tunnel.gateway), tunnel.id)
+    return str(record["body"].get("refusal", "")) if record else ""
 
 
 def end_other(account: str, name: str) -> bool:

@@ -49,8 +49,15 @@ class Change:
 def telling(writes: Iterable[Write]) -> list[Write]:
     """Return the write that tells of those in a transaction which the edge reads, none where there are none."""
     places = [place for write in writes if (place := _place(write)) and _TOLD.fullmatch(place[0])]
-    if not places:
-        return []
+    return [_record(places)] if places else []
+
+
+def word(place: Place) -> Write:
+    """Return the write that tells of an item whose own record is not changed."""
+    return _record([(place.scope, place.id)])
+
+
+def _record(places: Sequence[Sequence[str]]) -> Write:
     now = time.time()
     record = {
         "scope": f"changes#{random.randrange(_SHARDS)}",
@@ -58,7 +65,7 @@ def telling(writes: Iterable[Write]) -> list[Write]:
         "body": {"places": places},
         "expires": int(now) + _KEPT,
     }
-    return [Write.put(record)]
+    return Write.put(record)
 
 
 def since(moment: float) -> list[Change]:

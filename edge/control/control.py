@@ -21,6 +21,7 @@ from edge.control import pressure
 from edge.control.certificates import Certificates, Uploaded
 from edge.control.discovery import Discovery
 from edge.control.edges import Edges
+from edge.control.ports import Ports
 from edge.control.reading import Reader
 from edge.control.statuses import Statuses
 from edge.link import authority, server
@@ -54,6 +55,7 @@ class Control:
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
         self._statuses = Statuses(store, _host(settings), self._serving.standing, self.discovery)
+        self._ports = Ports(store, self.discovery, self._world.tunnel_at)
         self._made = {
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
@@ -73,8 +75,8 @@ class Control:
         await self._step(within=None)
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
-                telling = pressure.tell_for_ever(self._settings)
-                await asyncio.gather(self._follow(), self._statuses.serve(), self._answer_of_metrics(), telling)
+                serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
+                await asyncio.gather(self._follow(), *serving, pressure.tell_for_ever(self._settings))
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""
@@ -130,6 +132,7 @@ class Control:
         """Take up Envoy's answers; return the changes that its refusals lead to."""
         names = self.discovery.news()
         self._statuses.hear(names)
+        self._ports.hear(names)
         errors = {name: error for name in names if (error := self.discovery.catalog.refusal(name))}
         now = datetime.now(UTC)
         unusable = self._serving.unusable({it.name: error for it, error in errors.items() if it.kind == "secret"}, now)

@@ -62,10 +62,14 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     def change(self, changes: Changes) -> list[Name]:
         """Serve changed resources from now on; return their names."""
         names = self.catalog.change(changes)
+        self.send(names)
+        return names
+
+    def send(self, names: Iterable[Name]) -> None:
+        """Send resources as they are, also those that Envoy has refused: it may take them now."""
         for stream, woken in self._streams.items():
             stream.changed(names)
             woken.set()
-        return names
 
     async def answered(self, names: Iterable[Name], *, within: float) -> None:
         """Wait until Envoy has accepted or refused resources, if there is an Envoy."""

@@ -152,6 +152,13 @@ def shown(id: str, opening: Opening) -> str:
     return f"{opening.url} is online."
 
 
+def unserved(url: str, refusal: str) -> str:
+    """Return the sentence about a port that an edge host does not get, or gets after all."""
+    if not refusal:
+        return f"{url} is open now."
+    return f"{url} is not open: {refusal}. It is tried again every few seconds."
+
+
 def unkept(name: str) -> str:
     """Return the advice about a name or address that nobody has reserved."""
     how = "To have one that stays: POST /reserved_addrs {}"

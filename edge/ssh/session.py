@@ -228,6 +228,9 @@ class Session(Client):
             self._end_if_idle()
             self._wait_for_tunnels()
 
+    def refused(self, tunnel: OnlineTunnel) -> None:
+        self._terminals.say(forwarding.unserved(tunnel.url, tunnel.refusal))
+
     def _wait_for_tunnels(self) -> None:
         """End the connection if it has no tunnel for a while: its client would believe that it has, and stay."""
         if self._without_tunnels:

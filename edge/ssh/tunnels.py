@@ -52,6 +52,9 @@ class Carrier(Protocol):
     def ended(self, tunnel: "OnlineTunnel", reason: str) -> None:
         """Hear that a tunnel has ended, and why."""
 
+    def refused(self, tunnel: "OnlineTunnel") -> None:
+        """Hear that an edge host does not serve a tunnel, for the reason of its `refusal`, or does after all."""
+
 
 class Joined(Protocol):
     """A connection to a tunnel; `is_live`: it has one of the channels that the tunnel may have."""
@@ -86,6 +89,7 @@ class OnlineTunnel:
     live: int = 0  # of these
     meter: Meter = field(default_factory=Meter)
     billed: Usage = field(default_factory=Usage)  # of what the meter says
+    refusal: str = ""  # why an edge host does not serve it
 
     @property
     def id(self) -> str:
@@ -284,8 +288,18 @@ class Tunnels:
                 concerned = [it for it in self._online.values() if any(concerns(place, it.carried) for place in places)]
                 for start in range(0, len(concerned), _RENEWALS):
                     await self._renew_some(concerned[start : start + _RENEWALS])
+                told = {place.id for place in places}
+                await self._hear_refusals([it for it in concerned if it.id in told and it.carried.proto == "tcp"])
             except Unavailable:
                 pass  # the next renewal tells
+
+    async def _hear_refusals(self, concerned: Iterable[OnlineTunnel]) -> None:
+        """Tell clients whose port an edge host does not get, or gets after all."""
+        for tunnel in concerned:
+            reason = await asyncio.to_thread(self._store.refusal, tunnel.carried)
+            if reason != tunnel.refusal and tunnel.id.lower() in self._online:
+                tunnel.refusal = reason
+                tunnel.carrier.refused(tunnel)
 
     async def trim_for_ever(self) -> None:
         """Return memory to the system when channels have given some back."""

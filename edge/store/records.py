@@ -138,6 +138,12 @@ class Store(Protocol):
     def close(self, tunnel: Carried, usage: Usage) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
 
+    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+        """Note why an edge host does not serve a tunnel, "" where it does after all; the log tells of the tunnel."""
+
+    def refusal(self, tunnel: Carried) -> str:
+        """Return why an edge host does not serve a tunnel, "" where nothing is noted."""
+
     def blocked(self) -> list[str]:
         """Return the networks that the operator has blocked."""
 

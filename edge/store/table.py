@@ -232,6 +232,14 @@ class Records:
         used.write(account, hour, gateway, usage)
 
     @_translated
+    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+        tunnels.note_refusal(tunnel, reason)
+
+    @_translated
+    def refusal(self, tunnel: Carried) -> str:
+        return tunnels.refusal(tunnel)
+
+    @_translated
     def blocked(self) -> list[str]:
         return [network for network, _ in blocks.every()]
 

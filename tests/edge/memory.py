@@ -54,6 +54,7 @@ class Memory:
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
     online: dict[str, tuple[Carried, Opening]] = field(default_factory=dict)
     used: dict[str, Usage] = field(default_factory=dict)  # of the tunnels that their gateways closed
+    refusals: dict[str, str] = field(default_factory=dict)  # by tunnel
     bill: dict[tuple[str, str, str], Usage] = field(default_factory=dict)  # by account, hour and gateway
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
@@ -140,6 +141,16 @@ class Memory:
         with self.lock:
             self.used[tunnel.id] = usage
             self._end(tunnel.id)
+
+    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+        self._reach()
+        if tunnel.id in self.online:
+            self.refusals[tunnel.id] = reason
+            self.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
+
+    def refusal(self, tunnel: Carried) -> str:
+        self._reach()
+        return self.refusals.get(tunnel.id, "")
 
     def blocked(self) -> list[str]:
         self._reach()

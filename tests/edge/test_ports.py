@@ -1,6 +1,9 @@
 """Ports of TCP, as an `ssh -R` asks for them and is told of them."""
 
-from tests.edge.running import Edge, until
+import socket
+
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, listens, until
 
 
 def names(edge: Edge) -> list[str]:
@@ -29,6 +32,20 @@ def test_a_port_is_one_credential_s_which_takes_it_over(edge: Edge) -> None:
     edge.ssh(key, "-R", f"{port}:localhost:1").says("is online")
     first.says("has ended: another connection with the same credential has it now.")
     assert names(edge) == [f"tunnels.localhost:{port}"]
+
+
+@needs_envoy
+def test_a_port_that_the_system_does_not_give_is_one_sentence_and_tried_again(edge: Edge) -> None:
+    taken, given = edge.settings.tcp_ports[4:6]
+    url = f"tcp://tunnels.localhost:{taken}"
+    with socket.create_server(("127.0.0.1", taken)):
+        client = edge.ssh(edge.key("acct_A"), "-R", f"{taken}:localhost:1", "-R", f"{given}:localhost:1")
+        client.says(refused := f"{url} is not open: cannot bind '127.0.0.1:{taken}': Address already in use.")
+        until(lambda: listens(given))
+    client.says(f"{url} is open now.")
+    assert listens(taken)
+    tried = f"{refused} It is tried again every few seconds."
+    assert [line for line in client.said if url in line] == [f"{url} is online.", tried, f"{url} is open now."]
 
 
 def test_all_ports_that_are_free_are_given_and_then_none(edge: Edge) -> None:

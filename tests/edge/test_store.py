@@ -404,6 +404,19 @@ def test_a_port_is_had_by_one_credential_which_takes_it_over(either: Store, admi
     either.open(opening_of_port(stranger), lease=60, most=100)
 
 
+def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(either: Store, admin: Client) -> None:
+    tunnel = either.open(opening_of_port(admin), lease=60, most=100)
+    assert either.refusal(tunnel) == ""
+    since = time.time() - 1
+    for reason in ("Address already in use", ""):
+        either.note_refusal(tunnel, reason)
+        assert either.refusal(tunnel) == reason
+    assert len([it for change in either.changes(since) for it in change.places if it.id == tunnel.id]) == 3
+    either.close(tunnel, USAGE)
+    either.note_refusal(tunnel, "Address already in use")
+    assert either.carried_by("gw-1") == []
+
+
 def test_the_operator_bans_a_port_and_is_told_who_had_it(
     records: Records, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:

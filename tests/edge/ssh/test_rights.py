@@ -55,6 +55,9 @@ class Client:
     def ended(self, tunnel: OnlineTunnel, reason: str) -> None:
         self.ended_for.append(reason)
 
+    def refused(self, tunnel: OnlineTunnel) -> None:
+        raise NotImplementedError
+
 
 GRANT = Grant("acct_a", "sshcr_1", ("bind:*.example.com",))
 

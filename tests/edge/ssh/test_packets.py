@@ -1,0 +1,82 @@
+"""How packets of SSH are read off what came in."""
+
+import asyncio
+
+import asyncssh
+import pytest
+from asyncssh.constants import MSG_CHANNEL_DATA, MSG_CHANNEL_EOF
+from asyncssh.encryption import GCMEncryption
+from asyncssh.packet import Byte, String, UInt32
+
+from edge.ssh.packets import Gcm, Unread, data_in
+from tests.edge.link.test_connections import Link, counted, serving
+from tests.edge.running import Edge, until
+
+
+def gcm() -> GCMEncryption:
+    return GCMEncryption.new("aes128-gcm", b"k" * 16, b"i" * 12)
+
+
+def test_what_came_in_is_taken_off_from_the_front() -> None:
+    unread = Unread()
+    unread += b"SSH-2.0-x\r\n"
+    assert (len(unread), unread.find(b"\n", 0, 100), unread.find(b"\n", 0, 5)) == (11, 10, -1)
+    assert unread[:4] == b"SSH-"
+    assert unread[4:] is unread
+    unread += b"more"
+    assert (unread[:3], unread[3:7], len(unread)) == (b"2.0", b"-x\r\n", 11)
+    assert not unread[11:]
+    unread += b"again"
+    assert unread[:5] == b"again"
+
+
+@pytest.mark.parametrize(
+    ("packet", "found"),
+    [
+        (Byte(4) + Byte(MSG_CHANNEL_DATA) + UInt32(7) + String("data") + b"pads", (7, b"data")),
+        (Byte(5) + Byte(MSG_CHANNEL_DATA) + UInt32(7) + String("data") + b"pads", None),
+        (Byte(4) + Byte(MSG_CHANNEL_DATA) + UInt32(7) + UInt32(9) + b"datapads", None),
+        (Byte(4) + Byte(MSG_CHANNEL_DATA) + UInt32(7), None),
+        (Byte(4) + Byte(MSG_CHANNEL_EOF) + UInt32(7) + b"pads", None),
+        (b"\x04", None),
+        (None, None),
+    ],
+)
+def test_the_data_of_a_channel_is_found_where_a_packet_is_one_and_whole(
+    packet: bytes | None, found: tuple[int, bytes] | None
+) -> None:
+    assert data_in(packet) == found
+
+
+def test_a_packet_is_opened_where_it_is_the_sender_s_and_the_next_one_after_it() -> None:
+    sender, receiver = gcm(), Gcm(gcm())
+    for text in (b"first", b"second"):
+        sent, mac = sender.encrypt_packet(0, UInt32(len(text)), text)
+        assert receiver.decrypt_header(0, sent[:16], 4) == (sent[:16], sent[:4])
+        assert receiver.open(sent[:16], sent[16:] + mac) == text
+        assert receiver.decrypt_packet(0, sent[:16], sent[16:], 4, mac) == text
+    sent, mac = sender.encrypt_packet(0, UInt32(5), b"third")
+    assert receiver.open(sent[:16], sent[16:] + bytes(16)) is None
+
+
+@pytest.mark.parametrize("cipher", ["aes256-gcm@openssh.com", "aes128-ctr"])
+def test_a_client_that_is_not_openssh_has_the_cipher_that_it_prefers(edge: Edge, cipher: str) -> None:
+    async def ask() -> bytes:
+        key = edge.key("acct_A")
+        named = {"client_keys": [str(key.file)], "known_hosts": None, "config": None, "encryption_algs": [cipher]}
+        async with asyncssh.connect("127.0.0.1", edge.settings.ssh_port, **named) as client:
+            with serving(counted) as port:
+                await client.forward_remote_port("", edge.settings.tcp_ports[0], "127.0.0.1", port)
+                (id,) = edge.store.online
+                return await asyncio.to_thread(_sent, edge, id)
+
+    assert asyncio.run(ask()) == b"1000000 bytes"
+    until(lambda: not edge.store.online)
+
+
+def _sent(edge: Edge, tunnel: str) -> bytes:
+    """Return the answer to a megabyte."""
+    link = Link(edge, tunnel)
+    link.send(b"x" * 1_000_000)
+    link.end()
+    return link.read()

@@ -40,7 +40,7 @@ def manager(limits: Limits) -> Json:
         filename=f"./{PRESSURE}",
     )
     idle: Json = {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": _IDLE_AT_LEAST}
-    scaled = {
+    scaled: Json = {
         "@type": f"{parts.TYPE}.config.overload.v3.ScaleTimersOverloadActionConfig",
         "timer_scale_factors": [idle],
     }

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import SystemRandom
@@ -79,7 +78,7 @@ def stored() -> Any:
 
 @dataclass(frozen=True)
 class Account:
-    """An account whose records are made once, with a key that is in use already, and copied for each test."""
+    """An account whose records are made once, with a key that is in use already, and are there in each test."""
 
     admin: Client
     records: Mapping[Any, Mapping[Any, Any]]
@@ -90,13 +89,13 @@ class Account:
         admin = Client(InProcess(), account=account.id, user=user.id).with_token(token)
         assert admin.get("/api_keys").status == 200
         shards.reach(account.id)  # tests open tunnels as the edge does, without a credential
-        records = deepcopy({**stored()})
+        records = {scope: {**items} for scope, items in stored().items()}
         stored().clear()
         return Account(admin, records)
 
     def open(self) -> Client:
         """Put its records into the table; return its admin's client."""
-        for scope, items in deepcopy(self.records).items():
+        for scope, items in self.records.items():
             stored()[scope] |= items
         return self.admin
 

@@ -2,7 +2,8 @@
 
 moto changes items where they are, and copies the whole table for each write of a transaction, to go back to. Where
 items never change, a copy of the table can share them. In each attribute that it answers with, moto looks for all types
-of attributes under several names; here for the one that the attribute has.
+of attributes under several names; here for the one that the attribute has. Of an item that a query shows in part, it
+converts all of it once for each attribute.
 """
 
 import copy
@@ -13,19 +14,17 @@ from typing import Any
 from moto.core import responses
 from moto.core.serialize import BaseJSONSerializer
 from moto.dynamodb.models import DynamoDBBackend
-from moto.dynamodb.models.dynamo_type import Item
+from moto.dynamodb.models.dynamo_type import Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 
-_copied, _update, _serialize = (
-    Item.__deepcopy__,
-    DynamoDBBackend.update_item,
-    BaseJSONSerializer._serialize_type_structure,
-)
+_copied, _update, _projected = Item.__deepcopy__, DynamoDBBackend.update_item, Item.project
+_serialize = BaseJSONSerializer._serialize_type_structure
 
 
 def install() -> None:
     """Have moto of this process work so."""
     Item.__deepcopy__ = lambda item, _: item
+    Item.project = _project
     Table.__deepcopy__ = _with_the_same_items
     DynamoDBBackend.update_item = _update_a_copy
     BaseJSONSerializer._serialize_type_structure = _serialize_structure
@@ -44,6 +43,17 @@ def _update_a_copy(store: Any, table_name: str, key: Any, *rest: Any, **settings
     if item := table.get_item(scope, id):
         table.items[scope][id] = _copied(item, {})
     return _update(store, table_name, key, *rest, **settings)
+
+
+def _project(item: Any, paths: list[list[str]]) -> Any:
+    if any(len(path) > 1 for path in paths):
+        return _projected(item, paths)
+    part = Item(item.hash_key, item.range_key, {})
+    part.attrs = LimitedSizeDict()
+    for (name,) in paths:
+        if name in item.attrs:
+            dict.__setitem__(part.attrs, name, item.attrs[name])
+    return part
 
 
 def _serialize_structure(serializer: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:

@@ -8,6 +8,8 @@ from chalicelib.storage import places, vault
 from tests.transports import Record
 
 START = 11  # characters; what is shorter stands in a text by coincidence
+STRIDE = 4  # characters between the places of a text at which a piece of a secret is looked for
+PIECE = START - STRIDE + 1  # characters
 
 
 def leaks(record: Record) -> list[str]:
@@ -17,20 +19,24 @@ def leaks(record: Record) -> list[str]:
 
 def found(record: Record) -> list[tuple[str, str]]:
     """Return the beginning of a secret and a text that holds it, for each such text of a record."""
-    by_start: dict[str, list[str]] = {}
+    by_piece: dict[str, list[tuple[int, str]]] = {}
     for secret in searched(record):
         if len({*secret}) > 4:  # zeros, which some tests have sealed, stand in ids too
-            by_start.setdefault(secret[:START], []).append(secret)
+            for place in range(STRIDE):
+                by_piece.setdefault(secret[place : place + PIECE], []).append((place, secret))
     texts = (*logged(record), *record.answers, *record.events)
-    held = ((next(secrets_in(text, by_start), ""), text) for text in texts)
+    held = ((next(secrets_in(text, by_piece), ""), text) for text in texts)
     return [(secret[:START], text) for secret, text in held if secret]
 
 
-def secrets_in(text: str, by_start: dict[str, list[str]]) -> Iterator[str]:
-    """Yield the secrets in a text, in one pass, however many secrets there are."""
-    for place in range(len(text)):
-        for secret in by_start.get(text[place : place + START], ()):
-            if text.startswith(secret, place):
+def secrets_in(text: str, by_piece: dict[str, list[tuple[int, str]]]) -> Iterator[str]:
+    """Yield the secrets in a text, in one pass, however many secrets there are.
+
+    Of STRIDE pieces that follow each other by a character, one begins at a place that is looked at.
+    """
+    for place in range(0, len(text), STRIDE):
+        for behind, secret in by_piece.get(text[place : place + PIECE], ()):
+            if text.startswith(secret, max(place - behind, 0)):
                 yield secret
 
 

@@ -22,6 +22,10 @@ class Meter:
         """Return the counts as they are now."""
         return Usage(self.bytes_in, self.bytes_out, self.requests)
 
+    def rests_at(self, usage: Usage) -> bool:
+        """Tell whether nothing was counted since the counts were these."""
+        return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
+
 
 class Counted:
     """One connection, counted, and told to another observer.

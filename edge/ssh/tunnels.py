@@ -130,7 +130,8 @@ class Tunnels:
             ledger.add(account, hour, usage)
         self._to_bill.clear()
         for tunnel in self._online.values():
-            ledger.add(tunnel.carried.account, hour, _unbilled(tunnel))
+            if not tunnel.meter.rests_at(tunnel.billed):
+                ledger.add(tunnel.carried.account, hour, _unbilled(tunnel))
 
     def gauges(self) -> Mapping[str, float]:
         """Return the present values, by the names of metrics."""

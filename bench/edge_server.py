@@ -18,6 +18,7 @@ from tests.edge.memory import Memory
 
 _MANY = Limits(max_tunnels_per_account=10_000, max_tunnels_per_gateway=10_000, max_sign_ins=1000)
 _LIMITS = replace(_MANY, max_sign_ins_per_address=1000, max_sign_ins_per_network=1000, max_penalty=1)
+_LIMITS = replace(_LIMITS, max_requests_per_visitor=1_000_000)
 
 
 class _Plain(asyncio.Protocol):

@@ -18,7 +18,7 @@ from edge.link.renewal import PERIOD
 from edge.link.tls import Secured
 
 CLIENT = "edge"  # the name of Envoy's certificate
-MOST_HANDSHAKES, HANDSHAKE_TIMEOUT = 256, 5.0  # at once; in seconds
+MOST_HANDSHAKES, HANDSHAKE_TIMEOUT = 1024, 5.0  # at once, as many as Envoy may well begin for an account; in seconds
 
 
 class Target(Protocol):

@@ -43,7 +43,7 @@ class Limits:
     max_connections: int = 20_000
     max_handshakes: int = 2000
     max_http_connections: int = 2000
-    max_requests_per_visitor: int = 10_000
+    max_requests_per_visitor: int = 300
     max_connections_per_edge: int = 5000
     max_requests_per_backend: int = 5000
     max_socket_kib: int = 512

@@ -10,15 +10,16 @@ from edge.traffic.resources import Json
 
 _LOCAL = f"{parts.TYPE}.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
 _KEY = "masked_remote_address"  # which Envoy gives the network
+_SAVED = 5  # seconds whose requests a visitor may have at once: a page of modules asks for a thousand files
 _REMEMBERED = 1000  # visitors of one HTTP manager, the latest
 _MANY = 1_000_000_000
 _ALL: Json = {"default_value": {"numerator": 100}}
 
 
 def rate(limits: Limits) -> Json:
-    """Return the filter that answers 429 to visitors that ask too often; they may save up two seconds' requests."""
+    """Return the filter that answers 429 to visitors that ask too often; who was quiet may ask for more at once."""
     most = limits.max_requests_per_visitor
-    own: Json = {"entries": [{"key": _KEY}], "token_bucket": _bucket(2 * most, most)}
+    own: Json = {"entries": [{"key": _KEY}], "token_bucket": _bucket(_SAVED * most, most)}
     address: Json = {"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}
     return parts.typed(
         "envoy.filters.http.local_ratelimit",

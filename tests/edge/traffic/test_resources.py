@@ -242,7 +242,7 @@ def test_how_requests_are_treated() -> None:
     access_log, (blocked, rate, *filters) = found.pop("access_log"), found.pop("http_filters")
     assert blocked == blocking.http_filter()
     (limit,) = rate["typed_config"]["descriptors"]
-    assert limit["token_bucket"] == {"max_tokens": 20_000, "tokens_per_fill": 10_000, "fill_interval": "1s"}
+    assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 300, "fill_interval": "1s"}
     (of_whom,) = rate["typed_config"]["rate_limits"]
     assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
     silent, late = found.pop("local_reply_config")["mappers"]

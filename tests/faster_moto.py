@@ -9,7 +9,7 @@ converts all of it once for each attribute.
 import copy
 from collections import defaultdict
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from moto.core import responses
 from moto.core.serialize import BaseJSONSerializer
@@ -23,12 +23,15 @@ _serialize = BaseJSONSerializer._serialize_type_structure
 
 def install() -> None:
     """Have moto of this process work so."""
-    Item.__deepcopy__ = lambda item, _: item
-    Item.project = _project
-    Table.__deepcopy__ = _with_the_same_items
-    DynamoDBBackend.update_item = _update_a_copy
-    BaseJSONSerializer._serialize_type_structure = _serialize_structure
-    responses.method_names_from_class = cache(responses.method_names_from_class)
+    item, table, backend, serializer, answers = cast(
+        tuple[Any, ...], (Item, Table, DynamoDBBackend, BaseJSONSerializer, responses)
+    )
+    item.__deepcopy__ = lambda item, _: item
+    item.project = _project
+    table.__deepcopy__ = _with_the_same_items
+    backend.update_item = _update_a_copy
+    serializer._serialize_type_structure = _serialize_structure
+    answers.method_names_from_class = cache(answers.method_names_from_class)
 
 
 def _with_the_same_items(table: Any, _: object) -> Any:

@@ -46,94 +46,30 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--as", dest="name_of_operator", default="", metavar="NAME", help=about)
     parser.set_defaults(reason="")
     groups = parser.add_subparsers(required=True, metavar="WHAT")
+    parts = _accounts, _owners, _keys, _tunnels, _usages, _suspensions, _networks, _names, _stores, _trails, _migrations
+    for add in parts:
+        add(groups)
+    _listing(groups, "list the routes of the API, as JSON with their scopes and errors", _routes, name="routes")
+    return parser
 
-    account = _group(groups, "accounts", "accounts, each with users, bots and resources of its own")
-    create = _command(account, "create", "create an account with its first admin and the admin's first key", _create)
+
+def _accounts(groups: Subparsers) -> None:
+    group = _group(groups, "accounts", "accounts, each with users, bots and resources of its own")
+    create = _command(group, "create", "create an account with its first admin and the admin's first key", _create)
     create.add_argument("name", help="the account's name")
     create.add_argument("--admin", default="admin", metavar="NAME", help="the first admin's name (default: admin)")
     _limits(create)
-    _listing(account, "list all accounts with their users and bots", _list)
-    _listing(account, "list the names that a user and a bot of one account share", _list_clashes, name="clashes")
+    _listing(group, "list all accounts with their users and bots", _list)
+    _listing(group, "list the names that a user and a bot of one account share", _list_clashes, name="clashes")
     for action, about, active in _SWITCHES:
-        switch = _command(account, action, f"{about} an account, with all that lets in for it", _switch_account)
+        switch = _command(group, action, f"{about} an account, with all that lets in for it", _switch_account)
         _about(switch, account="the account's id (acct_…)")
         _reason(switch)
         switch.set_defaults(active=active)
-    limits = _command(account, "limits", "bound what an account may do", _limit_account)
+    limits = _command(group, "limits", "bound what an account may do", _limit_account)
     _about(limits, account="the account's id (acct_…)")
     about = "its tunnels have names that it has reserved, and no others"
     limits.add_argument("--only-reserved", action=BooleanOptionalAction, required=True, help=about)
-    _owners(groups)
-    _keys(groups)
-
-    online = _group(groups, "tunnels", "the tunnels that are online")
-    _command(online, "list", "list them, with their accounts and what opened them", _list_tunnels)
-    end = _command(online, "end", "take one offline; its client may come back", lambda it: operations.end_tunnel(it.id))
-    end.add_argument("id", help="the tunnel's id (tn_…)")
-    _reason(end)
-    who = _listing(
-        online, "tell which tunnel had a name at a time, with its account, credential and address", _who, name="who"
-    )
-    _about(who, name="the whole name, demo.tunnels.localhost, or of a port tunnels.localhost:20022")
-    who.add_argument("--at", default="", metavar="TIME", help="when (RFC 3339, default: now)")
-    demo = _command(online, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
-    demo.add_argument("account", help="the account's id (acct_…)")
-    demo.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        type=operations.label,
-        metavar="NAME=VALUE",
-        help="a label to carry, for tunnel groups to find it by; may be repeated",
-    )
-
-    used = _listing(groups, "tell what went through an account's tunnels in a month, by day", _usage, name="usage")
-    _about(used, account="the account's id (acct_…)")
-    used.add_argument("--month", default="", metavar="YYYY-MM", help="which (UTC, default: the present one)")
-    for action, about, do in (
-        ("suspend", "let an account, SSH credential or user certificate in no more", operations.suspend),
-        ("resume", "let it in again", operations.resume),
-    ):
-        command = _command(groups, action, about, _on_id(do))
-        _about(command, id="its id (acct_…, sshcr_… or sucrt_…)")
-        _reason(command)
-    networks = _group(groups, "networks", "the networks that nobody signs in from, and that no address answers")
-    for action, about, act in (("block", "block one", _block), ("unblock", "let it in again", _unblock)):
-        command = _command(networks, action, about, act)
-        _about(command, network="the network or address, as 192.0.2.0/24")
-        _reason(command)
-    _listing(networks, "list them", _list_blocks)
-
-    names = _group(groups, "names", "the host names and ports that nobody may have")
-    ban = _command(names, "ban", "let nobody have it", lambda it: operations.ban_name(it.name))
-    allow = _command(names, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
-    for command in (ban, allow):
-        _about(
-            command,
-            name="the whole name, demo.tunnels.localhost, of a port tunnels.localhost:20022, or a pattern, *bank*",
-        )
-        _reason(command)
-    _command(names, "list", "list them", _list_names)
-    about = "let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS"
-    _command(names, "forget-settings", about, _forget_settings)
-    store = _group(groups, "store", "the table and the key that the environment names")
-    _command(store, "create", "create the table and the key alias, where they are not", _create_store)
-
-    revocations = _group(groups, "revocations", "what was revoked since the time that this table was restored to")
-    revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
-    revoked.add_argument("later", metavar="TABLE", help="the name of the later table")
-    repeat = _command(revocations, "repeat", "revoke what such a list names, of this table", _repeat)
-    repeat.add_argument("list", type=FileType(encoding="utf-8", errors="replace"), metavar="FILE", help="the list")
-
-    trail = _group(groups, "audit", "audit events")
-    _listing(trail, "list the events of what no account has, as blocked networks, newest first", _list_events)
-    exported.arguments(_command(trail, "export", "print the events of an account, oldest first", exported.export))
-
-    migrate = _command(groups, "migrate", "say which records of earlier editions would be rewritten", _migrate)
-    migrate.add_argument("--apply", action="store_true", help="rewrite them, while the API serves; can be repeated")
-
-    _listing(groups, "list the routes of the API, as JSON with their scopes and errors", _routes, name="routes")
-    return parser
 
 
 def _owners(groups: Subparsers) -> None:
@@ -170,6 +106,91 @@ def _keys(groups: Subparsers) -> None:
     revoke = _command(group, "revoke", about, lambda it: operations.revoke_key(it.account, it.key))
     _about(revoke, account="the account's id (acct_…)", key="the key's id (ak_…)")
     _reason(revoke)
+
+
+def _tunnels(groups: Subparsers) -> None:
+    group = _group(groups, "tunnels", "the tunnels that are online")
+    _command(group, "list", "list them, with their accounts and what opened them", _list_tunnels)
+    end = _command(group, "end", "take one offline; its client may come back", lambda it: operations.end_tunnel(it.id))
+    end.add_argument("id", help="the tunnel's id (tn_…)")
+    _reason(end)
+    who = _listing(
+        group, "tell which tunnel had a name at a time, with its account, credential and address", _who, name="who"
+    )
+    _about(who, name="the whole name, demo.tunnels.localhost, or of a port tunnels.localhost:20022")
+    who.add_argument("--at", default="", metavar="TIME", help="when (RFC 3339, default: now)")
+    demo = _command(group, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
+    demo.add_argument("account", help="the account's id (acct_…)")
+    demo.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=operations.label,
+        metavar="NAME=VALUE",
+        help="a label to carry, for tunnel groups to find it by; may be repeated",
+    )
+
+
+def _usages(groups: Subparsers) -> None:
+    used = _listing(groups, "tell what went through an account's tunnels in a month, by day", _usage, name="usage")
+    _about(used, account="the account's id (acct_…)")
+    used.add_argument("--month", default="", metavar="YYYY-MM", help="which (UTC, default: the present one)")
+
+
+def _suspensions(groups: Subparsers) -> None:
+    for action, about, do in (
+        ("suspend", "let an account, SSH credential or user certificate in no more", operations.suspend),
+        ("resume", "let it in again", operations.resume),
+    ):
+        command = _command(groups, action, about, _on_id(do))
+        _about(command, id="its id (acct_…, sshcr_… or sucrt_…)")
+        _reason(command)
+
+
+def _networks(groups: Subparsers) -> None:
+    group = _group(groups, "networks", "the networks that nobody signs in from, and that no address answers")
+    for action, about, act in (("block", "block one", _block), ("unblock", "let it in again", _unblock)):
+        command = _command(group, action, about, act)
+        _about(command, network="the network or address, as 192.0.2.0/24")
+        _reason(command)
+    _listing(group, "list them", _list_blocks)
+
+
+def _names(groups: Subparsers) -> None:
+    group = _group(groups, "names", "the host names and ports that nobody may have")
+    ban = _command(group, "ban", "let nobody have it", lambda it: operations.ban_name(it.name))
+    allow = _command(group, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
+    for command in (ban, allow):
+        _about(
+            command,
+            name="the whole name, demo.tunnels.localhost, of a port tunnels.localhost:20022, or a pattern, *bank*",
+        )
+        _reason(command)
+    _command(group, "list", "list them", _list_names)
+    about = "let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS"
+    _command(group, "forget-settings", about, _forget_settings)
+
+
+def _stores(groups: Subparsers) -> None:
+    store = _group(groups, "store", "the table and the key that the environment names")
+    _command(store, "create", "create the table and the key alias, where they are not", _create_store)
+
+    revocations = _group(groups, "revocations", "what was revoked since the time that this table was restored to")
+    revoked = _command(revocations, "list", "list what lets in by this table and no more by a later one", _list_revoked)
+    revoked.add_argument("later", metavar="TABLE", help="the name of the later table")
+    repeat = _command(revocations, "repeat", "revoke what such a list names, of this table", _repeat)
+    repeat.add_argument("list", type=FileType(encoding="utf-8", errors="replace"), metavar="FILE", help="the list")
+
+
+def _trails(groups: Subparsers) -> None:
+    trail = _group(groups, "audit", "audit events")
+    _listing(trail, "list the events of what no account has, as blocked networks, newest first", _list_events)
+    exported.arguments(_command(trail, "export", "print the events of an account, oldest first", exported.export))
+
+
+def _migrations(groups: Subparsers) -> None:
+    migrate = _command(groups, "migrate", "say which records of earlier editions would be rewritten", _migrate)
+    migrate.add_argument("--apply", action="store_true", help="rewrite them, while the API serves; can be repeated")
 
 
 def _reason(command: ArgumentParser) -> None:

@@ -157,11 +157,7 @@ def open_tunnel(
     item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item).also(*histories.kept(name, account, id, body))
     if tunnel.gateway:
-        if isinstance(tunnel, BackendTunnel):
-            own: Mapping[str, Any] = {"labels": tunnel.labels}
-        else:
-            own = {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
-        carried = {"account": account, "name": name, **own}
+        carried = {"account": account, "name": name, **_told_to_gateway(tunnel)}
         change = change.put(Item(tunnel_ends.carried_scope(tunnel.gateway), id, carried, lease=until))
     if name:
         listened = names.listening(account, listener(name)).scope
@@ -169,6 +165,13 @@ def open_tunnel(
         change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
     change.commit()
     return id
+
+
+def _told_to_gateway(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
+    """Return what the record of a gateway's tunnel holds of its kind."""
+    if isinstance(tunnel, BackendTunnel):
+        return {"labels": tunnel.labels}
+    return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
 
 
 def renew_lease(account: str, id: str, *, lease: int) -> bool:

@@ -117,10 +117,8 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     certificate = IssuedCertificate.of(item.body)
     signed, revocation = certificate.signed(), of_certificate(item)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
-    record, more = (
-        _record(issuer, revocation),
-        authorities.told_of(certificate, signed.serial, crypto.public_keys.fingerprint(certificate.public_key)),
-    )
+    record, fingerprint = _record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
+    more = authorities.told_of(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
         found = table.read(scope, id)

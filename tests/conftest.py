@@ -156,7 +156,7 @@ def recorded_logs(store: None) -> Iterator[None]:
     assert [line for line in secrecy.logged(RECORD) if "PRIVATE KEY" in line] == []
 
 
-# Those that share what is slow to start run in one process, and those that start such for themselves in another.
+# Those that share what is slow to start run in one process, but for files that start such for themselves.
 ALONE = {"tests/served/test_faults.py", "tests/served/test_kept.py", "tests/served/test_strict_race.py"}
 assert all((ROOT / file).exists() for file in ALONE)
 TOGETHER = {
@@ -174,7 +174,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "alone" if file in ALONE else TOGETHER.get(file.split("/")[1], file)
+        return file if file in ALONE else TOGETHER.get(file.split("/")[1], file)
 
     def _assign_work_unit(self, node: Any) -> None:
         """Give half of the processes the files with the most tests, which compute, and half those with the fewest.

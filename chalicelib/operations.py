@@ -69,6 +69,7 @@ def create_account(
         Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
     except Taken:
         raise CommandError(f"There is an account of the name {name} already.") from None
+    owners.tell_new(key)
     return account, user, new.once["token"]
 
 
@@ -190,9 +191,11 @@ def issue_key(
     owner = accounts.owner(account_id, owner_id)
     if owner is None:
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
+    if not accounts.is_active(account_id, owner_id):
+        raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
     key, new = _key(account_id, owner, description, expires_in, scopes)
-    off = CommandError(f"{owner_id} or its account is switched off: enable it first.")
-    Change(OPERATOR).put(key).also(*(replace(write, failing=off) for write in new.also)).commit()
+    Change(OPERATOR).put(key).also(*new.also).commit()
+    owners.tell_new(key)
     return key, new.once["token"]
 
 

@@ -1,11 +1,11 @@
 """Switching users, bots and accounts on and off: the state is copied to their keys, so that authentication reads once.
 
-The record of the owner or account changes first; a key that is made meanwhile checks it in its own transaction. Until
-the last key and SSH credential is updated, the record is marked and shown as active: a crash in the middle can be
-seen, and each function can be repeated.
+The record of the owner or account changes first, and then the keys. A key is made first, and then told the state of
+that record: of a switch at the same time one of the two sees the other. Until the last key and SSH credential is
+updated, the record is marked and shown as active: a crash in the middle can be seen, and each function can be repeated.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.model import accounts, changes, kinds
@@ -13,8 +13,8 @@ from chalicelib.model.accounts import User
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Owned
-from chalicelib.storage import aws, items, table, writes
-from chalicelib.storage.dynamodb import Condition, Write
+from chalicelib.storage import aws, dynamodb, items, table, writes
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
@@ -52,16 +52,25 @@ def tell(account: str, id: str) -> Item:
     It begins anew where that record or the account's changes meanwhile, so that it never undoes a later switch. The
     record has an empty body where there is none. Raises aws.Unavailable.
     """
-    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     for _ in writes.tries():
-        holders = [table.read(*place) or Item(*place, {}, revision=0) for place in places]
-        active = all(item.body and accounts.is_on(item) for item in holders)
+        holders = _holders(account, id)
         same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
-        known = {"active": active, "name": User.of(holders[0].body).name}
+        known = {"active": _are_on(holders), "name": User.of(holders[0].body).name}
         told = table.set_all([(key, known) for key in _letting_in(account, id)], checks=same)
         if told and (owner := _unmarked(holders[0])):
             return owner
     raise aws.Unavailable("TransactionConflict")
+
+
+def tell_new(item: Item) -> None:
+    """Copy to a new API key or SSH credential whether its owner may act, unless a switch has done so since.
+
+    Until then nobody has the token of the key, and whoever signs in by the credential has its owner read. Raises
+    aws.Unavailable.
+    """
+    active = _are_on(_holders(item.account, Owned.of(item.body).owner_id))
+    for key in item.unique_keys:
+        table.set_once(key, "active", active)
 
 
 def may_let_in(item: Item) -> bool:
@@ -126,16 +135,18 @@ def owned(account: str, owner: str) -> list[Item]:
     return [item for item in found if Owned.of(item.body).owner_id == owner]
 
 
-def unless_switched(account: str, owner: str, *, active: bool) -> list[Write]:
-    """Return the writes that fail where an owner, or its account, was switched on or off meanwhile."""
-    kind = accounts.OWNERS[owner.partition("_")[0]]
-    place = items.scope(account, kind.path), owner
-    switched = aws.Unavailable("TransactionConflict")
-    if not active:
-        return [Write.check(*place, Condition("#body.#active = :off", {"off": False}), switched)]
-    on = "(attribute_not_exists(#body.#active) OR #body.#active = :on)"
-    same = Condition(f"attribute_exists(#id) AND {on}", {"on": True})
-    return [Write.check(*it, same, switched) for it in (place, (accounts.SCOPE, account))]
+def _holders(account: str, id: str) -> tuple[Item, Item]:
+    """Return a user or bot and its account, each with an empty body where there is none. Raises aws.Unavailable."""
+    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
+    owner, own = (
+        table.of_record(record) or Item(*place, {}, revision=0)
+        for place, record in zip(places, dynamodb.get_each(*places), strict=True)
+    )
+    return owner, own
+
+
+def _are_on(holders: Sequence[Item]) -> bool:
+    return all(item.body and accounts.is_on(item) for item in holders)
 
 
 def _another_admin(item: Item) -> list[Write]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from chalicelib import clock
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
+from chalicelib.http.endpoints import NO_STORE, Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
 from chalicelib.http.owned import OwnedResource
 from chalicelib.http.resource import New
@@ -89,10 +89,7 @@ def make(caller: Caller, id: str, request: KeyCreate) -> New:
         ),
         once={"token": token},
         unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, reach),),
-        also=(
-            *owners.unless_switched(caller.account, owner.id, active=owner.active),
-            audit.keep_key(caller.account, owner.id, id),
-        ),
+        also=(audit.keep_key(caller.account, owner.id, id),),
     )
 
 
@@ -123,6 +120,11 @@ class ApiKeys(OwnedResource):
             self.endpoint("GET", own, 200, self.get_own, response=self.response),
             self.endpoint("DELETE", own, 204, self.delete_own),
         )
+
+    def post(self, call: Call) -> Made:
+        made = super().post(call)
+        owners.tell_new(made.item)
+        return made
 
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)

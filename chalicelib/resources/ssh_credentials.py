@@ -1,10 +1,11 @@
 """SSH credentials (SPEC 2.3). The unique key of a public key repeats the rules, so that the SSH gateway reads once."""
 
-from dataclasses import replace
+from contextlib import suppress
 from typing import Annotated
 
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Made
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.owned import OwnedResource
 from chalicelib.http.resource import New
@@ -13,6 +14,7 @@ from chalicelib.model.ssh import acl
 from chalicelib.model.ssh.credentials import SshCredential
 from chalicelib.schema.fields import Described, OwnerId, Traced
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
+from chalicelib.storage.aws import AwsError
 
 _MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below what Lambda can answer
 
@@ -56,18 +58,22 @@ class SSHCredential(CredentialCreate, Traced):
     """A public key whose holder may start tunnels through the SSH gateway."""
 
 
-def make(caller: Caller, id: str, request: CredentialCreate) -> New:
+def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
     owner = caller.owner(request.owner_id)
-    stored = SshCredential.of({**request.values(), "owner_id": owner.id})
-    (key,) = stored.unique_keys(caller.account, id)
-    return New(
-        stored,
-        unique_keys=(replace(key, attributes={**key.attributes, "active": owner.active}),),
-        also=owners.unless_switched(caller.account, owner.id, active=owner.active),
-    )
+    return New(SshCredential.of({**request.values(), "owner_id": owner.id}))
 
 
-RESOURCE = OwnedResource(
+class SshCredentials(OwnedResource):
+    """Credentials, told once whether their owners may act; before that a sign-in reads it."""
+
+    def post(self, call: Call) -> Made:
+        made = super().post(call)
+        with suppress(AwsError):
+            owners.tell_new(made.item)
+        return made
+
+
+RESOURCE = SshCredentials(
     kind=kinds.SSH_CREDENTIALS,
     stored=SshCredential,
     create=CredentialCreate,

@@ -152,6 +152,13 @@ def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool
     return True
 
 
+def set_once(key: UniqueKey, name: str, value: Any) -> None:
+    """Set an attribute of a unique key that is held and has none of that name. Raises aws.Unavailable."""
+    lacking = Condition(f"attribute_exists(#id) AND attribute_not_exists(#body.#{name})")
+    with suppress(ConditionFailed):
+        dynamodb.do(Write.update(key.scope, unique_keys.ID, lacking, sets={f"body.{name}": value}))
+
+
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
     """Set attributes of unique keys, many in one transaction with the checks; those that are gone are passed over.
 

@@ -55,6 +55,9 @@ def _use_the_api(admin: Client) -> None:
     for module in OF_EDGES:
         admin.put(anywhere(module), SAMPLES[module.path][0].request)
         admin.get(anywhere(module))
+    bot = admin.create("/bot_users", {"name": "switched"})["id"]
+    admin.create("/api_keys", {"owner_id": bot})
+    admin.patch(f"/bot_users/{bot}", {"active": False})
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     admin.create("/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": public_key()})
     for query in (f"resource_id={authority}", f"actor_id={admin.user}"):
@@ -191,9 +194,11 @@ def _sign_in_with_a_certificate(admin: Client, edge: store.Records) -> None:
 
 
 def _operate(account: str) -> None:
+    idle = operations.add_owner(account, "bot", "idle", admin=False).id
+    operations.issue_key(account, idle, "")
     for words in (
         ["accounts", "list"],
-        ["bots", "disable", account, operations.add_owner(account, "bot", "idle", admin=False).id],
+        ["bots", "disable", account, idle],
         ["migrate", "--apply"],
         ["names", "allow", "banned.tunnels.localhost"],
     ):

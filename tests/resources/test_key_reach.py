@@ -1,5 +1,7 @@
 """API keys with an end and a reach: what a key may do and nothing else, and when its owner may act no more."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -269,15 +271,45 @@ def test_the_operator_issues_no_key_to_whoever_is_switched_off(admin: Client, me
     assert member.with_token(operations.issue_key(admin.account, member.user, "")[1]).get(PATH).status == 200
 
 
-def test_a_key_that_is_made_while_its_bot_is_switched_on_works_or_is_not_made(admin: Client) -> None:
+MAKING = ("TransactWriteItems", "BatchGetItem", "UpdateItem")  # the calls that make a key, but for the caller's
+
+
+@contextmanager
+def before(operation: str, act: Callable[[], object]) -> Iterator[None]:
+    """Do something before the next request of an operation."""
+
+    def interrupt(**_: object) -> None:
+        events.unregister(name, interrupt)
+        act()
+
+    name, events = f"before-send.dynamodb.{operation}", aws.client("dynamodb").meta.events
+    events.register_first(name, interrupt)
+    yield
+    events.unregister(name, interrupt)
+
+
+@pytest.mark.parametrize("moment", MAKING)
+@pytest.mark.parametrize("active", [True, False])
+def test_a_key_that_is_made_while_its_bot_is_switched_does_as_the_bot_may(
+    admin: Client, moment: str, active: bool
+) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer", "active": not active})
+    with before(moment, lambda: admin.patch(f"/bot_users/{bot['id']}", {"active": active})):
+        bearer = key(admin, owner_id=bot["id"])
+    assert bearer.get(PATH).status == (200 if active else 401)
+    admin.patch(f"/bot_users/{bot['id']}", {"active": not active})
+    assert bearer.get(PATH).status == (401 if active else 200)
+
+
+@pytest.mark.parametrize("moment", MAKING)
+def test_a_key_that_is_made_while_its_bot_is_deleted_lets_nobody_in(admin: Client, moment: str) -> None:
     bot = admin.create("/bot_users", {"name": "deployer"})
-    admin.patch(f"/bot_users/{bot['id']}", {"active": False})
+    with before(moment, lambda: admin.delete(f"/bot_users/{bot['id']}")):
+        bearer = key(admin, owner_id=bot["id"])
+    assert bearer.get(PATH).status == 401
 
-    def switch_on(**_: object) -> None:
-        events.unregister("before-send.dynamodb.TransactWriteItems", switch_on)
-        assert admin.patch(f"/bot_users/{bot['id']}", {"active": True}).status == 200
 
-    events = aws.client("dynamodb").meta.events
-    events.register_first("before-send.dynamodb.TransactWriteItems", switch_on)
-    assert admin.post(PATH, {"owner_id": bot["id"]}).status == 503
-    assert admin.with_token(admin.create(PATH, {"owner_id": bot["id"]})["token"]).get(PATH).status == 200
+def test_a_key_is_made_by_two_reads_and_two_writes(admin: Client) -> None:
+    with calls() as made:
+        key(admin)
+    assert made == ["GetItem", "TransactWriteItems", "BatchGetItem", "UpdateItem"]

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -197,6 +198,24 @@ def test_a_gateway_asks_the_store_once(admin: Client) -> None:
     assert found(key) is not None
     requests.unregister("before-call.dynamodb", unique_id="calls")
     assert calls == ["GetItem"]
+
+
+@pytest.mark.parametrize("operation", ["BatchGetItem", "UpdateItem"])
+def test_a_credential_whose_making_breaks_off_lets_in_whoever_its_owner_may(admin: Client, operation: str) -> None:
+    bot, key = admin.create("/bot_users", {"name": "deploy"})["id"], public_key()
+
+    def broken(**_: object) -> None:
+        raise EndpointConnectionError(endpoint_url="http://store")
+
+    events = aws.client("dynamodb").meta.events
+    events.register(f"provide-client-params.dynamodb.{operation}", broken)
+    made = admin.post(PATH, {"public_key": key, "owner_id": bot})
+    events.unregister(f"provide-client-params.dynamodb.{operation}", broken)
+    assert made.status == 201
+    assert found(key) is not None
+    for active in (False, True):
+        admin.patch(f"/bot_users/{bot}", {"active": active})
+        assert (found(key) is not None) is active
 
 
 def test_a_change_to_no_rules_lifts_every_restriction_and_any_other_leaves_them(

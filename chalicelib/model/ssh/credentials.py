@@ -28,7 +28,7 @@ class SshCredential(Owned):
         return {**super().told(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the one of its public key, which repeats the rules."""
+        """Return the one of its public key, which repeats the rules; `owners` adds whether the owner may act."""
         repeated = {"account": account, "id": id, "owner_id": self.owner_id, "acl": self.acl}
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), repeated),)
 
@@ -66,4 +66,4 @@ def read(account: str, id: str) -> Credential | None:
 def _is_active(found: Mapping[str, Any]) -> bool:
     if "active" in found:
         return bool(found["active"])
-    return accounts.is_active(found["account"], found["owner_id"])  # a record of the first edition
+    return accounts.is_active(found["account"], found["owner_id"])  # it was never told

@@ -10,6 +10,9 @@ from botocore.parsers import create_parser
 from botocore.session import get_session
 
 from chalicelib.storage import answers
+from tests.refusals import assert_refused
+from tests.storage.test_conflicts import answering
+from tests.transports import Client
 
 BYTES = {"B": b64encode(b"\x00\xff").decode()}
 RECORD = {
@@ -61,11 +64,20 @@ def test_an_answer_is_read_as_botocore_reads_it(model: Any, operation: str, body
     assert heard(asked, text) == create_parser("json").parse(answered(text), asked.output_shape)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"null", b"<html>", b'{"Item"', b'{"Item": "\xff"}', b'{"Item": {"a": {"B": "a"}}}']
-)
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b'{"Item"', b'{"Item": "\xff"}'])
 def test_what_is_no_answer_is_read_as_none(model: Any, body: bytes) -> None:
     assert heard(model.operation_model("GetItem"), body).keys() == {"ResponseMetadata"}
+
+
+@pytest.mark.parametrize("text", ["a", "AA=", "%%%%", "AA==A"])
+def test_bytes_that_cannot_be_read_are_no_record_that_is_missing(admin: Client, text: str) -> None:
+    made = admin.create("/backends/weighted", {})
+    body = {"Item": {"scope": {"S": "x"}, "id": {"S": made["id"]}, "body": {"M": {"a": {"B": text}}}}}
+    assert admin.get("/me").status == 200
+    with answering("GetItem", body, times=2, status=200):
+        answer = admin.get(f"/backends/weighted/{made['id']}")
+    assert_refused(answer, 500, "internal_error", answer.json["msg"])
+    assert admin.get(f"/backends/weighted/{made['id']}").json == made
 
 
 def test_a_refusal_is_left_to_botocore(model: Any) -> None:

@@ -45,8 +45,9 @@ def krl(call: Call) -> Binary:
     Raw with `Accept: application/octet-stream`, else as base64 text.
     """
     named = sorted({call.path["id"], *call.query.get("also", ())})
-    heads = [_head(id) for id in named]
-    if len({head.account for head in heads}) > 1:
+    found = revocation_lists.read_each(named)
+    heads = [head for head in found if head]
+    if len(heads) < len(found) or len({head.account for head in heads}) > 1:
         raise _missing()
     stamps = ",".join(f"{head.authority}:{head.stamp}" for head in heads)
     return Binary(hashlib.sha256(stamps.encode()).hexdigest()[:32], lambda: _list(heads))

@@ -53,9 +53,12 @@ class Chunk:
 
 def read(authority: str) -> Head | None:
     """Return the head of an authority's list, None when there is none. One read. Raises aws.Unavailable."""
-    record = dynamodb.get(_scope(authority), HEAD)
-    head = _head(record) if record else None
-    return head if head and (head.expires is None or head.expires > clock.seconds()) else None
+    return _live(dynamodb.get(_scope(authority), HEAD))
+
+
+def read_each(authorities: Iterable[str]) -> list[Head | None]:
+    """Return the heads of some authorities' lists, None for one that has no list. One read. Raises aws.Unavailable."""
+    return [_live(record) for record in dynamodb.get_each(*((_scope(authority), HEAD) for authority in authorities))]
 
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
@@ -199,6 +202,11 @@ def _place(entry: "crypto.packed_revocations.Entry") -> str:
 
 def _scope(authority: str) -> str:
     return f"krl#{authority}"
+
+
+def _live(record: Mapping[str, Any] | None) -> Head | None:
+    head = _head(record) if record else None
+    return head if head and (head.expires is None or head.expires > clock.seconds()) else None
 
 
 def _head(record: Mapping[str, Any]) -> Head:

@@ -14,7 +14,7 @@ from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
 from chalicelib.model.names import TooManyNames
-from chalicelib.storage import change_log, items, table, writes
+from chalicelib.storage import change_log, items, places, table, writes
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
@@ -107,9 +107,7 @@ class Change:
         try:
             self._commit(own, self.events, log)
         except Throttled as hot:
-            if not any(event.scope in hot.scopes and not audit.is_of_the_edge(event) for event in self.events):
-                raise
-            self._commit(own, [audit.spread(event) for event in self.events], log)
+            return self._cooled(hot).commit()
         except TooManyNames:
             if not (self.item and names.settle(self.item.account)):
                 raise
@@ -120,6 +118,17 @@ class Change:
         told = [Write.put(event.to_record()) for event in events]
         proof = (events[0].scope, events[0].id) if events else None
         writes.commit([*own, *told, *log], proof=proof, created=self.created, ended=_ended)
+
+    def _cooled(self, hot: Throttled) -> "Change":
+        """Return the change with what the store turned away in other shards. Raises Throttled where it has none."""
+        if places.edition() < 3:
+            raise hot
+        own = writes.cooled(self.own, hot.scopes)
+        are_hot = any(event.scope in hot.scopes and shards.is_first(event) for event in self.events)
+        if own is None and not are_hot:
+            raise hot
+        events = tuple(map(audit.spread, self.events)) if are_hot else self.events
+        return replace(self, own=self.own if own is None else own, events=events)
 
     def hold(self, item: Item) -> None:
         """Raise where the first item of the change is not in the state that the request requires."""

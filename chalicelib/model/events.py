@@ -13,6 +13,7 @@ from chalicelib import clock, ids
 from chalicelib.model import audit, kinds, shards
 from chalicelib.storage import dynamodb, table
 from chalicelib.storage.items import Item
+from chalicelib.storage.shards import merged
 
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
@@ -32,16 +33,15 @@ def page(account: str, *, before: str | None, count: int) -> Page:
 
     Raises aws.Unavailable.
     """
-    first, has_more = table.page(shards.scope(account, 0), before=before, count=count + len(shards.MARKS))
-    marks = shards.marks(account) if before else {event.id for event in first} & shards.MARKS
-    events = [event for event in first if event.id not in shards.MARKS]
-    pages = [(events[:count], has_more or len(events) > count)]
+    first, has_more, marks = table.marked_page(shards.scope(account, 0), before=before, count=count)
+    marks = shards.marks(account) if before else marks
+    pages = [(first, has_more)]
     if shards.MARK in marks:
         others = (shards.scope(account, shard) for shard in range(1, shards.COUNT))
         pages += [table.page(scope, before=before, count=count) for scope in others]
     if shards.WITHOUT_EDGE not in marks:
         pages.append(_of_the_edge(account, before, count))
-    return _merged(pages, count)
+    return merged(pages, count)
 
 
 def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> Page:
@@ -59,7 +59,7 @@ def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> P
         return None
     spread = range(shards.COUNT) if keys and shards.is_busy(account) else range(1)
     named = (audit.acting(key, shard) for key in keys for shard in spread)
-    return _merged([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
+    return merged([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
 
 
 def of_operator() -> list[Item]:
@@ -100,14 +100,6 @@ def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], befor
         if events or not has_more:
             return events[:count], has_more or len(events) > count
         before, most = found[-1].id, _READ
-
-
-def _merged(pages: Iterable[Page], count: int) -> Page:
-    known = list(pages)
-    # Beyond the end of a page that goes on, what the other pages have may not be the next.
-    reached = max((found[-1].id for found, has_more in known if has_more), default="")
-    merged = sorted((it for found, _ in known for it in found if it.id >= reached), key=_id, reverse=True)
-    return merged[:count], bool(reached) or len(merged) > count
 
 
 def _id(event: Item) -> str:

@@ -176,7 +176,7 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
     The record is the same there, with its revision.
     """
     item = Item.from_record(record)
-    scope, id = places.written(item.scope, item.id)
+    scope, id = places.lasting(item.place)
     if (scope, id) == item.place or record["id"] == unique_keys.ID:
         return ()
     return (

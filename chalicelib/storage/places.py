@@ -1,17 +1,23 @@
-"""The places of items' records, which for routes of HTTPS edges is not where their scope and id say.
+"""The places of items' records, which is not always where their scope and id say.
 
 All routes of an account lie in one collection, in the order of their edges, so that one query reads those of a page of
 edges: the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
 `acct_…#/edges/https/routes` and the id `E/R`. Up to the second edition the record had the scope and id of the route.
 Both are read; RECORDS_EDITION says which one is written.
+
+SSH certificates of a busy account lie in shards, `acct_…#/ssh_user_certificates/N`, since the third edition.
 """
 
 import os
 import re
+from collections.abc import Iterator
+
+from chalicelib.storage import shards
 
 Place = tuple[str, str]  # the scope and id of a record
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
+_SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
 _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
@@ -23,7 +29,36 @@ def latest(scope: str, id: str) -> Place:
 
 def written(scope: str, id: str) -> Place:
     """Return where the record of a new item is to lie."""
-    return latest(scope, id) if edition() > 2 else (scope, id)
+    if edition() < 3:
+        return scope, id
+    if is_sharded(scope):
+        return shards.scope(scope, shards.next_for(scope, id)), id
+    return latest(scope, id)
+
+
+def possible(scope: str, id: str) -> Iterator[Place]:
+    """Yield where the record of an item may lie, in the order in which one that is moved meanwhile is found."""
+    own, last = (scope, id), latest(scope, id)
+    yield last
+    if is_sharded(scope):
+        yield shards.scope(scope, shards.of(id)), id
+    if last != own:
+        yield own
+    if last != own or (is_sharded(scope) and edition() < 3):
+        yield last
+
+
+def lasting(place: Place) -> Place:
+    """Return where a record is to lie that lies at a place of any edition; in whatever shard it is, it stays."""
+    scope, id = of_item(*place)
+    if edition() < 3:
+        return scope, id
+    return place if is_sharded(scope) else latest(scope, id)
+
+
+def is_sharded(scope: str) -> bool:
+    """Tell whether a scope is a collection that may have shards."""
+    return (found := _SHARDED.fullmatch(scope)) is not None and not found[2]
 
 
 def collected(scope: str) -> tuple[str, str]:
@@ -35,6 +70,8 @@ def collected(scope: str) -> tuple[str, str]:
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
     """Return the scope and id of the item whose record lies at a place of any edition."""
+    if found := _SHARDED.fullmatch(scope):
+        return found[1], id
     if "/" in id and (found := _COLLECTION.fullmatch(scope)):
         above, _, own = id.partition("/")
         return f"{found[1]}/{above}{found[2]}", own

@@ -6,10 +6,11 @@ written here by itself is told nobody: leases, and what a unique key repeats.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import change_log, dynamodb, items, places, unique_keys
+from chalicelib.storage import change_log, dynamodb, items, places, shards, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -21,6 +22,8 @@ _KEYS = {
     "scope": "#scope = :scope",
 }
 _AT_ONCE = 100  # writes in one transaction, and records in one read
+_MAX_MARKS = 2  # of a collection
+_OR_MARKS = " OR begins_with(#id, :marks)"
 _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
 
 
@@ -73,14 +76,34 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     What is sealed in them is left out. There are fewer than `count` also where they are large: a page is what DynamoDB
     reads at once, 1 MB, so that Lambda can answer with it. What has expired does not count. Raises aws.Unavailable.
     """
-    found: list[Item] = []
-    for records in _pages(_older(scope, before), count + 1):
-        if len(found) > 1 and len(repr(found)) > _LARGE:
-            return found[:-1], True  # the last one begins the next page, which is thus not empty
-        found += map(Item.from_record, records)
-        if len(found) > count:
-            return found[:count], True
-    return found, False
+    if not places.is_sharded(scope):
+        return _page(_older(scope, before), count)
+    found, has_more, marks = marked_page(scope, before=before, count=count)
+    if shards.MARK not in marks and not (before and is_spread(scope)):
+        return found, has_more
+    others = (_page(_older(shard, before), count) for shard in shards.others(scope))
+    return _bounded(*shards.merged([(found, has_more), *others], count))
+
+
+def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
+    """Return a page of one partition as `page` does, and its marks, without `before` alone. Raises aws.Unavailable."""
+    if before:
+        return (*_page(_older(scope, before), count), frozenset())
+    found, has_more = _page({**_older(scope, None), "marks": shards.MARKS}, count + _MAX_MARKS)
+    marks = frozenset(item.id for item in found if item.id.startswith(shards.MARKS))
+    others = [item for item in found if item.id not in marks]
+    return others[:count], has_more or len(others) > count, marks
+
+
+def is_spread(collection: str) -> bool:
+    """Tell whether a collection has shards. One read. Raises aws.Unavailable."""
+    return dynamodb.get(collection, shards.MARK) is not None
+
+
+def spread(collection: str) -> None:
+    """Mark a collection as busy, and spread what this process adds to it. Raises aws.Unavailable."""
+    dynamodb.do(Write.put({"scope": collection, "id": shards.MARK, "revision": 1}))
+    shards.spread(collection)
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
@@ -243,11 +266,26 @@ def _renewed(scope: str, id: str, lease: int) -> Write:
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record of an item, wherever it lies. Raises aws.Unavailable."""
-    latest = places.latest(scope, id)
-    if latest == (scope, id):
-        return dynamodb.get(scope, id)
-    # What is moved between two reads is found by the third.
-    return dynamodb.get(*latest) or dynamodb.get(scope, id) or dynamodb.get(*latest)
+    return next(filter(None, (dynamodb.get(*place) for place in places.possible(scope, id))), None)
+
+
+def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
+    """Return a page of what is selected in one partition, as `page` does."""
+    found: list[Item] = []
+    for records in _pages(selected, count + 1):
+        if len(found) > 1 and len(repr(found)) > _LARGE:
+            return found[:-1], True  # the last one begins the next page, which is thus not empty
+        found += map(Item.from_record, records)
+        if len(found) > count:
+            return found[:count], True
+    return found, False
+
+
+def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
+    """Return a page of several partitions, and no more of it than DynamoDB reads of one at once."""
+    sizes = accumulate(len(repr(item)) for item in found)
+    kept = sum(size <= _LARGE for size in sizes) or 1
+    return found[:kept], has_more or kept < len(found)
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
@@ -264,7 +302,7 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
         {**selected, "now": clock.seconds()},
         limit=count,
         KeyConditionExpression=_key(selected),
-        FilterExpression=items.live().text,
+        FilterExpression=f"{items.live().text}{_OR_MARKS if 'marks' in selected else ''}",
         ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #pointed_by, #expires, #lease, #revision",
     )
 

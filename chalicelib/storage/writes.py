@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from chalicelib.storage import aws, dynamodb, items, references, shared_keys, table, unique_keys
+from chalicelib.storage import aws, dynamodb, items, places, references, shared_keys, table, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
@@ -67,6 +67,18 @@ def end(item: Item) -> list[Write]:
     return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
 
 
+def cooled(writes: Sequence[Write], hot: Sequence[str]) -> tuple[Write, ...] | None:
+    """Spread the collections in which new items met a hot partition; return all writes, those of such items elsewhere.
+
+    None where no item did. Raises aws.Unavailable.
+    """
+    new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
+    busy = [scope for scope in new & {*hot} if places.is_sharded(scope)]
+    for scope in busy:
+        table.spread(scope)
+    return tuple(map(_moved, writes)) if busy else None
+
+
 def commit(
     writes: Sequence[Write],
     *,
@@ -123,6 +135,15 @@ def tries() -> Iterator[None]:
 def _pause(number: int) -> None:
     if number:
         time.sleep(random.uniform(0, number * _PAUSE))
+
+
+def _moved(write: Write) -> Write:
+    """Return the write of a new item where its record is to lie now."""
+    if write.action != "Put":
+        return write
+    item = write.request["Item"]
+    scope, id = places.written(item["scope"]["S"], item["id"]["S"])
+    return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
 
 
 def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import clock, operations
+from chalicelib import clock, ids, operations
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
 from chalicelib.model import names, proofs
@@ -190,7 +190,9 @@ def _sign_in_with_a_certificate(admin: Client, edge: store.Records) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
     signed = admin.create("/ssh_user_certificates", body)["id"]
-    assert edge.grant_of_certificate(public_keys.fingerprint(authority["public_key"]), signed)
+    fingerprint = public_keys.fingerprint(authority["public_key"])
+    assert edge.grant_of_certificate(fingerprint, signed)
+    assert edge.grant_of_certificate(fingerprint, ids.new("sucrt")) is None  # which a shard may have
 
 
 def _operate(account: str) -> None:

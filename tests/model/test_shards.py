@@ -1,31 +1,28 @@
-"""Shards of events: no partition key takes more than its units, and nothing is left out or listed twice."""
+"""Shards of events and certificates: no partition takes more than its units, nothing is left out or listed twice."""
 
-import io
-import json
 import random
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse
 
+from chalicelib import __main__ as operator
 from chalicelib import ids, operations
 from chalicelib.model import audit, events, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
-from chalicelib.storage import aws, dynamodb
+from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage import shards as spreading
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from tests import records
 from tests.queries import calls
 from tests.resources.test_audit_events import page
-from tests.samples import BODIES
+from tests.samples import BODIES, public_key
+from tests.storage.limited import UNITS, limited
 from tests.transports import Client
 
-_UNITS = 1000  # that a partition key takes in a second
+CERTIFICATES = ("/ssh_user_certificates", "/ssh_host_certificates")
 
 
 def put(account: str, key: str, shard: int = 0) -> Item:
@@ -48,52 +45,18 @@ def put(account: str, key: str, shard: int = 0) -> Item:
 
 
 def mark(account: str) -> None:
-    dynamodb.do(Write.put({"scope": shards.scope(account, 0), "id": shards.MARK, "body": {"shards": shards.COUNT}}))
+    dynamodb.do(Write.put({"scope": shards.scope(account, 0), "id": shards.MARK}))
 
 
-@contextmanager
-def limited() -> Iterator[tuple[Counter[str], list[str]]]:
-    """Turn each transaction away that would take a partition key, of the table or an index, above its units.
-
-    Yield the units that were spent by key, all within one second, and the names of the keys for which it was done. What
-    is written is not kept: the store in process copies itself for each transaction.
-    """
-    spent: Counter[str] = Counter()
-    turned_away: list[str] = []
-
-    def hold(params: Any, **_: object) -> Any:
-        costs = [cost(action) for action in json.loads(params["body"])["TransactItems"]]
-        hot = [{key for key, units in cost.items() if spent[key] + units > _UNITS} for cost in costs]
-        if any(hot):
-            turned_away.extend(key for keys in hot for key in keys)
-            reasons = [{"Code": "ThrottlingError" if keys else "None"} for keys in hot]
-            body = {"__type": "TransactionCanceledException", "CancellationReasons": reasons}
-            return AWSResponse("http://localhost", 400, {}, io.BytesIO()), {
-                "Error": {"Code": "TransactionCanceledException", "Message": ""},
-                "ResponseMetadata": {"HTTPStatusCode": 400},
-                **body,
-            }
-        for each in costs:
-            spent.update(each)
-        return AWSResponse("http://localhost", 200, {}, io.BytesIO()), {"ResponseMetadata": {"HTTPStatusCode": 200}}
-
-    events = aws.client("dynamodb").meta.events
-    events.register("before-call.dynamodb.TransactWriteItems", hold)
-    try:
-        yield spent, turned_away
-    finally:
-        events.unregister("before-call.dynamodb.TransactWriteItems", hold)
+def partitions(scope: str) -> set[str]:
+    """Return the scopes that begin so and have records."""
+    return {record["scope"] for page in dynamodb.scan() for record in page if record["scope"].startswith(scope)}
 
 
-def cost(action: dict[str, Any]) -> dict[str, int]:
-    """Return the units of an action by partition key: two for each KB in a transaction, one in each index."""
-    ((name, request),) = action.items()
-    if name != "Put":
-        return {request["Key"]["scope"]["S"]: 2}
-    item = request["Item"]
-    size = -(-len(json.dumps(item)) // 1024)  # its JSON is longer than what DynamoDB counts
-    indexes = {f"{it}={item[it]['S']}": size for it in ("indexed", "acted") if it in item}
-    return {item["scope"]["S"]: 2 * size, **indexes}
+def newcomer(admin: Client, name: str) -> Client:
+    """Return the admin of an account of its own: what is spread stays so for this process."""
+    account, user, token = operations.create_account(name, "ada")
+    return replace(admin, account=account.id, user=user.id).with_token(token)
 
 
 def test_a_thousand_changes_in_a_second_are_written_with_no_key_above_its_units(stranger: Client) -> None:
@@ -103,12 +66,77 @@ def test_a_thousand_changes_in_a_second_are_written_with_no_key_above_its_units(
             id = ids.new("bkdwd")
             apart = Item(f"{account}#/backends/{id}", id, {"backends": {}})  # the resources' own is not the question
             Change(by).put(apart).commit()
-    assert max(spent.values()) <= _UNITS
+    assert max(spent.values()) <= UNITS
     assert len(turned_away) == 1
     first, *others = (shards.scope(account, shard) for shard in range(shards.COUNT))
-    assert spent[first] > _UNITS - 10  # until it was hot
+    assert spent[first] > UNITS - 10  # until it was hot
     assert sum(spent[scope] for scope in (first, *others)) == 2 * 1000
     assert shards.is_busy(account)
+
+
+@pytest.mark.parametrize("path", CERTIFICATES)
+def test_a_thousand_certificates_of_an_account_in_a_second_leave_no_key_above_its_units(
+    admin: Client, path: str
+) -> None:
+    client = newcomer(admin, f"issuer{path.replace('/', '-').replace('_', '-')}")
+    asked = {"ssh_certificate_authority_id": client.create("/ssh_certificate_authorities", {})["id"]}
+    made = client.create(path, {**asked, "public_key": public_key(), "principals": ["deploy"]})
+    scope = items.scope(client.account, path)
+    issued = table.read(scope, made["id"])
+    assert issued is not None
+    by, prefix = Trail(Actor("api_key", ids.new("ak"), client.user, "ada")), issued.id.partition("_")[0]
+    with limited() as (spent, turned_away):
+        for _ in range(1000):
+            Change(by).put(Item(scope, ids.new(prefix), issued.body, unseen=issued.unseen)).commit()
+    assert max(spent.values()) <= UNITS
+    for collection in (scope, shards.scope(client.account, 0)):
+        assert sum(spent[it] for it in (collection, *spreading.others(collection))) == 2 * 1000
+        assert spent[collection] > UNITS - 10  # until it was hot
+    assert 1 <= len(turned_away) <= 2  # both at once, or one after the other
+
+
+@pytest.mark.parametrize("path", CERTIFICATES)
+def test_certificates_of_a_busy_account_are_listed_changed_and_deleted_as_others(
+    admin: Client, path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = newcomer(admin, f"busy{path.replace('/', '-').replace('_', '-')}")
+    asked = {"ssh_certificate_authority_id": client.create("/ssh_certificate_authorities", {})["id"]}
+    asked["public_key"] = public_key()
+    made = [client.create(path, asked) for _ in range(4)]
+    table.spread(scope := items.scope(client.account, path))
+    made += [client.create(path, asked) for _ in range(10)]
+    expected = sorted(made, key=lambda it: it["id"], reverse=True)
+    assert len(partitions(scope)) > 2
+
+    def listed(limit: int = 100) -> list[Any]:
+        return list(client.all(path, path[1:], limit))
+
+    assert [listed(limit) for limit in (3, 100)] == [expected] * 2
+    assert client.get(f"{path}?owner_id={client.user}").json[path[1:]] == expected
+    assert [client.get(f"{path}/{it['id']}").json for it in made] == made
+    changed = [client.patch(f"{path}/{it['id']}", {"description": "new"}).json for it in expected]
+    assert changed == [{**it, "description": "new"} for it in expected]
+    assert [client.delete(f"{path}/{it['id']}").status for it in changed[::2]] == [204] * 7
+    assert client.get(f"{path}/{changed[0]['id']}").status == 404
+    left = changed[1::2]
+    assert listed() == left
+    for edition in ("3", "2"):
+        monkeypatch.setenv("RECORDS_EDITION", edition)
+        operator.main(["migrate", "--apply"])
+        assert listed() == left
+    assert partitions(scope) == {scope}
+    capsys.readouterr()
+
+
+def test_a_change_of_what_lies_in_a_hot_partition_is_refused_for_now(admin: Client) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})["id"]
+    made = admin.create(
+        "/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": public_key()}
+    )
+    with limited() as (spent, _):
+        spent[scope := items.scope(admin.account, "/ssh_user_certificates")] = UNITS
+        assert admin.patch(f"/ssh_user_certificates/{made['id']}", {"description": "new"}).status == 503
+    assert not table.is_spread(scope)
 
 
 def test_a_busy_account_is_listed_as_a_quiet_one(admin: Client) -> None:

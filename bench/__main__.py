@@ -25,6 +25,8 @@ FIGURES = (
     "cold_start",
     "warm",
     "certificates_per_second",
+    "issuing",
+    "one_account",
     "growth",
     "local_server",
     "memory",

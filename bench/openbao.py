@@ -1,7 +1,7 @@
-"""A peer: OpenBao's SSH engine in its development server, which signs from memory and keeps no record of a certificate.
+"""A peer: OpenBao's development server, whose engine of SSH signs from memory and keeps no record of a certificate.
 
-Neither accounts nor a store, no policy of ours, no audit event: what it does in a request is the least that a server
-of certificates can do.
+Its engine of X.509 keeps, lists and revokes. Neither accounts nor a store, no policy of ours, no audit event: what it
+does in a request is the least that a server of certificates can do.
 """
 
 import json
@@ -17,7 +17,8 @@ from bench import engines, servers
 from bench.servers import Server
 from infra.local.cloud import HOST
 
-SIGN = "/v1/ssh/sign/user"  # the path that signs
+SIGN = "/v1/ssh/sign/user"  # the path that signs for SSH
+ISSUE, LIST, REVOKE = "/v1/pki/sign/host", "/v1/pki/certs/detailed?list=true", "/v1/pki/revoke"
 _BAO = Path(sys.executable).with_name("bao")
 _SET_UP: dict[str, object] = {
     "sys/mounts/ssh": {"type": "ssh"},
@@ -29,6 +30,9 @@ _SET_UP: dict[str, object] = {
         "ttl": "24h",
         "default_extensions": {"permit-pty": "", "permit-user-rc": ""},
     },
+    "sys/mounts/pki": {"type": "pki"},
+    "pki/root/generate/internal": {"common_name": "bench", "key_type": "ed25519", "ttl": "720h"},
+    "pki/roles/host": {"allow_any_name": True, "key_type": "any", "ttl": "24h"},
 }
 
 
@@ -39,7 +43,7 @@ def is_there() -> bool:
 
 @contextmanager
 def started() -> Iterator[tuple[Server, dict[str, str]]]:
-    """Run the server with an authority of an ed25519 key that signs certificates of users, for who sends the headers.
+    """Run the server with authorities of ed25519 keys, of SSH's users and of X.509, for whoever sends the headers.
 
     Raises TimeoutError, CalledProcessError.
     """

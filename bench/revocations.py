@@ -41,7 +41,20 @@ def measure(setting: Setting) -> Result:
     rows.append(results.at_most(1, "… the longest, CPU: 2 s", ours, MOST_SECONDS, results.ms))
     rows.append(results.at_most(1, "… the longest, in base64: what Lambda answers", sent, MOST_BYTES, results.mib))
     rows.append(results.exactly("… the longest, unchanged: the fewest calls", unchanged, "304, 1 read", 1))
+    rows.append(
+        results.exactly("10 full lists together, refused: the fewest calls", _merged(setting), "409, 1 read", 1)
+    )
     return Result(rows, points)
+
+
+def _merged(setting: Setting) -> str:
+    """Return the status and the calls of a request for ten lists which are full, as their heads say."""
+    ids = [requests.create("/ssh_certificate_authorities", setting.token, {})["id"] for _ in range(10)]
+    for id in ids:
+        _count(id, COUNTS[-1])
+    with calls.recording("dynamodb", "kms") as made:
+        status = _fetch(f"/ssh_certificate_authorities/{ids[0]}/krl", also=ids[1:])["statusCode"]
+    return f"{status}, {', '.join(f'1 {call.kind}' for call in made)}"
 
 
 def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str]:
@@ -67,9 +80,10 @@ def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str
     return median(ours), median(keygens), len(base64.b64decode(answer["body"])), keygen_size, unchanged
 
 
-def _fetch(path: str, etag: str = "") -> Mapping[str, Any]:
-    """Return the function's answer to a server that has the list of a tag, or none."""
+def _fetch(path: str, etag: str = "", also: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Return the function's answer to a server that has the list of a tag, or none, and wants others beside it."""
     event = requests.event("GET", path, "")
+    event["multiValueQueryStringParameters"] = {"also": [*also]} if also else None
     event["headers"] = {"Accept": "application/octet-stream", **({"If-None-Match": etag} if etag else {})}
     answered: Mapping[str, Any] = app(event, None)
     return answered
@@ -81,8 +95,12 @@ def _fill(authority: str, serials: Sequence[int]) -> None:
     for place in range(min(_CHUNKS, len(serials))):
         packed = packed_revocations.pack(RevokedSerial(serial, None) for serial in serials[place::_CHUNKS])
         dynamodb.do(Write.put({**own, "scope": scope, "id": f"{place:02x}", "packed": packed}))
+    _count(authority, len(serials))
+
+
+def _count(authority: str, count: int) -> None:
     there = Condition("attribute_exists(#id)")
-    dynamodb.do(Write.update(scope, "head", there, sets={"count": len(serials), "stamp": "1"}))
+    dynamodb.do(Write.update(f"krl#{authority}", "head", there, sets={"count": count, "stamp": "1"}))
 
 
 def _keygen(folder: Path, public_key: str, serials: Sequence[int]) -> list[str]:

@@ -5,9 +5,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import SSHCertificateBuilder, SSHCertificateType
+from cryptography.x509.oid import NameOID
 
 from chalicelib import ids
 from chalicelib.crypto import keys
@@ -31,6 +33,13 @@ def request(authority: str) -> dict[str, Any]:
     """Return the request for the same certificate."""
     public_key = keys.authorized_key(PUBLIC_KEY)
     return {"ssh_certificate_authority_id": authority, "public_key": public_key, "principals": ["alice"]}
+
+
+def csr() -> str:
+    """Return a request for an X.509 certificate of another key."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "alice.example")])
+    signed = x509.CertificateSigningRequestBuilder().subject_name(name).sign(Ed25519PrivateKey.generate(), None)
+    return signed.public_bytes(serialization.Encoding.PEM).decode()
 
 
 def keygen(folder: Path) -> list[str]:

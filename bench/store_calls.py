@@ -1,6 +1,7 @@
 """Store calls of a request, the caller looked up too: counted, not timed."""
 
 from collections import Counter
+from typing import Any
 
 from bench import calls, requests, results
 from bench.engines import Setting
@@ -11,12 +12,24 @@ FEWEST = {
     "list of 100": Counter(read=2),
     "create": Counter(read=1, write=1),
     "certificate": Counter(read=2, write=1),  # the second: the authority, and whether it has revoked the public key
+    "page of 100 edges": Counter(read=3),  # the edges, and all their routes
 }
+_EDGES = "/edges/https"
 
 
 def measure(setting: Setting) -> Result:
-    made = requests.usual(setting.token)
-    return Result([_row(name, fewest, made[name](0)) for name, fewest in FEWEST.items()])
+    made = {name: make(0) for name, make in requests.usual(setting.token).items()}
+    made["page of 100 edges"] = _edges(setting.token)
+    return Result([_row(name, fewest, made[name]) for name, fewest in FEWEST.items()])
+
+
+def _edges(token: str) -> dict[str, Any]:
+    """Make a hundred edges with two routes each, and return the request for a page of them."""
+    for _ in range(100):
+        id = requests.create(_EDGES, token, {})["id"]
+        for match in ("/", "/api"):
+            requests.create(f"{_EDGES}/{id}/routes", token, {"match_type": "path_prefix", "match": match})
+    return requests.event("GET", _EDGES, token)
 
 
 def _row(name: str, must: Counter[str], event: dict[str, object]) -> Row:

@@ -1,0 +1,129 @@
+"""One account that makes very much at once: what conflicts, and the units of each partition key of the store.
+
+No emulator follows DynamoDB in either, so two stores of the tests do, laid over the embedded cloud.
+"""
+
+import multiprocessing
+import re
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from bench import calls, requests, results, signing
+from bench.calls import Call
+from bench.engines import Setting
+from bench.results import Result, Row
+from chalicelib import ids, operations
+from chalicelib.model.audit import OPERATOR
+from chalicelib.model.changes import Change
+from chalicelib.storage import aws, items, table
+from chalicelib.storage.items import Item
+from tests.storage.conflicting import conflicting
+from tests.storage.limited import UNITS, limited
+
+WRITERS, EACH, CERTIFICATES = 32, 4, 1000
+PATH = "/ssh_user_certificates"
+_CONFLICTS = {"TransactionCanceledException", "TransactionConflictException"}
+_READS = 3000  # units that a partition key reads in a second
+
+Work = tuple[str, Mapping[str, Any]]  # a token, and the body of a certificate
+_fork = multiprocessing.get_context("fork")
+_begin = _fork.Barrier(WRITERS)
+
+
+def measure(setting: Setting) -> Result:
+    with _fork.Pool(1) as pool:  # processes that fork later must not share a connection to the store
+        work = setting.token, pool.apply(_authority, [setting.token])
+    with _fork.Pool(WRITERS) as pool:
+        made = sum(pool.map(_write, [work] * WRITERS, chunksize=1), Counter[str]())
+    return Result([_told(f"{WRITERS} processes, embedded cloud", made), _threads(setting), *_units(*work)])
+
+
+def _authority(token: str) -> dict[str, Any]:
+    """Return a request for a certificate of a new authority."""
+    return signing.request(requests.create("/ssh_certificate_authorities", token, {})["id"])
+
+
+def _write(work: Work) -> Counter[str]:
+    """Make keys and certificates while others do; return how many were made, and how many tries met another."""
+    counted: Counter[str] = Counter()
+
+    def hear(response: tuple[Any, Mapping[str, Any]] | None, **_: object) -> None:
+        error = response[1].get("Error", {}) if response else {}
+        counted["conflicts"] += error.get("Code") in _CONFLICTS
+
+    token, certificate = work
+    aws.client("dynamodb").meta.events.register_first("needs-retry.dynamodb", hear)
+    _begin.wait()
+    for _ in range(EACH):
+        for path, body in (("/api_keys", {}), (PATH, certificate)):
+            with suppress(RuntimeError):
+                requests.create(path, token, body)
+                counted["made"] += 1
+    return counted
+
+
+def _threads(setting: Setting) -> Row:
+    """Return the row of as many threads in a store in which transactions conflict as in DynamoDB."""
+    account, user = setting.context["account"], setting.context["caller"]
+    scope = items.scope(account, PATH)
+    [signed], _ = table.page(scope, before=None, count=1)
+
+    def write(number: int) -> None:
+        operations.issue_key(account, user, f"key {number}")
+        Change(OPERATOR).put(Item(scope, ids.new("sucrt"), signed.body)).commit()
+
+    with conflicting() as conflicts, ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(write, range(WRITERS)))
+    counted = Counter(made=conflicts.done, conflicts=conflicts.met.total())
+    return _told(f"{WRITERS} threads, DynamoDB's rules", counted, each=1)
+
+
+def _told(who: str, counted: Counter[str], each: int = EACH) -> Row:
+    all_made, made = 2 * each * WRITERS, counted["made"]
+    ours, must = (f"{count} made, {met} conflicts" for count, met in ((made, counted["conflicts"]), (all_made, 0)))
+    return results.exactly(f"{who}, keys and certificates of one account", ours, must, made / all_made)
+
+
+def _units(token: str, certificate: Mapping[str, Any]) -> list[Row]:
+    """Return rows of the units of each key in a second of certificates: what is too much is turned away."""
+    with limited() as (spent, _), calls.recording() as made:
+        for _ in range(CERTIFICATES):
+            requests.create(PATH, token, certificate)
+    head = f"{CERTIFICATES:,} certificates of one account in a second"
+    read = Counter[str]()
+    for call in made:
+        read.update(_read(call))
+    return [
+        *_rows(f"{head}, written", spent, UNITS),
+        *_rows(f"{head}, read", read, _READS),
+    ]
+
+
+def _rows(head: str, spent: Mapping[str, int], most: int) -> list[Row]:
+    """Return a row for each kind of key, of the one with the most units."""
+    kinds: dict[str, list[int]] = {}
+    for key, count in spent.items():
+        kinds.setdefault(_named(key), []).append(count)
+    return [
+        results.at_most(1, f"{head}: {kind}", max(found), most, lambda count: f"{count:,.0f} units")
+        for kind, found in sorted(kinds.items())
+    ]
+
+
+def _read(call: Call) -> dict[str, int]:
+    """Return the units that a call reads by key; each record here is below 4 KB."""
+    if call.operation == "GetItem":
+        return {call.parameters["Key"]["scope"]["S"]: 1}
+    if call.operation == "BatchGetItem":
+        ((_, wanted),) = call.parameters["RequestItems"].items()
+        return Counter(key["scope"]["S"] for key in wanted["Keys"])
+    return {}
+
+
+def _named(key: str) -> str:
+    """Return a key without ids, of an index with the name of its attribute, and with N for the number of a shard."""
+    without = re.sub(r"[a-z]+_[0-9A-Za-z]{27}|(?<=token#)\w+", "…", key)
+    return re.sub(r"(?<=[/#])[0-9]+$", "N", without)

@@ -1,4 +1,5 @@
-"""The lines of Envoy's access log: at most 4 KiB each, and of requests that nobody's tunnel answers, one in ten. Pure.
+"""The lines of Envoy's access log: at most 4 KiB each, and of requests that nobody's tunnel is for, or that are held
+back, one in ten. Pure.
 
 What a visitor writes is cut to so many bytes, of which each may be four in JSON; `header_bytes` tells how long all was.
 """
@@ -10,6 +11,8 @@ from edge.traffic import parts
 from edge.traffic.resources import Json
 
 _SAMPLED = 10  # percent
+_KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
+_REFUSALS = "^(rbac_|local_rate_limited)"  # of blocked networks, and of who asks too often
 _WORDS: Mapping[str, Json] = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
@@ -57,10 +60,10 @@ def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _of_somebody() -> Json:
-    """Return the filter of requests to the hosts of an account, and of whatever is no 404 and no 421."""
+    """Return the filter of requests to hosts of an account that no bound refused, and of all with other statuses."""
     cel = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    known = parts.typed("cel", cel, expression="'edge' in xds.virtual_host_metadata.filter_metadata")
-    others: list[Json] = [_status_is_not(status) for status in (404, 421)]
+    known = parts.typed("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
+    others: list[Json] = [_status_is_not(status) for status in (403, 404, 421, 429)]
     return {"or_filter": {"filters": [{"and_filter": {"filters": others}}, {"extension_filter": known}]}}
 
 

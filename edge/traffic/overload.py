@@ -40,10 +40,11 @@ def manager(limits: Limits) -> Json:
         filename=f"./{PRESSURE}",
     )
     idle: Json = {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": _IDLE_AT_LEAST}
-    scaled: Json = {
+    scale: Json = {
         "@type": f"{parts.TYPE}.config.overload.v3.ScaleTimersOverloadActionConfig",
         "timer_scale_factors": [idle],
     }
+    scarce: Json = {"scaling_threshold": 0.5, "saturation_threshold": 0.9}
     return {
         "refresh_interval": "0.25s",
         "resource_monitors": [connections, heap, told],
@@ -52,12 +53,7 @@ def manager(limits: Limits) -> Json:
             _action("shrink_heap", {"threshold": {"value": 0.8}}),
             _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.85, "saturation_threshold": 0.95}}),
             _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
-            {
-                **_action(
-                    "reduce_timeouts", {"scaled": {"scaling_threshold": 0.5, "saturation_threshold": 0.9}}, _TOLD
-                ),
-                "typed_config": scaled,
-            },
+            {**_action("reduce_timeouts", {"scaled": scarce}, _TOLD), "typed_config": scale},
         ],
     }
 

@@ -1,10 +1,12 @@
 """What visitors can make the access log of an edge hold."""
 
 import json
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, until
+from tests.edge.running import Edge, running, until
 
 
 def _ask(edge: Edge, name: str, path: str, *, times: int = 1) -> set[int]:
@@ -43,10 +45,30 @@ def test_a_404_of_a_tunnel_is_logged_each_time_and_of_an_unknown_name_one_in_ten
     edge.ssh(edge.key("acct_A"), "-R", f"found:80:127.0.0.1:{origin}").says("is online")
     until(lambda: edge.status("found") == "200")
 
-    assert _ask(edge, "unknown", "a" * 5000, times=2000) == {404}
+    assert _ask(edge, "unknown", "a" * 5000, times=2000) == {404, 429}
     for _ in range(20):
         assert _ask(edge, "found", "missing") == {404}
 
     until(lambda: sum(line["status"] == 404 for line in _lines(edge, "found")) == 20)
     assert 120 < len(_lines(edge, "unknown")) < 280
     assert sum(len(json.dumps(line)) for line in _lines(edge, "unknown")) < 2_000_000
+
+
+@needs_envoy
+def test_of_requests_that_are_held_back_one_in_ten_has_a_line(tmp_path: Path, origin: int) -> None:
+    with running(tmp_path, with_envoy=True, max_requests_per_visitor=20) as edge:
+        edge.ssh(edge.key("acct_A"), "-R", f"asked:80:127.0.0.1:{origin}").says("is online")
+        until(lambda: edge.status("asked") == "200")
+
+        assert _ask(edge, "asked", "missing", times=1000) == {404, 429}
+        until(lambda: _statuses(edge, "asked")[404] >= 80)
+        assert 40 < _statuses(edge, "asked")[429] < 200
+        edge.store.networks.add("127.0.0.1/32")
+        until(lambda: edge.status("asked") == "403", within=5)
+        assert _ask(edge, "asked", "missing", times=500) == {403}
+        until(lambda: _statuses(edge, "asked")[403] >= 10)
+        assert _statuses(edge, "asked")[403] < 120
+
+
+def _statuses(edge: Edge, name: str) -> Counter[int]:
+    return Counter(line["status"] for line in _lines(edge, name))

@@ -162,7 +162,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
         """Return the bytes that have come in, or none; note the end."""
         found: list[bytes] = []
         try:
-            while not self._has_peer_ended:
+            while not self._has_peer_ended and (self._incoming.pending or self.tls.pending()):  # an error costs a read
                 if chunk := self.tls.read(_AT_ONCE):
                     found.append(chunk)
                 else:

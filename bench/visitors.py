@@ -1,0 +1,285 @@
+"""The live edge while visitors mean harm: how others of the same tunnel fare, beside a quiet time before.
+
+It is started by itself, `python -m bench.visitors`, and tells failures and times of each trial. Gateway, Envoy, ssh,
+the upstream, who means harm, and the others are a process each.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import multiprocessing
+import os
+import ssl
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from statistics import quantiles
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import asyncssh
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+
+from bench import engines, servers
+from bench.edge import ENVOY, ENVOY_OPTIONS
+from edge.control.control import Control
+from edge.process.settings import Limits, Settings
+from edge.ssh.gateway import Server
+from edge.store.records import Grant
+from infra.local.cloud import HOST
+from tests.edge.memory import Memory
+
+HARMFUL = [f"127.0.0.{number}" for number in range(60, 66)]
+OTHERS = [f"127.0.0.{number}" for number in range(2, 22)]
+RATE, SECONDS, PATIENCE = 100, 5, 10.0  # requests of the others a second
+_NAME = "demo.tunnels.localhost"
+_SPAWN = multiprocessing.get_context("spawn")
+_SSH = ["ssh", "-F", "none", "-N", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no"]
+_CONTEXT = ssl._create_unverified_context()
+Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where everything listens."""
+
+    upstream: int
+    ssh: int
+    edge: int
+    http: int
+
+
+def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
+    """Serve gateway and control; the key in the folder may bind everything."""
+    settings = Settings(directory=folder, ssh_port=ports.ssh, edge_port=ports.edge, http_port=ports.http, limits=limits)
+    store = Memory()
+    fingerprint = asyncssh.read_public_key(folder / "key.pub").get_fingerprint()
+    store.keys[fingerprint] = Grant("acct_1", "sshcr_1", ())
+
+    async def serve() -> None:
+        gateway, control = (kind(settings, store, store.authority) for kind in (Server, Control))
+        await asyncio.gather(gateway.serve(), control.serve())
+
+    with (folder / "edge.log").open("w") as log, contextlib.redirect_stderr(log):
+        asyncio.run(serve())
+
+
+class _Upstream(asyncio.Protocol):
+    """A server that answers each GET, and of whatever else waits for the end."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if data.startswith(b"GET "):
+            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nhello\n")  # type: ignore[attr-defined]
+
+
+def serve_upstream(port: int) -> None:
+    """Serve what the tunnel leads to."""
+
+    async def serve() -> None:
+        server = await asyncio.get_running_loop().create_server(_Upstream, HOST, port, backlog=1024)
+        await server.serve_forever()
+
+    asyncio.run(serve())
+
+
+async def connected(port: int, source: str, context: ssl.SSLContext = _CONTEXT) -> Stream:
+    """Return a connection of TLS from an address."""
+    return await asyncio.open_connection(HOST, port, ssl=context, server_hostname=_NAME, local_addr=(source, 0))
+
+
+# Who means harm: each function begins `count` times what it is called, and then goes on for ever.
+
+Begun: TypeAlias = Callable[[], object]
+Harm: TypeAlias = Callable[[Ports, int, Begun], Awaitable[None]]
+
+
+async def slow_bodies(ports: Ports, count: int, begun: Begun) -> None:
+    """Begin requests of one address whose bodies never come."""
+    held = [await _slow_body(ports) for _ in range(count)]
+    begun()
+    await asyncio.gather(*(reader.read() for reader, _ in held))
+    await asyncio.Event().wait()
+
+
+async def slow_bodies_begun_again(ports: Ports, count: int, begun: Begun) -> None:
+    """Begin such a request again a second after it has ended, whatever its answer was."""
+
+    async def one() -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                reader, writer = await _slow_body(ports)
+                await reader.read()
+                writer.close()
+            await asyncio.sleep(1)
+
+    asyncio.get_running_loop().call_later(4, begun)
+    await asyncio.gather(*(one() for _ in range(count)))
+
+
+async def _slow_body(ports: Ports) -> Stream:
+    reader, writer = await connected(ports.edge, HARMFUL[0])
+    writer.write(f"POST / HTTP/1.1\r\nhost: {_NAME}\r\ncontent-length: 100000\r\n\r\nx".encode())
+    return reader, writer
+
+
+async def slow_streams(ports: Ports, count: int, begun: Begun) -> None:
+    """Open connections of HTTP/2, each with 100 streams whose bodies never come."""
+    context = ssl._create_unverified_context()
+    context.set_alpn_protocols(["h2"])
+    held = []
+    for _ in range(count):
+        reader, writer = await connected(ports.edge, HARMFUL[0], context)
+        http = H2Connection(H2Configuration(client_side=True))
+        http.initiate_connection()
+        for stream in range(1, 200, 2):
+            head = [(":method", "POST"), (":path", "/"), (":scheme", "https"), (":authority", _NAME)]
+            http.send_headers(stream, head)
+            http.send_data(stream, b"x")
+        writer.write(http.data_to_send())
+        held.append((reader, writer))
+    begun()
+    await asyncio.gather(*(reader.read() for reader, _ in held))
+    await asyncio.Event().wait()
+
+
+async def silent(ports: Ports, count: int, begun: Begun) -> None:
+    """Connect to both ports and say nothing."""
+    held = [
+        await asyncio.open_connection(HOST, port, local_addr=(HARMFUL[0], 0))
+        for port in (ports.edge, ports.http)
+        for _ in range(count)
+    ]
+    begun()
+    await asyncio.gather(*(reader.read() for reader, _ in held))
+
+
+async def idle(ports: Ports, count: int, begun: Begun) -> None:
+    """End the handshake of TLS and ask nothing, from six addresses; again when it was ended."""
+
+    async def one(source: str) -> None:
+        while True:
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(5):
+                    reader, _ = await connected(ports.edge, source)
+                await reader.read()
+            await asyncio.sleep(0.2)
+
+    asyncio.get_running_loop().call_later(4, begun)
+    await asyncio.gather(*(one(source) for source, _ in zip(itertools.cycle(HARMFUL), range(count), strict=False)))
+
+
+def harm(what: Harm, ports: Ports, count: int, begun: Event) -> None:
+    """Do harm until the process is killed."""
+    asyncio.run(what(ports, count, begun.set))  # type: ignore[arg-type]
+
+
+# The others
+
+
+async def _visits(ports: Ports, seconds: int) -> tuple[list[float], Counter[str]]:
+    """Send RATE requests a second, each on a connection of its own; return the seconds of each, and what failed."""
+    taken, failed = list[float](), Counter[str]()
+
+    async def visit(source: str) -> None:
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                reader, writer = await connected(ports.edge, source)
+                writer.write(f"GET / HTTP/1.1\r\nhost: {_NAME}\r\n\r\n".encode())
+                status = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
+                await reader.readexactly(6)
+                writer.close()
+        except (OSError, EOFError, TimeoutError) as error:
+            status = type(error).__name__
+        taken.append(time.perf_counter() - began)
+        if status != "200":
+            failed[status] += 1
+
+    tasks, begin = [], time.perf_counter()
+    for number in range(RATE * seconds):
+        await asyncio.sleep(max(0, begin + number / RATE - time.perf_counter()))
+        tasks.append(asyncio.create_task(visit(OTHERS[number % len(OTHERS)])))
+    await asyncio.gather(*tasks)
+    return taken, failed
+
+
+def visit(ports: Ports, seconds: int, told: "Connection[Any, Any]") -> None:
+    """Tell what visitors met."""
+    told.send(asyncio.run(_visits(ports, seconds)))
+
+
+def visited(ports: Ports) -> tuple[float, float, int]:
+    """Return the median and the 99th percentile of the seconds, and how many requests failed."""
+    ours, theirs = _SPAWN.Pipe()
+    with child(visit, ports, SECONDS, theirs):
+        taken, failed = ours.recv()
+    cuts = quantiles(taken, n=100)
+    return cuts[49], cuts[98], failed.total()
+
+
+@contextlib.contextmanager
+def child(work: Callable[..., None], *arguments: object) -> Iterator[None]:
+    """Run a function in a process until the block ends."""
+    process = _SPAWN.Process(target=work, args=arguments)
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+@contextlib.contextmanager
+def running(limits: Limits) -> Iterator[Ports]:
+    """Run an edge with a tunnel."""
+    with TemporaryDirectory() as named, contextlib.ExitStack() as stack:
+        folder, ports = Path(named), Ports(*(engines.free_port() for _ in range(4)))
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "key"], check=True)
+        stack.enter_context(child(serve_upstream, ports.upstream))
+        stack.enter_context(child(serve_edge, folder, ports, limits))
+        engines.await_port(ports.ssh)
+        forward = ["-i", str(folder / "key"), "-p", str(ports.ssh), "-R", f"demo:80:{HOST}:{ports.upstream}"]
+        stack.enter_context(servers.running([*_SSH, *forward, f"x@{HOST}"], ports.ssh, os.environ))
+        envoy = ["env", "-C", str(folder), str(ENVOY), "-c", "bootstrap.json", *ENVOY_OPTIONS]
+        stack.enter_context(servers.running(envoy, ports.edge, os.environ))
+        time.sleep(2)
+        yield ports
+
+
+TRIALS: list[tuple[Harm, int, dict[str, int]]] = [
+    (slow_bodies, 256, {}),
+    (slow_bodies, 1024, {}),
+    (slow_bodies_begun_again, 1024, {}),
+    (slow_streams, 3, {}),
+    (silent, 300, {"max_connections": 300}),
+    (idle, 300, {"max_connections": 300}),
+]
+
+
+def main(wanted: list[str]) -> None:
+    """Print a line for each trial, or for those of some names."""
+    for what, count, bounds in TRIALS:
+        if wanted and what.__name__ not in wanted:
+            continue
+        with running(replace(Limits(), **bounds)) as ports:
+            quiet, begun = visited(ports), _SPAWN.Event()
+            with child(harm, what, ports, count, begun):
+                begun.wait(60)
+                median, p99, failed = visited(ports)
+        name = f"{count} {what.__name__.replace('_', ' ')}"
+        times = f"p50 {1000 * quiet[0]:.1f} → {1000 * median:.1f} ms, p99 {1000 * quiet[1]:.1f} → {1000 * p99:.1f} ms"
+        print(f"{name:32} failed {failed:3} of {RATE * SECONDS}, {times} ({p99 / quiet[1]:.2f} ×)", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -201,7 +201,7 @@ class Edge:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, *, with_envoy: bool, abuse_contact: str = "", believed: str = "", **limits: int
+    folder: Path, *, with_envoy: bool, abuse_contact: str = "", believed: str = "", ports: int = 10, **limits: int
 ) -> Iterator[Edge]:
     """Run an edge in a folder of its own; `believed` is the network of its PROXY_PROTOCOL_FROM."""
     settings = Settings(
@@ -209,7 +209,7 @@ def running(
         ssh_port=free_port(),
         edge_port=free_port(),
         http_port=free_port(),
-        tcp_ports=free_ports(10),
+        tcp_ports=free_ports(ports),
         abuse_contact=abuse_contact,
         proxy_protocol_from=(believed,) if believed else (),
         metrics_port=free_port(),

@@ -1,9 +1,12 @@
 """Ports of TCP, as an `ssh -R` asks for them and is told of them."""
 
+import asyncio
 import socket
+from pathlib import Path
 
+from tests.edge.churn import Churn
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, listens, until
+from tests.edge.running import Edge, listens, running, until
 
 
 def names(edge: Edge) -> list[str]:
@@ -60,3 +63,14 @@ def test_all_ports_that_are_free_are_given_and_then_none(edge: Edge) -> None:
     del edge.store.reserved[f"tunnels.localhost:{ports[0]}"]
     first.kill()
     until(lambda: not names(edge))
+
+
+@needs_envoy
+def test_ports_that_two_accounts_open_and_close_serve_nobody_else_and_leave_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=True, ports=80, max_tunnels_per_connection=100) as edge:
+        churn = Churn(edge)
+        asyncio.run(churn.run(2, a_second=50))
+        assert {pair for pair in churn.met if pair[1]} == {("acct_A", "acct_A"), ("acct_B", "acct_B")}
+        until(lambda: not (edge.store.online or len(edge.gateway.tunnels)))
+        until(lambda: not any(it.name.startswith("port/") for it in edge.control.discovery.catalog.names("listener")))
+        assert not any(map(listens, edge.settings.tcp_ports))

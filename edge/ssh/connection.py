@@ -102,7 +102,7 @@ class Connection(asyncssh.SSHServerConnection):
         end = 4 + self._pktlen + self._recv_macsize - self._recv_blocksize
         if not isinstance(self._recv_encryption, Gcm) or len(self._inpbuf) < end:
             return super()._recv_packet()
-        found = data_in(self._recv_encryption.open(self._packet, self._inpbuf[:end]))
+        found = data_in(self._recv_encryption.open(cast(Unread, self._inpbuf).behind(self._packet, end)))
         channel = self._channels.get(found[0]) if found and self._auth_complete else None
         if not (found and channel) or channel._recv_state != "open" or len(found[1]) > channel._recv_window:
             return super()._recv_packet()

@@ -31,6 +31,12 @@ class Unread:
             self._data, self._at = b"", 0
         return self
 
+    def behind(self, head: bytes, end: int) -> bytes | memoryview:
+        """Return the first `end` bytes behind a head that was taken off last, and the head before them."""
+        if self._at < len(head):  # more has come in since
+            return head + self._data[:end]
+        return memoryview(self._data)[self._at - len(head) : self._at + end]
+
     def find(self, text: bytes, start: int, stop: int) -> int:
         """Return where a text begins, -1 where it does not."""
         return self._data[self._at :].find(text, start, stop)
@@ -44,10 +50,10 @@ class Gcm:
         self._key = AESGCM(self._cipher._key)
         self._packet: bytes | None = None
 
-    def open(self, head: bytes, rest: bytes) -> bytes | None:
-        """Return a packet of which `head` is the first block, None where it is not the sender's."""
+    def open(self, sent: bytes | memoryview) -> bytes | None:
+        """Return a packet as it was before it was sent, None where it is not the sender's."""
         try:
-            self._packet = self._key.decrypt(self._cipher._iv, head[_LENGTH:] + rest, head[:_LENGTH])
+            self._packet = self._key.decrypt(self._cipher._iv, sent[_LENGTH:], sent[:_LENGTH])
         except InvalidTag:
             self._packet = None
         self._cipher._update_iv()

@@ -30,6 +30,16 @@ def test_what_came_in_is_taken_off_from_the_front() -> None:
     assert unread[:5] == b"again"
 
 
+def test_a_head_that_was_taken_off_stands_before_what_is_behind_it() -> None:
+    unread = Unread()
+    unread += b"....headrest"
+    assert unread[4:][:4] == b"head"  # type: ignore[comparison-overlap]
+    assert unread[4:] is unread
+    assert bytes(unread.behind(b"head", 4)) == b"headrest"
+    unread += b"more"
+    assert bytes(unread.behind(b"head", 6)) == b"headrestmo"
+
+
 @pytest.mark.parametrize(
     ("packet", "found"),
     [
@@ -53,10 +63,10 @@ def test_a_packet_is_opened_where_it_is_the_sender_s_and_the_next_one_after_it()
     for text in (b"first", b"second"):
         sent, mac = sender.encrypt_packet(0, UInt32(len(text)), text)
         assert receiver.decrypt_header(0, sent[:16], 4) == (sent[:16], sent[:4])
-        assert receiver.open(sent[:16], sent[16:] + mac) == text
+        assert receiver.open(memoryview(sent + mac)) == text
         assert receiver.decrypt_packet(0, sent[:16], sent[16:], 4, mac) == text
     sent, mac = sender.encrypt_packet(0, UInt32(5), b"third")
-    assert receiver.open(sent[:16], sent[16:] + bytes(16)) is None
+    assert receiver.open(sent + bytes(16)) is None
 
 
 @pytest.mark.parametrize("cipher", ["aes256-gcm@openssh.com", "aes128-ctr"])

@@ -1,4 +1,4 @@
-"""The live edge: its gateway against OpenSSH's `sshd -R`, and the whole chain against Envoy alone, in one run.
+"""The live edge: its gateway, and its ports, against OpenSSH's `sshd -R`, and the whole chain against Envoy alone.
 
 Both gateways have the same client, upstream and load, by turns. What a server costs is counted in its own CPU, since on
 a busy machine a rate says as much of the load.

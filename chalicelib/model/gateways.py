@@ -1,7 +1,7 @@
 """Gateways that are up: where each is reached, for as long as it says so. Only it writes what its record says."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chalicelib import clock
 from chalicelib.model import audit
@@ -14,11 +14,15 @@ from chalicelib.storage.writes import Overtaken
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway, and where edge hosts reach the tunnels that it carries."""
+    """A gateway, and where edge hosts reach the tunnels that it carries.
+
+    `socket` is the path at which an edge host does that is the gateway's own; no record has it.
+    """
 
     id: str
     host: str
     port: int
+    socket: str = field(default="", compare=False)
 
 
 def announce(gateway: Gateway, *, lease: int) -> None:

@@ -11,9 +11,11 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedEdge
 from chalicelib.model.tunnels import Carried
@@ -106,7 +108,11 @@ class Control:
         self.reader.count(self._edges.hear(news.places))
         if news.is_all:
             self._edges.look()
-        facts = [*news.facts, *await self._edges.taken(within=within), *(self._unused() if news.is_all else ())]
+        facts = [
+            *map(self._near, news.facts),
+            *await self._edges.taken(within=within),
+            *(self._unused() if news.is_all else ()),
+        ]
         reserved = self._reserved(facts)
         changes = self._update(facts, self._due())
         waiting = {
@@ -118,6 +124,12 @@ class Control:
             changes |= self._take(uploaded)
         await self._publish({**changes, **await self._newly_blocked(), **self._renewed()})
         self._read_at = time.monotonic()
+
+    def _near(self, fact: Fact) -> Fact:
+        """Return a gateway of this host with its socket, any other fact as it is; Envoy runs in control's folder."""
+        if not isinstance(fact, Gateway) or not (path := self._settings.link_socket(fact.id)).is_socket():
+            return fact
+        return replace(fact, socket=path.name if path.parent == self._settings.directory else str(path))
 
     async def _newly_blocked(self) -> Changes:
         """Read every other second what is blocked and banned; return the resources of that where they are others."""

@@ -1,6 +1,7 @@
 """The PROXY protocol, version 2: who a visitor is, said before the first byte of a connection. Pure.
 
-Its text: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. What follows the addresses is passed over.
+Its text: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of what follows the addresses the id of a tunnel
+is read, and the rest is passed over.
 """
 
 import struct
@@ -9,21 +10,27 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeAlias
 
 Address: TypeAlias = tuple[str, int]
+TUNNEL = 0xE0  # the type of the value that is the id of a tunnel: one of those for applications
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _FIXED = struct.Struct("!12sBBH")
 _MAX = 1024  # bytes after the fixed part
 _LOCAL, _PROXY = 0x20, 0x21
 _TCP4, _TCP6 = 0x11, 0x21
+_VALUE = struct.Struct("!BH")  # before a value: its type, its length
 _IPV4, _IPV6 = struct.Struct("!4s4sHH"), struct.Struct("!16s16sHH")
 
 
 @dataclass(frozen=True)
 class Header:
-    """The addresses of a visitor and of what it has called; None where the proxy speaks for itself."""
+    """The addresses of a visitor and of what it has called; None where the proxy speaks for itself.
+
+    `tunnel` is the id of the tunnel that is wanted, "" where none is named; it is not passed on.
+    """
 
     source: Address | None = None
     destination: Address | None = None
+    tunnel: str = ""
 
     def encoded(self) -> bytes:
         """Return the header as it is sent. Both addresses are of one family."""
@@ -57,8 +64,20 @@ def _header(command: int, family: int, body: bytes) -> Header:
         return Header()
     if family == _TCP4 and len(body) >= _IPV4.size:
         *pair, source, destination = _IPV4.unpack_from(body)
-        return Header(*zip((str(IPv4Address(it)) for it in pair), (source, destination), strict=True))
-    if family == _TCP6 and len(body) >= _IPV6.size:
+        addresses, rest = [str(IPv4Address(it)) for it in pair], body[_IPV4.size :]
+    elif family == _TCP6 and len(body) >= _IPV6.size:
         *pair, source, destination = _IPV6.unpack_from(body)
-        return Header(*zip((str(IPv6Address(it)) for it in pair), (source, destination), strict=True))
-    raise ValueError("must be of TCP, with both addresses")
+        addresses, rest = [str(IPv6Address(it)) for it in pair], body[_IPV6.size :]
+    else:
+        raise ValueError("must be of TCP, with both addresses")
+    return Header((addresses[0], source), (addresses[1], destination), _tunnel(rest))
+
+
+def _tunnel(values: bytes) -> str:
+    """Return the id of a tunnel among the values behind the addresses, "" where there is none."""
+    while len(values) >= _VALUE.size:
+        kind, length = _VALUE.unpack_from(values)
+        value, values = values[_VALUE.size : _VALUE.size + length], values[_VALUE.size + length :]
+        if kind == TUNNEL:
+            return value.decode(errors="replace")
+    return ""

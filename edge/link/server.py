@@ -1,13 +1,17 @@
 """The hop from Envoy to a gateway: mutual TLS, where the server name is the id of the tunnel that is wanted.
 
 Before it Envoy may say who its visitor is, by the PROXY protocol. Whoever has no certificate of the hop's authority
-gets no byte through; a name that is no tunnel here is refused in the handshake.
+gets no byte through; a name that is no tunnel here is refused in the handshake. An Envoy on the gateway's own host also
+has a socket, for connections of bytes.
 """
 
 import asyncio
+import contextlib
+import os
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
@@ -16,6 +20,7 @@ from edge.link.authority import Authority
 from edge.link.proxy_protocol import Header
 from edge.link.renewal import PERIOD
 from edge.link.tls import Secured
+from edge.process import files
 
 CLIENT = "edge"  # the name of Envoy's certificate
 MOST_HANDSHAKES, HANDSHAKE_TIMEOUT = 1024, 5.0  # at once, as many as Envoy may well begin for an account; in seconds
@@ -56,19 +61,40 @@ async def serve(
     loop = asyncio.get_running_loop()
     renew()
     context.sni_callback = named
-    begun: set[_Arrived] = set()
+    begun: set[_Arriving] = set()
     return await loop.create_server(lambda: _Arrived(context, wanted, begun), host, port, backlog=1024)
 
 
-class _Arrived(asyncio.Protocol):
-    """A connection before the end of its handshake. Of too many a random one goes, so that those who only wait keep
+@contextlib.asynccontextmanager
+async def serving_near(path: Path, find: Find) -> AsyncIterator[None]:
+    """Accept connections for the same tunnels of an Envoy on this host, at a socket of mode 0660, without TLS.
+
+    Who may open it is Envoy. Its header of the PROXY protocol names the tunnel.
+    """
+    begun: set[_Arriving] = set()
+    before = os.umask(0o117)  # so that there is no moment at which others may open it
+    try:
+        with files.short(path) as short:
+            server = await asyncio.get_running_loop().create_unix_server(
+                lambda: _Near(find, begun), str(short), backlog=1024
+            )
+    finally:
+        os.umask(before)
+    try:
+        async with server:
+            yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+class _Arriving(asyncio.Protocol):
+    """A connection before it is known what it is for. Of too many a random one goes, so that those who only wait keep
     nobody out.
     """
 
-    def __init__(self, context: ssl.SSLContext, wanted: Wanted, begun: set["_Arrived"]) -> None:
-        self._context, self._wanted, self._begun = context, wanted, begun
+    def __init__(self, begun: set["_Arriving"]) -> None:
+        self._begun = begun
         self._early = b""
-        self._visitor: Header | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -85,11 +111,8 @@ class _Arrived(asyncio.Protocol):
             self.drop()
             return
         if found:
-            self._visitor, length = found
-            secured = Secured(self._context, self)
-            self._transport.set_protocol(secured)
-            secured.connection_made(self._transport)
-            secured.received(self._early[length:])
+            visitor, length = found
+            self._begins(visitor, self._early[length:])
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.failed()
@@ -103,7 +126,47 @@ class _Arrived(asyncio.Protocol):
         self._late.cancel()
         self._begun.discard(self)
 
+    def _begins(self, visitor: Header | None, early: bytes) -> None:
+        """Go on behind the header, with the bytes that came with it."""
+        raise NotImplementedError
+
+
+class _Arrived(_Arriving):
+    """A connection before the end of its handshake."""
+
+    def __init__(self, context: ssl.SSLContext, wanted: Wanted, begun: set[_Arriving]) -> None:
+        super().__init__(begun)
+        self._context, self._wanted = context, wanted
+        self._visitor: Header | None = None
+
+    def _begins(self, visitor: Header | None, early: bytes) -> None:
+        self._visitor = visitor
+        secured = Secured(self._context, self)
+        self._transport.set_protocol(secured)
+        secured.connection_made(self._transport)
+        secured.received(early)
+
     def shaken(self, secured: Secured) -> asyncio.Protocol | None:
         self.failed()
         target = self._wanted.get(secured.tls)  # none without a server name, which the callback is not asked about
         return target.connected(secured, self._visitor) if target else None
+
+
+class _Near(_Arriving):
+    """A connection of an Envoy on this host, before it has named its tunnel."""
+
+    def __init__(self, find: Find, begun: set[_Arriving]) -> None:
+        super().__init__(begun)
+        self._find = find
+
+    def _begins(self, visitor: Header | None, early: bytes) -> None:
+        target = self._find(visitor.tunnel) if visitor else None
+        if target is None:
+            self.drop()
+            return
+        self.failed()
+        protocol = target.connected(self._transport, visitor)
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        if early:
+            protocol.data_received(early)

@@ -4,6 +4,7 @@ All connections of a machine share one amount of memory. When it has run out, th
 each waits for the other side to send them again. By itself the system keeps up to 32 MiB of what is not read yet.
 """
 
+import select
 import socket
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -23,6 +24,13 @@ class Listening(Protocol):
         """Set an option of it."""
 
 
+class Connected(Protocol):
+    """The socket of a connection, or what asyncio shows of it."""
+
+    def fileno(self) -> int:
+        """Return its number."""
+
+
 def options(most: int) -> Mapping[tuple[int, int], int]:
     """Return the options, by level and name, with which a socket keeps `most` bytes each way.
 
@@ -38,3 +46,10 @@ def bound(listening: Iterable[Listening], most: int) -> None:
     for each in listening:
         for (level, name), value in options(most).items():
             each.setsockopt(level, name, value)
+
+
+def has_gone(connection: Connected) -> bool:
+    """Tell whether the other side has closed a connection, and does not read any more either."""
+    poll = select.poll()
+    poll.register(connection.fileno(), 0)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))

@@ -101,7 +101,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
             self.write_eof()
             self._is_closing = True
             self._raw.close()
-            self._linger(self._raw.get_write_buffer_size())
+            linger(self._raw)
 
     def abort(self) -> None:
         self._is_closing = True
@@ -183,15 +183,17 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
         if self._has_peer_ended and self._has_ended:
             self.close()
 
-    def _linger(self, unsent: int) -> None:
-        """End at once where nothing was taken for a while; it is not known whether anybody is still there."""
 
-        def look() -> None:
-            left = self._raw.get_write_buffer_size()
-            if left and left >= unsent:
-                self._raw.abort()
-            elif left:
-                self._linger(left)
+def linger(transport: asyncio.Transport) -> None:
+    """End a connection that is closing where nothing was taken for a while; nobody may be there any more."""
 
-        if unsent:
-            asyncio.get_running_loop().call_later(_LINGER, look)
+    def look(unsent: int) -> None:
+        left = transport.get_write_buffer_size()
+        if left and left >= unsent:
+            transport.abort()
+        elif left:
+            wait(_LINGER, look, left)
+
+    wait = asyncio.get_running_loop().call_later
+    if unsent := transport.get_write_buffer_size():
+        wait(_LINGER, look, unsent)

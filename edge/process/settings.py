@@ -82,6 +82,7 @@ class Settings:
     metrics_port: int = 0
     metrics_by: str = "control"
     gateway_metrics: str = ""
+    link_dir: str = ""
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -93,6 +94,10 @@ class Settings:
     def gateway_socket(self) -> Path:
         """Return where the gateway's metrics are read."""
         return Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
+
+    def link_socket(self, gateway: str) -> Path:
+        """Return where an Envoy on the host of a gateway reaches it."""
+        return (Path(self.link_dir) if self.link_dir else self.directory) / f"{gateway}.sock"
 
     def url(self, name: str, scheme: str = "https") -> str:
         """Return the public address of a tunnel's host name."""

@@ -7,7 +7,9 @@ from typing import Any, TypeAlias, cast
 import asyncssh
 
 from chalicelib.model.tunnels import Carried, Proto
+from edge.link import sockets
 from edge.link.proxy_protocol import Address, Header
+from edge.link.tls import linger
 from edge.process.settings import Limits
 from edge.ssh import networks
 from edge.ssh.buffers import Window
@@ -77,6 +79,11 @@ class _FromEnvoy(Relay, asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.connected(cast(asyncio.Transport, transport))
 
+    def close(self) -> None:
+        super().close()
+        if self._transport:
+            linger(cast(asyncio.Transport, self._transport))
+
 
 class _Joining:
     """One connection from Envoy on its way to a channel. Where there is no room it waits until its visitor is known."""
@@ -113,7 +120,7 @@ class _Joining:
         return asyncio.get_running_loop().call_later(seconds, call)
 
     def close(self) -> None:
-        self._transport.close()
+        self.relay.close()
 
     def give_way(self) -> None:
         self._has_given_way = True
@@ -121,6 +128,8 @@ class _Joining:
         self.relay.end()
 
     def look(self, seconds: float) -> None:
+        if self.relay.has_visitor_ended and sockets.has_gone(self._transport.get_extra_info("socket")):
+            self._transport.abort()
         limits = self._channels.limits
         if self._counted.body.slow_for(seconds, limits.min_rate, is_held=self.relay.is_held) > limits.min_rate_grace:
             self._tunnels.bodies_too_slow += 1

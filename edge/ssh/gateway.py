@@ -64,7 +64,11 @@ class Server:
     async def serve(self) -> None:
         """Serve until cancelled; the tunnels are taken offline then."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
-        async with await self._listen_for_envoy() as inner, await self._listen_for_clients():
+        socket = self.settings.link_socket(self.id)
+        for left in socket.parent.glob("gw-*.sock"):  # by one that was killed
+            left.unlink()
+        near = hop.serving_near(socket, self.tunnels.find)
+        async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
             here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])
             await asyncio.to_thread(self._announce, here)
             try:

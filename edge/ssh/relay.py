@@ -66,7 +66,7 @@ class Relay:
         self._idle: Timer | None = None
         self._early = first
         self._holding: set[object] = set()
-        self._has_visitor_ended = self._is_half_closed = False
+        self.has_visitor_ended = self._is_half_closed = False
         self._has_moved = False
         self._unread = 0
 
@@ -101,7 +101,7 @@ class Relay:
             self._early = b""
         if self._transport is None:
             self._close(channel)
-        elif self._has_visitor_ended:
+        elif self.has_visitor_ended:
             self.eof_received()
         self.go_on(self)
 
@@ -122,12 +122,16 @@ class Relay:
             self._transport.write(data)
             self._has_moved = True
 
-    def eof_received(self) -> None:
-        """Tell the SSH client that Envoy sends nothing more; both ends go when nothing moves for the idle timeout."""
-        self._has_visitor_ended = self._is_half_closed = True
+    def eof_received(self) -> bool:
+        """Tell the SSH client that Envoy sends nothing more; both ends go when nothing moves for the idle timeout.
+
+        Return that what the SSH client sends is still to be written.
+        """
+        self.has_visitor_ended = self._is_half_closed = True
         if self._channel:
             self._channel.write_eof()
             self._watch()
+        return True
 
     def upstream_ended(self) -> None:
         """Tell Envoy that the SSH client sends nothing more; both ends go when nothing moves for the idle timeout."""

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
+from edge.link import proxy_protocol
 from edge.process.settings import Settings
 from edge.traffic import parts
 from edge.traffic.edges import Plan
@@ -14,6 +15,10 @@ from edge.traffic.world import Site
 LINK_SECRET = "link"  # noqa: S105 (a name)
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
+_RAW = parts.typed(
+    "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
+)
+TUNNEL_KEY = "edge.tunnel"  # under which a connection of bytes has the id of its tunnel
 _LEFT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
 Members: TypeAlias = "Sequence[tuple[Carried, Gateway]]"
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}
@@ -68,11 +73,25 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
         "transport_socket": _mutual_tls([gateway.id], link_authority),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
     }
-    name = of_bytes(gateway.id)
     telling = {**common, "transport_socket": _telling(common["transport_socket"])}
-    body: Json = {**parts.upstream(name, [endpoint]), **telling, **_connecting(settings)}
+    far: Json = {**parts.upstream(of_bytes(gateway.id), [endpoint]), **telling, **_connecting(settings)}
     by_visitor = _both(told(gateway.id), [endpoint], telling, settings, idle_timeout=_LEFT)
-    return [*_both(gateway.id, [endpoint], common, settings), *by_visitor, _resource(name, body)]
+    passing = _resource(of_bytes(gateway.id), _near(gateway, settings) if gateway.socket else far)
+    return [*_both(gateway.id, [endpoint], common, settings), *by_visitor, passing]
+
+
+def _near(gateway: Gateway, settings: Settings) -> Json:
+    """Return the upstream of a gateway on this host for connections of bytes: a header names the tunnel of each."""
+    named: Json = {
+        "type": proxy_protocol.TUNNEL,
+        "format_string": {"text_format_source": {"inline_string": f"%FILTER_STATE({TUNNEL_KEY}:PLAIN)%"}},
+    }
+    return {
+        **parts.cluster(of_bytes(gateway.id), {"pipe": {"path": gateway.socket}}),
+        "transport_socket": _telling(_RAW, added_tlvs=[named]),
+        "circuit_breakers": {"thresholds": [_UNLIMITED]},
+        "connect_timeout": f"{settings.limits.upstream_timeout}s",
+    }
 
 
 def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
@@ -152,12 +171,9 @@ def of_name(site: Site) -> Resource:
 
 def to_listener(host: str, listener: str) -> Resource:
     """Return the upstream from a host name to a listener in this process."""
-    raw = parts.typed(
-        "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
-    )
     address: Json = {"envoy_internal_address": {"server_listener_name": listener}}
     name = NAME_PREFIX + host
-    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _telling(raw)}
+    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _telling(_RAW)}
     return _resource(name, body, host, listener)
 
 
@@ -165,12 +181,12 @@ def _resource(name: str, body: Json, *words: str) -> Resource:
     return Resource(Key("cluster", name), body, words)
 
 
-def _telling(socket: Json) -> Json:
+def _telling(socket: Json, **more: Json) -> Json:
     """Return a socket behind the PROXY protocol, which tells who the client is."""
     return parts.typed(
         "envoy.transport_sockets.upstream_proxy_protocol",
         f"{parts.TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
-        config={"version": "V2"},
+        config={"version": "V2", **more},
         transport_socket=socket,
     )
 

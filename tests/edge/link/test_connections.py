@@ -3,15 +3,19 @@
 import contextlib
 import socket
 import ssl
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import pytest
 
+from edge.control.catalog import Name
 from edge.link import authority, server
 from edge.link.proxy_protocol import Header
-from tests.edge.running import Edge, until
+from edge.process import files
+from tests.edge.conftest import needs_envoy
+from tests.edge.running import Edge, listens, until
 
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
 T = TypeVar("T")
@@ -213,3 +217,92 @@ def test_a_visitor_who_reads_nothing_holds_the_upstream_back_and_nobody_else(edg
         slow.close()
         assert poured[0] < 64 << 20
         quick.close()
+
+
+class Near:
+    """A connection of an Envoy on the gateway's host."""
+
+    def __init__(self, edge: Edge, first: bytes) -> None:
+        self._raw = socket.socket(socket.AF_UNIX)
+        self._raw.settimeout(10)
+        with files.short(edge.settings.link_socket(edge.gateway.id)) as path:
+            self._raw.connect(str(path))
+        self._raw.sendall(first)
+        self.send, self.close = self._raw.sendall, self._raw.close
+
+    def end(self) -> None:
+        """Say that nothing more is sent."""
+        self._raw.shutdown(socket.SHUT_WR)
+
+    def read(self) -> bytes:
+        """Return what comes until the other side says that nothing more does."""
+        return b"".join(iter(lambda: self._raw.recv(1 << 16), b""))
+
+
+def naming(tunnel: str) -> bytes:
+    """Return the header by which an Envoy near by names a tunnel and its visitor."""
+    plain, value = VISITOR.encoded(), b"\xe0" + len(tunnel).to_bytes(2) + tunnel.encode()
+    return plain[:14] + (len(plain) - 16 + len(value)).to_bytes(2) + plain[16:] + value
+
+
+@pytest.mark.parametrize("count", [0, 5, 3_000_000])
+def test_each_way_of_a_connection_near_by_ends_by_itself(edge: Edge, count: int) -> None:
+    with serving(counted) as port:
+        near = Near(edge, naming(opened(edge, port)))
+        near.send(b"x" * count)
+        near.end()
+        assert near.read() == f"{count} bytes".encode()
+
+
+def test_an_upstream_near_by_that_has_sent_all_hears_what_comes_then(edge: Edge) -> None:
+    heard.clear()
+    with serving(greeting) as port:
+        near = Near(edge, naming(opened(edge, port)))
+        assert near.read() == b"hello"
+        near.send(b"x" * 100_000)
+        near.end()
+        until(lambda: heard == [b"x" * 100_000])
+
+
+def test_a_visitor_near_by_who_has_gone_frees_his_channel(edge: Edge) -> None:
+    def waiting(connection: socket.socket) -> None:
+        connection.recv(1)
+        gone.wait(10)
+
+    gone = threading.Event()
+    with serving(waiting) as port:
+        near = Near(edge, naming(opened(edge, port)))
+        near.send(b"x")
+        (tunnel,) = edge.gateway.tunnels._online.values()
+        until(lambda: tunnel.live == 1)
+        near.close()
+        until(lambda: tunnel.live == 0, within=5)
+        gone.set()
+
+
+@pytest.mark.parametrize("first", [naming("tn_unknown"), VISITOR.encoded(), Header().encoded(), b"GET / HTTP/1.1\r\n"])
+def test_a_connection_near_by_that_names_no_tunnel_ends(edge: Edge, first: bytes) -> None:
+    near = Near(edge, first)
+    with contextlib.suppress(ConnectionResetError):
+        assert near.read() == b""
+
+
+def test_a_socket_near_by_is_for_its_user_and_group_alone(edge: Edge) -> None:
+    path = edge.settings.link_socket(edge.gateway.id)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+
+
+@needs_envoy
+def test_envoy_comes_near_by_with_bytes_and_tells_who_its_visitor_is(edge: Edge) -> None:
+    edge.store.visited.add(address := f"tunnels.localhost:{edge.settings.tcp_ports[0]}")
+    edge.store.reserved[address] = "acct_A"
+    with serving(echoing) as port:
+        given = edge.settings.tcp_ports[0]
+        edge.ssh(edge.key("acct_A"), "-R", f"{given}:127.0.0.1:{port}").says("is online")
+        until(lambda: listens(given))
+        with socket.create_connection(("127.0.0.1", given), 5) as visitor:
+            own = Header(visitor.getsockname(), ("127.0.0.1", given)).encoded()
+            assert visitor.recv(len(own), socket.MSG_WAITALL) == own
+    cluster = edge.control.discovery.catalog.get(Name("cluster", f"{edge.gateway.id}/bytes"))
+    assert cluster
+    assert f"{edge.gateway.id}.sock".encode() in cluster.value

@@ -54,3 +54,23 @@ def test_what_follows_the_addresses_is_passed_over() -> None:
 def test_other_headers_are_refused(rest: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         proxy_protocol.read(bytes.fromhex(SIGNATURE + rest))
+
+
+@pytest.mark.parametrize(
+    ("values", "tunnel"),
+    [
+        (b"\xe0\x00\x04tn_1", "tn_1"),
+        (b"\x04\x00\x02??\xe0\x00\x04tn_1\x04\x00\x01?", "tn_1"),
+        (b"\x04\x00\x04tn_1", ""),
+        (b"\xe0\x00\x09tn_1", "tn_1"),
+        (b"\xe0\x00", ""),
+        (b"\xe0\x00\x01\xff", "\ufffd"),
+    ],
+)
+def test_the_tunnel_is_read_among_the_values_behind_the_addresses(values: bytes, tunnel: str) -> None:
+    plain = Header(("192.0.2.9", 49153), ("192.0.2.1", 443)).encoded()
+    whole = plain[:14] + (12 + len(values)).to_bytes(2) + plain[16:] + values
+    header, length = proxy_protocol.read(whole + b"hello") or (None, 0)
+    assert header == Header(("192.0.2.9", 49153), ("192.0.2.1", 443), tunnel)
+    assert header
+    assert (length, header.encoded()) == (len(whole), plain)

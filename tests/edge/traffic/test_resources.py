@@ -132,6 +132,22 @@ def test_the_upstreams_of_a_gateway() -> None:
     assert both[2:] == [replace(it, body={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
 
 
+def test_the_upstream_of_a_gateway_near_by_names_the_tunnel_without_tls() -> None:
+    far = clusters.of_gateway(GATEWAY, "PEM", SETTINGS)
+    *others, near = clusters.of_gateway(replace(GATEWAY, socket="gw-AB.sock"), "PEM", SETTINGS)
+    assert others == far[:-1]
+    assert near.key == far[-1].key
+    body = plain(near)
+    (endpoint,) = body["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert endpoint == {"endpoint": {"address": {"pipe": {"path": "gw-AB.sock"}}}}
+    assert "PEM" not in json.dumps(body)
+    behind = body["transport_socket"]["typed_config"]
+    (named,) = behind["config"]["added_tlvs"]
+    assert named["type"] == 0xE0
+    assert named["format_string"]["text_format_source"]["inline_string"] == "%FILTER_STATE(edge.tunnel:PLAIN)%"
+    assert behind["transport_socket"]["name"] == "envoy.transport_sockets.raw_buffer"
+
+
 def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> None:
     raw = {"@type": f"{TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}
     proxy_protocol = {

@@ -74,13 +74,16 @@ def routes_scope(scope: str, id: str) -> str:
     return f"{scope}/{id}/routes"
 
 
-def read_https(account: str, id: str) -> tuple[Item, list[Item]] | None:
-    """Return an HTTPS edge of an account and its routes, newest first, or None where there is none.
+def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
+    """Return an edge of an account and its routes, newest first, of HTTPS alone; None where there is none.
 
-    What is sealed in the routes is left out. Raises aws.Unavailable.
+    What cannot be understood has an empty body. What is sealed in the routes is left out. Raises aws.Unavailable.
     """
-    edge = table.read(items.scope(account, kinds.HTTPS_EDGES.path), id)
-    return (edge, next(routes_of([edge]))) if edge else None
+    kind = kinds.of(id)
+    edge = table.read_any(items.scope(account, kind.path), id)
+    if edge is None or (edge.modules and not edge.body):  # of which only modules were ever set
+        return None
+    return edge, next(routes_of([edge])) if kind is kinds.HTTPS_EDGES else []
 
 
 def routes_of(found: Sequence[Item]) -> Iterator[list[Item]]:

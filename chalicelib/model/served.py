@@ -1,18 +1,26 @@
-"""Edges, backends and authorities as the live edge serves them: what is enabled of their modules, and no secret."""
+"""Edges, backends and authorities as the live edge serves them: what is enabled of their modules, and no secret.
 
-from collections.abc import Iterable, Iterator, Mapping
+What the API does not write that way is never passed over: it says that it cannot be understood, and is closed.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from chalicelib.model import kinds
+from chalicelib.model import kinds, names
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges import HttpsEdge, Route
 from chalicelib.model.kinds import Kind
-from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
+from chalicelib.model.modules import EDGE, UPSTREAM, Backend, Module, MutualTls, Place, TlsTermination, UserAgentFilter
 from chalicelib.model.tls_certificates import ClientAuthority
 from chalicelib.storage.items import Item
 
-_ENFORCED = frozenset({"backend", "mutual_tls", "tls_termination", "user_agent_filter"})
+M = TypeVar("M", bound=Module)
+UNREADABLE = "Its records cannot be understood."
+_NOT_UNDERSTOOD = (TypeError, ValueError, AttributeError, LookupError)
+_HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
+_VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
     kinds.HTTP_RESPONSE_BACKENDS: HttpResponse,
     kinds.TUNNEL_GROUPS: TunnelGroup,
@@ -24,7 +32,8 @@ _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
 class Modules:
     """The modules of an edge or a route that are enabled, None for one that is not.
 
-    `unenforced` are the names of those that are enabled and that the live edge cannot enforce: what has one is closed.
+    `unenforced` are the names of those that are enabled and that the live edge cannot enforce, or cannot understand:
+    what has one is closed.
     """
 
     backend: Backend | None = None
@@ -36,14 +45,25 @@ class Modules:
     @staticmethod
     def of(records: Mapping[str, Mapping[str, Any]]) -> "Modules":
         """Return the enabled ones of the stored modules of an item."""
-        enabled = {name: record for name, record in records.items() if record.get("enabled") is not False}
-        return Modules(
-            Backend.of(enabled["backend"]) if "backend" in enabled else None,
-            MutualTls.of(enabled["mutual_tls"]) if "mutual_tls" in enabled else None,
-            TlsTermination.of(enabled["tls_termination"]) if "tls_termination" in enabled else None,
-            UserAgentFilter.of(enabled["user_agent_filter"]) if "user_agent_filter" in enabled else None,
-            tuple(sorted(enabled.keys() - _ENFORCED)),
+        enabled = {name: it for name, it in records.items() if not _is_disabled(it)}
+        backend = _module(Backend, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id))
+        mutual_tls = _module(
+            MutualTls, enabled.get("mutual_tls"), lambda it: _are(it.certificate_authority_ids, _is_id)
         )
+        termination = _module(TlsTermination, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS)
+        agents = _module(
+            UserAgentFilter,
+            enabled.get("user_agent_filter"),
+            lambda it: _are(it.allow, _is_text) and _are(it.deny, _is_text),
+        )
+        enforced = {
+            "backend": backend,
+            "mutual_tls": mutual_tls,
+            "tls_termination": termination,
+            "user_agent_filter": agents,
+        }
+        unenforced = tuple(sorted(name for name in enabled if not enforced.get(name)))
+        return Modules(backend, mutual_tls, termination, agents, unenforced)
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,8 @@ class ServedRoute:
 class ServedEdge:
     """An edge of any kind, with its routes if it is one of HTTPS. Each change of any part raises its `revision`.
 
-    Of `telling`, hostports of TCP, the reserved address says that what is there reads who the visitor is.
+    Of `telling`, hostports of TCP, the reserved address says that what is there reads who the visitor is. `error` says
+    why it serves nobody, as UNREADABLE, "" where it may.
     """
 
     account: str
@@ -71,6 +92,7 @@ class ServedEdge:
     modules: Modules = Modules()
     routes: tuple[ServedRoute, ...] = ()
     telling: frozenset[str] = frozenset()
+    error: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -84,16 +106,19 @@ class ServedEdge:
 
 @dataclass(frozen=True)
 class ServedBackend:
-    """A backend, which answers traffic. The tunnels of a group are those online whose labels carry the group's."""
+    """A backend, which answers traffic. The tunnels of a group are those online whose labels carry the group's.
+
+    `value` is None where its record cannot be understood.
+    """
 
     account: str
     id: str
-    value: HttpResponse | TunnelGroup | Weighted
+    value: HttpResponse | TunnelGroup | Weighted | None
 
 
 @dataclass(frozen=True)
 class ServedAuthority:
-    """An authority that an edge with mutual TLS believes; `pem` is its certificate."""
+    """An authority that an edge with mutual TLS believes; `pem` is its certificate, "" where that is not understood."""
 
     account: str
     id: str
@@ -101,22 +126,67 @@ class ServedAuthority:
 
 
 def edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
-    """Return the edge that an item holds, with the routes of other items."""
-    stored = HttpsEdge.of(item.body)
-    made = tuple(_route(route) for route in routes if route.body)
-    hostports, modules = tuple(stored.hostports), Modules.of(item.modules)
-    place: Place = "upstream" if stored.terminate_at == "upstream" else "edge"
-    return ServedEdge(item.account, item.id, item.revision, hostports, place, modules, made)
+    """Return the edge that an item holds, with the routes of other items.
+
+    Where these cannot be understood it has an `error`, and what it listens on by its unique keys.
+    """
+    try:
+        stored = HttpsEdge.of(item.body)
+        made = tuple(_route(route) for route in routes if route.body or not route.modules)
+        hostports, modules = tuple(stored.hostports), Modules.of(item.modules)
+        _check(bool(item.body) and _are(stored.hostports, _is_hostport))
+        return ServedEdge(item.account, item.id, item.revision, hostports, _place(stored), modules, made)
+    except _NOT_UNDERSTOOD:
+        values = (str(key.value).rpartition("/")[2] for key in item.unique_keys if key.kind == names.HOSTPORTS)
+        hostports = tuple(filter(_is_hostport, values))
+        return ServedEdge(item.account, item.id, item.revision, hostports, error=UNREADABLE)
 
 
-def backend(item: Item) -> ServedBackend:
-    """Return the backend that an item holds."""
-    return ServedBackend(item.account, item.id, _BACKENDS[kinds.of(item.id)].of(item.body))
+def part(item: Item) -> ServedBackend | ServedAuthority:
+    """Return the backend or authority that an item holds."""
+    is_authority = kinds.CERTIFICATE_AUTHORITIES.has(item.id)
+    try:
+        return _authority(item) if is_authority else _backend(item)
+    except _NOT_UNDERSTOOD:
+        return unreadable_part(item.account, item.id)
 
 
-def authority(item: Item) -> ServedAuthority:
-    """Return the authority that an item holds."""
-    return ServedAuthority(item.account, item.id, ClientAuthority.of(item.body).ca_pem)
+def unreadable_part(account: str, id: str) -> ServedBackend | ServedAuthority:
+    """Return the backend or authority of an id whose record cannot be understood."""
+    is_authority = kinds.CERTIFICATE_AUTHORITIES.has(id)
+    return ServedAuthority(account, id, "") if is_authority else ServedBackend(account, id, None)
+
+
+def _backend(item: Item) -> ServedBackend:
+    value = _BACKENDS[kinds.of(item.id)].of(item.body)
+    match value:
+        case HttpResponse():
+            is_whole = (
+                _is_number(value.status_code) and _is_text(value.body) and _maps(value.headers, _is_text, _is_text)
+            )
+        case TunnelGroup():
+            is_whole = _maps(value.labels, _is_text, _is_text)
+        case Weighted():
+            is_whole = _maps(value.backends, _is_id, _is_number)
+    _check(bool(item.body) and is_whole)
+    return ServedBackend(item.account, item.id, value)
+
+
+def _authority(item: Item) -> ServedAuthority:
+    stored = ClientAuthority.of(item.body)
+    _check(_is_text(stored.ca_pem))
+    return ServedAuthority(item.account, item.id, stored.ca_pem)
+
+
+def _route(item: Item) -> ServedRoute:
+    stored = Route.of(item.body)
+    _check(stored.match_type in ("exact_path", "path_prefix") and _is_text(stored.match))
+    return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
+
+
+def _place(stored: HttpsEdge) -> Place:
+    _check(stored.terminate_at in (EDGE, UPSTREAM))
+    return UPSTREAM if stored.terminate_at == UPSTREAM else EDGE
 
 
 def _ids(modules: Modules) -> Iterator[str]:
@@ -126,6 +196,47 @@ def _ids(modules: Modules) -> Iterator[str]:
         yield from modules.mutual_tls.certificate_authority_ids
 
 
-def _route(item: Item) -> ServedRoute:
-    stored = Route.of(item.body)
-    return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
+def _is_disabled(record: object) -> bool:
+    return isinstance(record, Mapping) and record.get("enabled") is False
+
+
+def _module(form: type[M], record: Mapping[str, Any] | None, is_whole: Callable[[M], bool]) -> M | None:
+    """Return the module of a record, None where there is none, or it cannot be understood."""
+    try:
+        found = form.of(record) if isinstance(record, Mapping) else None
+    except _NOT_UNDERSTOOD:
+        return None
+    return found if found and is_whole(found) else None
+
+
+def _check(is_understood: bool) -> None:
+    if not is_understood:
+        raise ValueError
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int)
+
+
+def _is_id(value: object) -> bool:
+    """Tell whether a value begins as the ids of a kind."""
+    try:
+        return isinstance(value, str) and bool(kinds.of(value))
+    except kinds.UnknownKind:
+        return False
+
+
+def _is_hostport(value: object) -> bool:
+    return isinstance(value, str) and bool(_HOSTPORT.fullmatch(value))
+
+
+def _are(values: object, is_one: Callable[[object], bool]) -> bool:
+    return isinstance(values, list) and all(map(is_one, values))
+
+
+def _maps(values: object, is_key: Callable[[object], bool], is_value: Callable[[object], bool]) -> bool:
+    return isinstance(values, Mapping) and all(is_key(key) and is_value(it) for key, it in values.items())

@@ -5,7 +5,7 @@ references, `pointed_by` referrers.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,12 +75,14 @@ class Item:
     def from_record(record: Mapping[str, Any]) -> "Item":
         """Return the item of a record; an edge of which only modules were ever set has an empty body.
 
-        So has what is of another form than the API writes: where the edge may put records, they may be anything.
+        So has what is of another form than the API writes: where the edge may put records, they may be anything. Its
+        unique keys are kept where they can be read, since whoever has them is not to be passed over.
         """
         try:
             return Item._of(record)
         except (TypeError, ValueError, AttributeError):
-            return Item(*places.of_item(record["scope"], record["id"]), {}, revision=0)
+            place = places.of_item(record["scope"], record["id"])
+            return Item(*place, {}, unique_keys=_readable_keys(record.get("claims")), revision=0)
 
     @staticmethod
     def _of(record: Mapping[str, Any]) -> "Item":
@@ -95,7 +97,7 @@ class Item:
             modules=record.get("parts", {}),
             sealed=record.get("sealed", {}),
             unseen=record.get("unseen", {}),
-            unique_keys=tuple(UniqueKey(kind, value) for kind, value in record.get("claims", ())),
+            unique_keys=_keys(record.get("claims", ())),
             references=references.from_record(record["points"]) if "points" in record else (),
             referrers=frozenset(record.get("pointed_by", ())),
             expires=None if "lease" in record else record.get("expires"),
@@ -182,6 +184,17 @@ def unchanged(item: Item) -> Condition:
     if item.revision == 0:
         return Condition(f"{there.text} AND attribute_not_exists(#revision)", there.values)
     return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
+
+
+def _keys(claims: Iterable[Sequence[str]]) -> tuple[UniqueKey, ...]:
+    return tuple(UniqueKey(kind, value) for kind, value in claims)
+
+
+def _readable_keys(claims: Any) -> tuple[UniqueKey, ...]:
+    try:
+        return _keys(claims)
+    except (TypeError, ValueError):
+        return ()
 
 
 def _relations(item: Item) -> dict[str, Any]:

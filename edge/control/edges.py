@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from chalicelib.model import accounts, kinds
+from chalicelib.model import accounts, kinds, served
 from chalicelib.model.backends import Weighted
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.change_log import Place
@@ -55,20 +55,24 @@ class Edges:
     def hear(self, places: Iterable[Place]) -> frozenset[str]:
         """Read the changed places; return the ids that a look found changed and the log has still not told."""
         for place in places:
-            if place.scope == accounts.SCOPE:
-                self._wanted[place.id] |= {id for id in self._known.get(place.id, ()) if _is_edge(id)}
-                continue
-            account, _, path = place.scope.partition("#")
-            if path == kinds.RESERVED_ADDRS.path:
-                self._wanted[account] |= {id for id in self._known.get(account, ()) if kinds.of(id) is kinds.TCP_EDGES}
-                continue
-            self._suspects.discard(place.id)
-            self._untold.discard(place.id)
+            account, ids = self._concerned(place)
+            self._suspects -= ids
+            self._untold -= ids
             is_read_now = account in self._reading  # and may have been read just before
-            if _is_edge(place.id) or is_read_now or place.id in self._known.get(account, {}):
-                self._wanted[account].add(place.id)
+            known = self._known.get(account, {})
+            if wanted := {id for id in ids if _is_edge(id) or is_read_now or id in known}:
+                self._wanted[account] |= wanted
         missed, self._untold = frozenset(self._untold), set()
         return missed
+
+    def _concerned(self, place: Place) -> tuple[str, set[str]]:
+        """Return the account of a changed place, and the ids of what is read otherwise by that."""
+        account, _, path = place.scope.partition("#")
+        if place.scope == accounts.SCOPE:
+            return place.id, set(filter(_is_edge, self._known.get(place.id, ())))
+        if path == kinds.RESERVED_ADDRS.path:
+            return account, set(filter(_is_of_tcp, self._known.get(account, ())))
+        return account, {place.id}
 
     def look(self) -> None:
         """Begin to look at all edges, unless that is being done."""
@@ -104,7 +108,8 @@ class Edges:
     def _compare(self, listed: Listed | None) -> list[Gone]:
         """Read again all edges that are not of the listed revision, and all that edges lead to.
 
-        Return what they lead to no more.
+        Those of TCP are read again in any case: what their reserved addresses say is not in their revision. Return what
+        they lead to no more.
         """
         if listed is None:
             return []
@@ -113,7 +118,7 @@ class Edges:
         for account, id in known.keys() | listed.keys():
             value = known.get((account, id))
             revision = value.revision if isinstance(value, ServedEdge) else None
-            if not _is_edge(id) or revision != listed.get((account, id)):
+            if not _is_edge(id) or _is_of_tcp(id) or revision != listed.get((account, id)):
                 if self._has_looked and account not in busy:
                     self._suspects.add(id)
                 self._wanted[account].add(id)
@@ -138,7 +143,8 @@ class Edges:
             return
         known = self._known[found.account]
         for id, value in found.values.items():
-            before, known[id] = _served(known.get(id)), value
+            former = known.get(id)
+            before, known[id] = _served(former), (value := _placed(value, former))
             if before != (now := _served(value)):
                 self._untold |= {id} & self._suspects
                 yield now or Gone(id)
@@ -162,8 +168,9 @@ class Edges:
         try:
             asked_edges = [id for id in asked if _is_edge(id)]
             values: dict[str, Value | None] = {id: self._edge(account, id) for id in asked_edges}
-            if asked_edges and not self._is_on(account):  # asked last: the log tells of a switch behind it
-                values = {id: _closed(value) for id, value in values.items()}
+            if asked_edges:
+                is_on = self._is_on(account)  # asked last: the log tells of a switch behind it
+                values = {id: _switched(value, is_on) for id, value in values.items()}
             named = {*asked.difference(asked_edges), *(names_of(values.values()) - known)}
             while named:
                 read = {it.id: it for it in self._parts(account, named)}
@@ -174,14 +181,16 @@ class Edges:
         return Found(account, asked, values)
 
     def _edge(self, account: str, id: str) -> ServedEdge | None:
-        return _readable(account, partial(self._store.edge, account, id), None)
+        unreadable: ServedEdge | None = ServedEdge(account, id, 0, (), error=served.UNREADABLE)
+        return _readable(account, partial(self._store.edge, account, id), unreadable)
 
-    def _is_on(self, account: str) -> bool:
-        return _readable(account, partial(self._store.is_on, account), otherwise=False)
+    def _is_on(self, account: str) -> bool | None:
+        unknown: bool | None = None
+        return _readable(account, partial(self._store.is_on, account), unknown)
 
     def _parts(self, account: str, ids: Iterable[str]) -> list[Part]:
-        nothing: list[Part] = []
-        return _readable(account, partial(self._store.parts, account, ids), nothing)
+        unreadable = [served.unreadable_part(account, id) for id in ids]
+        return _readable(account, partial(self._store.parts, account, ids), unreadable)
 
 
 def names_of(values: Iterable[Value | None]) -> set[str]:
@@ -200,17 +209,33 @@ def _served(value: Value | None) -> Value | None:
     return None if isinstance(value, ServedEdge) and not value.hostports else value
 
 
-def _closed(value: Value | None) -> Value | None:
-    """Return an edge as it is kept, and not served, while its account is switched off."""
-    return replace(value, hostports=()) if isinstance(value, ServedEdge) else value
+def _switched(value: Value | None, is_on: bool | None) -> Value | None:
+    """Return an edge as it is kept, and not served, while its account is switched off, or whether is not known."""
+    if is_on or not isinstance(value, ServedEdge):
+        return value
+    return replace(value, error=served.UNREADABLE) if is_on is None else replace(value, hostports=(), error="")
+
+
+def _placed(value: Value | None, former: Value | None) -> Value | None:
+    """Return an edge that cannot be understood where it was before, if its records do not say where: no other is there.
+
+    Neither a tunnel nor another edge is then served in its place, without its modules.
+    """
+    if isinstance(value, ServedEdge) and isinstance(former, ServedEdge) and value.error and not value.hostports:
+        return replace(value, hostports=former.hostports)
+    return value
 
 
 def _is_edge(id: str) -> bool:
     return kinds.of(id) in kinds.EDGES
 
 
+def _is_of_tcp(id: str) -> bool:
+    return kinds.of(id) is kinds.TCP_EDGES
+
+
 def _readable(account: str, read: Callable[[], R], otherwise: R) -> R:
-    """Return the value read, or another where records cannot be understood: so their account alone is harmed."""
+    """Return the value read, or another where reading fails in any other way: so their account alone is harmed."""
     try:
         return read()
     except Unavailable:

@@ -184,13 +184,19 @@ class Store(Protocol):
         """Return the revision of every edge that listens somewhere, by account and id."""
 
     def edge(self, account: str, id: str) -> ServedEdge | None:
-        """Return an edge with its routes, which are of its revision or later; None where it listens nowhere."""
+        """Return an edge with its routes, which are of its revision or later; None where it listens nowhere.
+
+        One that cannot be understood has an `error`, and no hostports where its record does not even say these.
+        """
 
     def is_on(self, account: str) -> bool:
         """Tell whether an account is not switched off."""
 
     def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        """Return the backends and authorities of an account with some ids, without those that are not there."""
+        """Return the backends and authorities of an account with some ids, without those that are not there.
+
+        Of one that cannot be understood nothing but the id is known.
+        """
 
     def end_lapsed(self, account: str) -> None:
         """Take the tunnels of an account offline whose lease has ended, each with one event."""

@@ -293,18 +293,14 @@ class Records:
 
     @_translated
     def edge(self, account: str, id: str) -> ServedEdge | None:
-        kind, routes = kinds.of(id), list[Item]()
-        if kind is kinds.HTTPS_EDGES:
-            found, routes = edges.read_https(account, id) or (None, routes)
-        else:
-            found = table.read(items.scope(account, kind.path), id)
+        found = edges.read_with_routes(account, id)
         if found is None:
             return None
-        edge = served.edge(found, routes)
-        held = tuple(it for it in edge.hostports if names.holds(found, it, self._tunnel_domain))
-        reserved = held if kind is kinds.TCP_EDGES else ()
+        edge = served.edge(*found)
+        held = tuple(it for it in edge.hostports if names.holds(found[0], it, self._tunnel_domain))
+        reserved = held if edge.kind is kinds.TCP_EDGES else ()
         telling = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
-        return replace(edge, hostports=held, telling=telling) if held else None
+        return replace(edge, hostports=held, telling=telling) if held or edge.error else None
 
     @_translated
     def is_on(self, account: str) -> bool:
@@ -312,9 +308,9 @@ class Records:
 
     @_translated
     def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        is_authority = kinds.CERTIFICATE_AUTHORITIES.has
-        found = _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)
-        return [served.authority(it) if is_authority(it.id) else served.backend(it) for it in found]
+        return [
+            served.part(it) for it in _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)
+        ]
 
     @_translated
     def end_lapsed(self, account: str) -> None:
@@ -362,6 +358,6 @@ class Records:
 
 
 def _each(named: Iterable[tuple[str, str]]) -> Iterator[Item]:
-    """Yield the items of some accounts and ids that are there."""
+    """Yield the items of some accounts and ids that are there; what cannot be understood has an empty body."""
     found = table.records((items.scope(account, kinds.of(id).path), id) for account, id in named)
-    return filter(None, map(table.of_record, found.values()))
+    return (item for item in map(Item.from_record, found.values()) if item.is_live)

@@ -18,6 +18,7 @@ _UNPROVED = "The domain is not proved to be the account's."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host."
 _NOT_READY = "The account's TLS certificates are being read."
 _NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
+_UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be understood."
 _OTHER_PORT = "The operator has set aside other ports for TCP."
 _NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
 _ANOTHER = "Another edge of the account has the port."
@@ -143,7 +144,7 @@ def _destinations(edge: ServedEdge, world: World) -> Destinations:
 def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> Host:
     if not world.may_serve(edge.account, name):
         return Host(name, "unproved", _UNPROVED)
-    if error := _no_port(edge, name, world) or destinations.closed or _no_authority(edge, world):
+    if error := edge.error or _no_port(edge, name, world) or destinations.closed or _no_authority(edge, world):
         return Host(name, "refused", error)
     is_other = _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world)
     if port_of(name):
@@ -182,7 +183,9 @@ def _no_port(edge: ServedEdge, name: str, world: World) -> str:
 def _no_authority(edge: ServedEdge, world: World) -> str:
     """Return why no client can be let in by mutual TLS, "" where one may."""
     authorities = world.authorities_of(edge)
-    return _NO_AUTHORITY if edge.modules.mutual_tls and not (authorities and all(authorities)) else ""
+    if edge.modules.mutual_tls and not (authorities and all(authorities)):
+        return _NO_AUTHORITY
+    return "" if all(it.pem for it in authorities if it) else _UNREADABLE_AUTHORITY
 
 
 def _precedence(route: ServedRoute) -> tuple[bool, int, str]:

@@ -19,9 +19,14 @@ class Shares:
 
 
 def of(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
-    """Return the shares of a backend of an account. What is unknown, or leads to itself, counts as none."""
+    """Return the shares of a backend of an account. What is unknown, or leads to itself, counts as none.
+
+    There are none at all where one of those that it leads to cannot be understood.
+    """
     tree = _Tree(account, backends)
     order = tree.reached(id)
+    if unreadable := next(filter(tree.is_unreadable, order), None):
+        return Shares(error=f"{unreadable} cannot be understood.")
     if len(order) > MAX_BACKENDS:
         return Shares(error=f"The backend leads to more than {MAX_BACKENDS} others.")
     tree.break_circles(order)
@@ -50,6 +55,10 @@ class _Tree:
     def is_leaf(self, id: str) -> bool:
         found = self._backend(id)
         return found is not None and not isinstance(found.value, Weighted) and not _unusable(found)
+
+    def is_unreadable(self, id: str) -> bool:
+        found = self._backend(id)
+        return found is not None and found.value is None
 
     def children(self, id: str) -> Mapping[str, int]:
         return self._children.get(id, {})

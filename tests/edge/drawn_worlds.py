@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
-from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels import Carried
 from tests.edge.model_of_requests import Records, Request, meets
 
@@ -42,7 +42,8 @@ def records(draw: st.DrawFn) -> Records:
     """Draw what two accounts have; some of it names what is not there, or is another's."""
     whose = st.sampled_from(draw(st.sampled_from([(*ACCOUNTS[:1] * 5, ACCOUNTS[1]), ACCOUNTS])))
     tunnels = [Carried(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]]
-    authorities = [ServedAuthority(draw(whose), id, id) for id in AUTHORITIES if draw(st.integers(0, 3))]
+    pem = st.sampled_from([*[True] * 7, False])  # one that cannot be understood has none
+    authorities = [ServedAuthority(draw(whose), id, id * draw(pem)) for id in AUTHORITIES if draw(st.integers(0, 3))]
     backends = [ServedBackend(draw(whose), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]
     team = draw(whose)  # a name below the domain is one account's, with all below it
     edges = [
@@ -77,6 +78,8 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
     )
     places: list[Place | None] = ["edge", "edge", "edge", "upstream", None]
     place, hostports = draw(st.sampled_from(places)), (f"{name}.{DOMAIN}:443",)
+    if draw(st.integers(0, 9)) == 9:
+        return ServedEdge(account, id if place else f"edgtls{id[6:]}", 1, hostports, error=UNREADABLE)
     if place is None:
         attached = draw(st.builds(lambda id: Backend(backend_id=id), st.sampled_from(_BACKENDS)))
         return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=replace(modules, backend=attached))
@@ -98,7 +101,11 @@ def _modules(draw: st.DrawFn) -> Modules:
     )
 
 
-def _value(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weighted]:
+def _value(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weighted | None]:
+    return st.integers(0, 9).flatmap(lambda chance: _understood(id) if chance < 9 else st.none())
+
+
+def _understood(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weighted]:
     if id in ANSWERS:
         return st.builds(
             lambda status: HttpResponse(status_code=status, body=id), st.sampled_from([200, 404, 418, 103])

@@ -68,7 +68,7 @@ def of_world(value: Any, number: int) -> Any:
 def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
     """Have an edge serve a world in the place of another one of the same ids."""
     edges = [replace(it, revision=revision) for it in world.edges.values()]
-    authorities = [replace(it, pem=_authority(it.id).certificate) for it in world.authorities.values()]
+    authorities = [replace(it, pem=it.pem and _authority(it.id).certificate) for it in world.authorities.values()]
     values: list[ServedBackend | ServedAuthority | ServedEdge] = [*world.backends.values(), *authorities, *edges]
     for value in values:
         edge.store.keep(value)

@@ -217,7 +217,7 @@ class Memory:
     def edge(self, account: str, id: str) -> ServedEdge | None:
         self._reach(account)
         found = self.edges.get(id)
-        return found if found and found.account == account and found.hostports else None
+        return found if found and found.account == account and (found.hostports or found.error) else None
 
     def is_on(self, account: str) -> bool:
         self._reach(account)

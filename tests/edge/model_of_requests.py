@@ -52,6 +52,8 @@ def meets(request: Request, records: Records) -> Meets:
     if edge is None:
         named = sorted(it.id for it in records.tunnels.values() if it.name == request.host)
         return frozenset(named[-1:] or ["404"])
+    if edge.error:
+        return frozenset({REFUSED})
     if edge.terminate_at == "upstream":
         return _passed_on(edge.routes[0], edge, records) if _is_untouched(edge) else frozenset({REFUSED})
     if not _is_open(edge, request, records):
@@ -106,7 +108,7 @@ def _is_open(edge: ServedEdge, request: Request, records: Records) -> bool:
     if mutual is None:
         return True
     named = [records.authorities.get(id) for id in mutual.certificate_authority_ids]
-    is_whole = bool(named) and all(it and it.account == edge.account for it in named)
+    is_whole = bool(named) and all(it and it.pem and it.account == edge.account for it in named)
     return is_whole and request.client in mutual.certificate_authority_ids
 
 
@@ -154,9 +156,11 @@ def _finds(patterns: Iterable[str], text: str) -> bool:
 
 
 def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:
-    """Return the groups and responses that a backend comes to."""
-    found = records.backends.get(id)
-    if found is None or found.account != account or _leads_back(id, account, records):
+    """Return the groups and responses that a backend comes to; none where one on the way cannot be understood."""
+    found, reached = records.backends.get(id), _reached(id, account, records)
+    if found is None or found.account != account or id in reached:
+        return []
+    if any(it.value is None for it in records.backends.values() if it.id in {id, *reached} and it.account == account):
         return []
     if not isinstance(found.value, Weighted):
         return [] if isinstance(found.value, HttpResponse) and found.value.status_code in ODD else [found]
@@ -164,15 +168,15 @@ def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:
     return [it for child in children for it in _leads_to(child, account, records)]
 
 
-def _leads_back(id: str, account: str, records: Records) -> bool:
-    """Tell whether a backend leads to itself."""
+def _reached(id: str, account: str, records: Records) -> set[str]:
+    """Return the ids of all that a backend leads to."""
     waiting, seen = _children(id, account, records), set[str]()
     while waiting:
         it = waiting.pop()
         if it not in seen:
             seen.add(it)
             waiting += _children(it, account, records)
-    return id in seen
+    return seen
 
 
 def _children(id: str, account: str, records: Records) -> list[str]:

@@ -10,7 +10,7 @@ from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edge_status import BackendStatus, EdgeStatus
 from chalicelib.model.modules import Backend, UserAgentFilter
-from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.served import UNREADABLE, Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link.authority import KeyPair
 from tests import openssl
 from tests.edge.conftest import needs_envoy
@@ -66,6 +66,27 @@ def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
     until(lambda: edge.status("oauth") == "503", within=2)
     edge.store.forget(made)
     until(lambda: edge.curl("oauth", "-o", "/dev/null", "-w", "%{http_code}") == "404", within=2)
+
+
+def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edge: Edge, origin: int) -> None:
+    open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
+    made, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
+    until(lambda: edge.curl("lost") == edge.curl("found") == "open\n")
+    edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").says("is online")  # the store of the tests lets it
+    lost = replace(made, revision=2, modules=Modules(), routes=(), error=UNREADABLE)
+    edge.store.keep(lost)
+
+    until(lambda: is_said(edge, lost, "refused"))
+
+    assert edge.status("lost") == "000"
+    found = said(edge, made.id)
+    assert found
+    assert [(it.hostport, it.state, it.error) for it in found.hostports] == [(*made.hostports, "refused", UNREADABLE)]
+    edge.store.keep(replace(other, revision=2))
+    until(lambda: is_said(edge, replace(other, revision=2), "live"))
+    assert edge.curl("found") == "open\n"
+    edge.store.keep(replace(made, revision=3))
+    until(lambda: edge.curl("lost") == "open\n")
 
 
 def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sentence_is_told(edge: Edge) -> None:

@@ -22,10 +22,11 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.modules import Backend, TlsTermination
 from chalicelib.model.proofs import Step
 from chalicelib.model.reservations import Held
-from chalicelib.model.served import Modules, ServedAuthority, ServedEdge, ServedRoute
+from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Usage
-from chalicelib.storage import aws, items
+from chalicelib.storage import aws, dynamodb, items
+from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from edge.process.settings import SettingError, Settings
 from edge.store.records import (
@@ -633,6 +634,26 @@ def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(rec
 
 def _own(admin: Client, path: str, id: str) -> dict[str, Any]:
     return {"created_at": admin.get(f"/backends/{path}/{id}").json["created_at"]}
+
+
+def test_what_cannot_be_understood_is_told_as_such_and_what_is_beside_it_is_read(
+    records: Records, admin: Client
+) -> None:
+    edges = [
+        admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})["id"] for kind in ("https", "tls")
+    ]
+    lost, whole = (admin.create("/backends/http_response", {"body": body})["id"] for body in ("a", "b"))
+    for path, id in (("/edges/https", edges[0]), ("/edges/tls", edges[1]), ("/backends/http_response", lost)):
+        dynamodb.do(Write.update(items.scope(admin.account, path), id, Condition(""), sets={"body": "of another form"}))
+
+    assert [records.edge(admin.account, id) for id in edges] == [
+        ServedEdge(admin.account, id, 0, (f"{kind}.example.com:443",), error=UNREADABLE)
+        for kind, id in zip(("https", "tls"), edges, strict=True)
+    ]
+    assert records.listening() == {(admin.account, id): 0 for id in edges}
+    parts = {it.id: it for it in records.parts(admin.account, [lost, whole])}
+    value = HttpResponse(**_own(admin, "http_response", whole), body="b")
+    assert parts == {id: ServedBackend(admin.account, id, it) for id, it in ((lost, None), (whole, value))}
 
 
 def test_edges_are_of_their_account_alone(either: Store, records: Records, admin: Client, stranger: Client) -> None:

@@ -50,14 +50,14 @@ def test_a_page_of_a_hundred_edges_with_their_routes_is_three_calls(admin: Clien
 def test_an_edge_with_its_routes_is_two_calls(admin: Client) -> None:
     address, other = new_edge(admin, 3), new_edge(admin, 1)
     with calls() as seen:
-        edge, routes = edges.read_https(admin.account, address.rpartition("/")[2]) or (None, [])
+        edge, routes = edges.read_with_routes(admin.account, address.rpartition("/")[2]) or (None, [])
     assert edge is not None
     assert edge.path == EDGES
     shown = admin.get(address).json["routes"]
     assert [route.id for route in routes] == [route["id"] for route in shown]
     assert {route.scope for route in routes} == {items.scope(admin.account, f"{address}/routes")}
     assert seen == ["GetItem", "Query"]
-    assert edges.read_https(admin.account, ids.new("edghts")) is None
+    assert edges.read_with_routes(admin.account, ids.new("edghts")) is None
     assert len(admin.get(other).json["routes"]) == 1
 
 

@@ -1,11 +1,15 @@
 """What the live edge is told of edges: modules that are enabled, and no secret."""
 
+from dataclasses import replace
 from typing import Any
 
-from chalicelib.model import served
+import pytest
+
+from chalicelib.model import names, served
 from chalicelib.model.modules import Backend, MutualTls
-from chalicelib.model.served import Modules
+from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import UniqueKey
 
 SEALED = b"sealed"
 OAUTH = {"provider": {"github": {"client_id": "app", "client_secret": SEALED}}}
@@ -62,3 +66,94 @@ def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -
     )
     assert [it.id for it in found.routes] == ["edghtsrt_1"]
     assert found.terminate_at == "edge"
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("mutual_tls", None),
+        ("mutual_tls", 1),
+        ("backend", "{}"),
+        ("user_agent_filter", []),
+        ("backend", {"backend_id": 7}),
+        ("backend", {"backend_id": "unknown_1"}),
+        ("mutual_tls", {}),
+        ("mutual_tls", {"certificate_authority_ids": "ca_1"}),
+        ("mutual_tls", {"certificate_authority_ids": ["ca_1", None]}),
+        ("mutual_tls", {"certificate_authority_ids": ["unknown_1"]}),
+        ("tls_termination", {"min_version": "1.4"}),
+        ("tls_termination", {"min_version": 1}),
+        ("user_agent_filter", {"deny": "bot"}),
+        ("user_agent_filter", {"deny": ["bot"], "allow": [1]}),
+        ("user_agent_filter", {"deny": None}),
+    ],
+)
+def test_a_module_that_cannot_be_understood_cannot_be_enforced(name: str, record: Any) -> None:
+    assert Modules.of({name: record}) == Modules(unenforced=(name,))
+
+
+EDGE = Item(
+    "acct_1#/edges/https",
+    "edghts_1",
+    {"hostports": ["a.example.com:443"]},
+    modules={"tls_termination": {"min_version": "1.3"}},
+    unique_keys=(UniqueKey(names.HOSTPORTS, "acct_1/a.example.com:443"), UniqueKey(names.KIND, "a.example.com")),
+    revision=7,
+)
+ROUTE = Item("acct_1#/edges/https/edghts_1/routes", "edghtsrt_1", {"match_type": "exact_path", "match": "/"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "route"),
+    [
+        ({"body": {}}, {}),
+        ({"body": {"hostports": None}}, {}),
+        ({"body": {"hostports": "a.example.com:443"}}, {}),
+        ({"body": {"hostports": ["a.example.com:443", 7]}}, {}),
+        ({"body": {"hostports": ["a.example.com"]}}, {}),
+        ({"body": {"hostports": ["a.example.com:443"], "terminate_at": "nowhere"}}, {}),
+        ({"body": {"hostports": ["a.example.com:443"], "terminate_at": []}}, {}),
+        ({"modules": "text"}, {}),
+        ({"modules": [1]}, {}),
+        ({}, {"body": {}}),
+        ({}, {"body": {"match_type": "path_regex", "match": "/"}}),
+        ({}, {"body": {"match_type": "exact_path", "match": 7}}),
+        ({}, {"body": {"match": "/"}}),
+        ({}, {"modules": "text"}),
+    ],
+)
+def test_an_edge_that_cannot_be_understood_is_closed_where_it_listens(changes: Any, route: Any) -> None:
+    found = served.edge(replace(EDGE, **changes), [ROUTE, replace(ROUTE, id="edghtsrt_2", **route)])
+
+    assert found == ServedEdge("acct_1", "edghts_1", 7, ("a.example.com:443",), error=UNREADABLE)
+
+
+@pytest.mark.parametrize("keys", [(), (UniqueKey("hostports", "acct_1/x"),), (UniqueKey("hostports", 7),)])  # type: ignore[arg-type]
+def test_an_edge_of_which_nothing_is_understood_is_still_there(keys: tuple[UniqueKey, ...]) -> None:
+    edge = served.edge(replace(EDGE, body={}, unique_keys=keys))
+
+    assert edge == ServedEdge("acct_1", "edghts_1", 7, (), error=UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    ("id", "body"),
+    [
+        *((f"{prefix}_1", {}) for prefix in ("bkdhr", "bkdtg", "bkdwd", "ca")),
+        ("bkdhr_1", {"status_code": "200"}),
+        ("bkdhr_1", {"status_code": 200, "headers": []}),
+        ("bkdhr_1", {"status_code": 200, "headers": {"a": 1}}),
+        ("bkdhr_1", {"status_code": 200, "body": b"x"}),
+        ("bkdtg_1", {"labels": ["app"]}),
+        ("bkdtg_1", {"labels": {"app": []}}),
+        ("bkdwd_1", {"backends": ["bkdtg_1"]}),
+        ("bkdwd_1", {"backends": {"bkdtg_1": "1"}}),
+        ("bkdwd_1", {"backends": {"unknown_1": 1}}),
+        ("ca_1", {"ca_pem": 7}),
+        ("ca_1", {"description": "without a certificate"}),
+    ],
+)
+def test_of_a_part_that_cannot_be_understood_the_id_alone_is_told(id: str, body: dict[str, Any]) -> None:
+    found = served.part(Item("acct_1#/of/its/kind", id, body))
+
+    assert found in (ServedBackend("acct_1", id, None), ServedAuthority("acct_1", id, ""))
+    assert found == served.unreadable_part("acct_1", id)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import UniqueKey
 
 MALFORMED: list[tuple[list[str], list[Any]]] = [
     (["body"], [None, "text", b"x", [], 1]),
@@ -23,3 +24,8 @@ def test_an_item_of_a_malformed_record_is_empty(malformed: dict[str, Any]) -> No
     item = Item.from_record({"scope": "a#/b", "id": "x", "body": {"a": 1}, "revision": 3, **malformed})
     assert item == Item("a#/b", "x", {}, revision=0)
     assert item.is_live
+
+
+def test_an_item_of_a_malformed_record_has_the_unique_keys_that_it_holds() -> None:
+    item = Item.from_record({"scope": "a#/b", "id": "x", "body": "text", "claims": [["hostports", "a/h:443"]]})
+    assert item == Item("a#/b", "x", {}, unique_keys=(UniqueKey("hostports", "a/h:443"),), revision=0)

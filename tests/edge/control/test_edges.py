@@ -11,7 +11,15 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.modules import Backend, MutualTls
-from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.served import (
+    UNREADABLE,
+    Modules,
+    ServedAuthority,
+    ServedBackend,
+    ServedEdge,
+    ServedRoute,
+    unreadable_part,
+)
 from edge.control.edges import Edges, Value
 from edge.store.changes import Follower
 from edge.traffic.world import Gone
@@ -220,13 +228,49 @@ def test_an_account_that_cannot_be_read_delays_nobody_else(how: str) -> None:
         began = time.monotonic()
         facts = await control.step(within=0.1)
         assert time.monotonic() - began < 0.3
-        gone = [Gone(bad.id)] if how == "unreadable" else []
-        assert sorted(facts, key=lambda it: it.id) == [*gone, changed[1]]  # ids grow
+        closed = [replace(bad, revision=0, error=UNREADABLE)] if how == "unreadable" else []
+        assert sorted(facts, key=lambda it: it.id) == [*closed, changed[1]]  # ids grow
         store.unreachable.clear()
         store.unreadable.clear()
         await control.step()
         assert await control.look() == ([changed[0]] if how == "unreadable" else [])
         assert control.known == by_id(changed)
+
+    asyncio.run(run())
+
+
+def test_what_is_led_to_and_cannot_be_read_is_known_as_such() -> None:
+    async def run() -> None:
+        store, leaf = Memory(), answering("acct_a")
+        authority = ServedAuthority("acct_a", ids.new("ca"), "pem")
+        for value in (leaf, authority):
+            store.keep(value)
+        mutual = Modules(mutual_tls=MutualTls(certificate_authority_ids=[authority.id]))
+        mine = edge("acct_a", leaf.id, modules=mutual)
+        store.keep(mine)
+        control = Control(store)
+        await control.begin()
+        store.unreadable.add("acct_a")
+        for value in (leaf, authority):
+            store.keep(value)
+        unreadable = [unreadable_part("acct_a", it.id) for it in (leaf, authority)]
+        assert sorted(await control.step(), key=lambda it: it.id) == sorted(unreadable, key=lambda it: it.id)
+        assert control.known == by_id([mine, *unreadable])
+
+    asyncio.run(run())
+
+
+def test_an_edge_whose_records_do_not_say_where_it_listens_stays_where_it_was() -> None:
+    async def run() -> None:
+        store, mine = Memory(), edge("acct_a")
+        store.keep(mine)
+        control = Control(store)
+        await control.begin()
+        lost = ServedEdge("acct_a", mine.id, 2, (), error=UNREADABLE)
+        store.keep(lost)
+        assert await control.step() == [replace(lost, hostports=mine.hostports)]
+        store.switch("acct_a", on=False)
+        assert await control.step() == [Gone(mine.id)]
 
     asyncio.run(run())
 
@@ -264,6 +308,26 @@ def test_a_change_that_the_log_does_not_tell_is_found_by_a_look_and_counted() ->
         store.forget(later)
         await control.step()
         assert (await control.look(), len(control.missed)) == ([Gone(leaf.id)], 4)
+
+    asyncio.run(run())
+
+
+def test_what_a_reserved_address_says_is_found_by_a_look_where_the_log_does_not_tell() -> None:
+    async def run() -> None:
+        store = Memory()
+        port = ServedEdge("acct_a", ids.new("edgtcp"), 1, ("tunnels.localhost:20001",))
+        store.keep(port)
+        control = Control(store)
+        await control.begin()
+        await control.step()
+        for told in (False, True):
+            store.edges[port.id] = telling = replace(port, telling=frozenset() if told else frozenset(port.hostports))
+            control.edges.look()
+            assert await control.step(within=None) == [telling]
+            if told:
+                store.tell("acct_a", "/reserved_addrs", "ra_1")
+            await control.step()
+            assert control.missed == [port.id]
 
     asyncio.run(run())
 

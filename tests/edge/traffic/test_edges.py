@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.model.modules import UserAgentFilter
 from chalicelib.model.reservations import Held
-from chalicelib.model.served import ServedRoute
+from chalicelib.model.served import UNREADABLE, ServedBackend, ServedRoute
 from edge.traffic import edges, pages
 from edge.traffic.edges import Host
 from edge.traffic.resources import Key
@@ -81,6 +81,17 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
             Host(HOST, "refused", "A certificate authority of mutual TLS is not there."),
         ),
         ((edge(unenforced=("oidc",)),), HOST, Host(HOST, "live", "", "operator")),
+        (
+            (edge(authorities=["ca_1", "ca_2"]), authority(pem=""), authority("ca_2")),
+            HOST,
+            Host(HOST, "refused", "A certificate authority of mutual TLS cannot be understood."),
+        ),
+        ((replace(edge(), error=UNREADABLE),), HOST, Host(HOST, "refused", UNREADABLE)),
+        (
+            (replace(edge(hosts=[OWN]), error=UNREADABLE),),
+            OWN,
+            Host(OWN, "unproved", "The domain is not proved to be the account's."),
+        ),
     ],
 )
 def test_a_host_is_live_or_says_why_not(facts: tuple[Fact, ...], host: str, expected: Host) -> None:
@@ -110,6 +121,8 @@ def test_a_host_waits_for_the_certificates_of_its_account() -> None:
             "Enabled, and not enforced by this version: oauth.",
         ),
         (route("/a?b"), (), pages.NO_BACKEND, "No request has such a path: it holds a ? or #."),
+        (route(backend="bkdhr_9"), (), pages.NO_BACKEND, "bkdhr_9 cannot be understood."),
+        (route(backend="bkdwd_3"), (), pages.NO_BACKEND, "bkdhr_9 cannot be understood."),
     ],
 )
 def test_a_route_leads_to_backends_or_to_a_page(
@@ -121,6 +134,8 @@ def test_a_route_leads_to_backends_or_to_a_page(
         response(),
         weighted("bkdwd_1", {GROUP: 3, ANSWER: 1}),
         weighted("bkdwd_2", {GROUP: 1, "bkdtg_9": 1}),
+        weighted("bkdwd_3", {GROUP: 1, "bkdhr_9": 1}),
+        ServedBackend(A, "bkdhr_9", None),
     ]
     world = serving(*backends, edge(made)).world
     (target,) = edges.plan(world.edges[EDGE], world, NOW).targets
@@ -232,6 +247,27 @@ def test_a_name_passes_from_a_tunnel_to_an_edge_and_back() -> None:
     back = told(made.update([Gone(EDGE)], NOW))
     assert back == of_tunnel | {f"cluster name/{HOST}", f"routes edge/{EDGE}", *(f"-{it}" for it in of_edge)}
     assert list(made.sites) == [HOST]
+
+
+@pytest.mark.parametrize("name", ["edghts_1", "edgtls_1"])
+def test_neither_a_tunnel_nor_a_wildcard_has_the_name_of_an_edge_that_cannot_be_understood(name: str) -> None:
+    own, below = tunnel("tn_2", name=HOST), edge(route(), id="edghts_2", hosts=["*.tunnels.localhost"])
+    made = serving(*WHOLE, own, below)
+    lost = replace(edge(id=name), error=UNREADABLE)
+    made.update([Gone(EDGE), lost], NOW)
+    assert (made.world.listening(HOST), made.world.site(HOST, NOW)) == (lost, None)
+    assert edges.plan(below, made.world, NOW).elsewhere == (HOST,)
+    standing = made.standing(name)
+    assert standing
+    assert standing.hostports == (Served(f"{HOST}:443", "refused", UNREADABLE),)
+
+
+def test_no_tunnel_has_the_port_of_an_edge_that_cannot_be_understood() -> None:
+    own = tunnel("tn_2", name="tunnels.localhost:20001", proto="tcp")
+    port = edge(id="edgtcp_1", hosts=["tunnels.localhost:20001"])
+    made = serving(GATEWAY, own, replace(port, error=UNREADABLE))
+    assert made.world.tunnel_at("20001") is None
+    assert set(made.update([Gone("edgtcp_1")], NOW)) == {Key("listener", "port/20001")}
 
 
 def test_a_wildcard_leaves_the_names_below_it_that_are_served_elsewhere() -> None:

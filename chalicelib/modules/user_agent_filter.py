@@ -1,4 +1,7 @@
-"""The user agent filter of HTTPS edge routes (SPEC 2.9): RE2 patterns, since they run on live traffic."""
+"""The user agent filter of HTTPS edge routes (SPEC 2.9): RE2 patterns, since they run on live traffic.
+
+They are compiled as the engine of the live edge does, which reads patterns and headers byte by byte (Latin-1).
+"""
 
 from functools import cache
 from typing import Annotated, Any
@@ -16,26 +19,38 @@ def _options() -> Any:
     import re2
 
     options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
     options.log_errors = False  # which would write the caller's pattern to the log
     options.max_mem = 1024 * 1024
     return options
+
+
+def _compiled(pattern: str) -> Any:
+    import re2
+
+    return re2.compile(pattern.encode(), _options())
 
 
 def _compiles(pattern: str) -> str:
     import re2
 
     try:
-        re2.compile(pattern, _options())
+        _compiled(pattern)
     except re2.error as error:
         raise ValueError(f"must be a regular expression as RE2 reads it: {_reason(error)}") from None
     return pattern
 
 
 def _small_enough(patterns: list[str]) -> list[str]:
-    import re2
-
-    if sum(re2.compile(pattern, _options()).programsize for pattern in patterns) > _MAX_PROGRAM:
+    if sum(_compiled(pattern).programsize for pattern in patterns) > _MAX_PROGRAM:
         raise ValueError(f"must compile to at most {_MAX_PROGRAM} instructions of RE2 together")
+    return patterns
+
+
+def _without_a_name_twice(patterns: list[str]) -> list[str]:
+    names = [name for pattern in patterns for name in _compiled(pattern).groupindex]
+    if len({*names}) < len(names):
+        raise ValueError("must not have two groups of one name")
     return patterns
 
 
@@ -53,12 +68,15 @@ Patterns = Annotated[
 class UserAgentFilter(Enabled):
     """Lets requests pass, or refuses them, by their User-Agent header; several are one, joined with commas.
 
+    Patterns and header are read byte by byte (Latin-1): what is not ASCII is several signs to a pattern, one for each
+    byte of its UTF-8, and `\\x{…}` is `\\x{ff}` at most.
+
     A request passes if a pattern of `allow` is found in the header, or none of `deny` is. So `allow` makes exceptions
     from `deny`; alone it refuses nobody: deny `.*` beside it to refuse all others. Without the header, a request passes
     only if a pattern of `allow` matches the empty text, as `^$` does.
     """
 
-    allow: Patterns = []
+    allow: Annotated[Patterns, After(_without_a_name_twice)] = []
     f"""Regular expressions (RE2), one of which found in the User-Agent lets it pass, whatever `deny` says;
     at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more, and {_MAX_PROGRAM:,}
     instructions of RE2."""

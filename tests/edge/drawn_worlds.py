@@ -18,7 +18,7 @@ DOMAIN = "tunnels.localhost"
 GATEWAY = "gw-1"
 _PATHS = ("/", "/a", "/a/", "/a/b", "/ab", "/b", "/a/b/c", "/A")
 _AGENTS = ("", "curl/8", "Mozilla/5.0 (bot, good)", "évil", "bot", "good")
-_PATTERNS = ("bot", "^curl", r"good\b", "^$", ".", "(?i)MOZILLA", r"\Qcurl/", "é", r"\.0 \(")
+_PATTERNS = ("bot", "^curl", r"good\b", "^$", ".", "(?i)MOZILLA", r"\Qcurl/", "é", "^[é]{2}", r"\.0 \(")
 _LABELS = st.dictionaries(st.sampled_from(["app", "region"]), st.sampled_from(["x", "y"]), max_size=2)
 _AMBIGUOUS = ("//a", "/b/../a", "/a/%62", "/%2fa?x")
 _ASKED = [*(path + end for path in _PATHS for end in ("", "", "?/b", "x")), *_AMBIGUOUS]

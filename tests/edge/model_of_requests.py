@@ -16,6 +16,8 @@ from chalicelib.model.tunnels import Carried
 REFUSED, CLOSED, ODD = "the handshake is refused", "the connection is closed", range(100, 200)
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 Meets = frozenset[str]
+BYTES = re2.Options()  # Envoy reads byte by byte
+BYTES.encoding = re2.Options.Encoding.LATIN1
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def _passes(agents: Iterable[str], rules: UserAgentFilter) -> bool:
 
 
 def _finds(patterns: Iterable[str], text: str) -> bool:
-    return any(re2.search(pattern, text) for pattern in patterns)
+    return any(re2.search(pattern.encode(), text.encode(), BYTES) for pattern in patterns)
 
 
 def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:

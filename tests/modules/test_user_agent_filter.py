@@ -32,7 +32,8 @@ UNREADABLE = {
     "*": "no argument for repetition operator: *",
     "a{1001}": "invalid repetition size: {1001}",
     "((a{100}){100}){100}": "invalid repetition size: {100}",
-    r"\pL{1000}": "pattern too large - compile failed",
+    r"\pL{1000}" * 50: "pattern too large - compile failed",
+    r"\x{10FFFF}": r"invalid escape sequence: \x{10F",
 }
 
 
@@ -46,6 +47,13 @@ def test_what_re2_does_not_read_is_refused_with_its_reason_and_no_word_on_standa
     assert_invalid(answer, errors | {f"deny.{place}": rule for place, rule in enumerate(rules, 1)})
     assert admin.get(address).status == 404
     assert capfd.readouterr().err == ""
+
+
+def test_patterns_that_let_pass_are_one_expression_in_which_each_name_is_of_one_group(admin: Client) -> None:
+    named = ["(?P<name>x)", "(?P<name>y)"]
+    answer = admin.put(anywhere(USER_AGENT_FILTER), {"allow": named, "deny": named})
+    assert_invalid(answer, {"allow": "must not have two groups of one name"})
+    assert admin.put(anywhere(USER_AGENT_FILTER), {"allow": named[:1], "deny": named}).status == 200
 
 
 def test_patterns_are_strings_in_an_array(admin: Client) -> None:
@@ -78,5 +86,5 @@ def test_patterns_are_no_more_than_the_engine_takes_together(admin: Client) -> N
     address = anywhere(USER_AGENT_FILTER)
     large = "a{1000}"  # 1,004 instructions, as re2 counts them
     assert admin.put(address, {"allow": [large] * 4, "deny": [large] * 4}).status == 200
-    answer = admin.put(address, {"allow": [large] * 5, "deny": [r"\pL{20}"]})
+    answer = admin.put(address, {"allow": [large] * 5, "deny": [r"\pL{1000}"]})
     assert_invalid(answer, {"allow": TOO_COMPLEX, "deny": TOO_COMPLEX})

@@ -5,7 +5,7 @@ from typing import Any
 import re2
 
 from edge.traffic.resources import Changes, Key
-from tests.edge.model_of_requests import CLOSED, REFUSED, Meets, Request
+from tests.edge.model_of_requests import BYTES, CLOSED, REFUSED, Meets, Request
 
 _VERSIONS = {"1.0": "TLSv1_0", "1.1": "TLSv1_1", "1.2": "TLSv1_2", "1.3": "TLSv1_3"}
 _ORDER = list(_VERSIONS.values())
@@ -95,7 +95,6 @@ def _has(condition: Any, request: Request) -> bool:
         return bool(named)
     if not named and not condition.get("treat_missing_header_as_empty"):
         return False
-    found = re2.fullmatch(
-        condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(filter(None, named)).encode()
-    )
+    regex, text = condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(filter(None, named)).encode()
+    found = re2.fullmatch(regex, text, BYTES)
     return bool(found) is not condition.get("invert_match", False)

@@ -10,7 +10,7 @@ from chalicelib.model import audit, kinds
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.proofs import Proof, Step
-from chalicelib.model.reservations import ReservedDomain, with_proof
+from chalicelib.model.reservations import ReservedDomain, listed, with_proof
 from chalicelib.storage import dynamodb, items, table, writes
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
@@ -97,13 +97,15 @@ def begun(reservation: Item) -> list[Write]:
 
 
 def ended(reservation: Item) -> list[Write]:
-    """Return the write that takes a reservation off the schedule."""
-    return [Write.delete(_DUE, id) for id in _entries(reservation)]
+    """Return the writes that take a reservation off the schedule, and off the list of what is proved."""
+    return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *listed(reservation, None)]
 
 
 def moved(before: Item, after: Item) -> list[Write]:
-    """Return the writes that move a look to another time, none where it stays."""
-    return [*ended(before), *begun(after)] if _entries(before) != _entries(after) else []
+    """Return the writes that move a look to another time, and list what is proved; none where both stay."""
+    if _entries(before) == _entries(after):
+        return listed(before, after)
+    return [*(Write.delete(_DUE, id) for id in _entries(before)), *begun(after), *listed(before, after)]
 
 
 def _entries(item: Item) -> list[str]:

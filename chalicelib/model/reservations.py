@@ -89,13 +89,30 @@ def with_proof(item: Item, proof: Proof) -> Item:
     return replace(item, body=stored.to_record(), unique_keys=keys, revision=items.following(item))
 
 
+def listed(before: Item, after: Item | None) -> list[Write]:
+    """Return the write by which a domain begins or ends to be found by the domain that it is directly below.
+
+    By that the live edge knows what a wildcard does not stand for. It is there while the domain is proved.
+    """
+    old, new = (_listed_at(item) if item else None for item in (before, after))
+    if new and new != old:
+        return [Write.put({"scope": new, "id": before.id, "body": {"account": before.account}, "revision": 1})]
+    return [Write.delete(old, before.id)] if old and old != new else []
+
+
 def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Held]:
     """Return the reservations that matter for hosts of an account: its own below TUNNEL_DOMAIN, elsewhere whoever has
-    proved one. Raises aws.Unavailable.
+    proved one, and all that are proved directly below a wildcard. Raises aws.Unavailable.
     """
-    keys = (key for host in hosts for key in _keys(account, host, tunnel_domain))
+    wanted = list(hosts)
+    keys = (key for host in wanted for key in _keys(account, host, tunnel_domain))
     found = table.records((key.scope, unique_keys.ID) for key in keys)
-    stored = table.records((record["home"], record["holder"]) for record in found.values())
+    places = [(record["home"], record["holder"]) for record in found.values()]
+    for host in wanted:
+        if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
+            below = table.every(_below(host.removeprefix(domains.WILDCARD)))  # where the edge may have put anything
+            places += [(items.scope(f"{it.body.get('account')}", kinds.RESERVED_DOMAINS.path), it.id) for it in below]
+    stored = table.records(places)
     return [Held.of(item) for item in map(table.of_record, stored.values()) if item]
 
 
@@ -115,6 +132,18 @@ def _keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
     is_below = domains.is_below(host, tunnel_domain)
     for domain in proofs.proving_names(host):
         yield UniqueKey(_OWN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED, domain)
+
+
+def _listed_at(item: Item) -> str | None:
+    """Return the scope in which a proved domain is found by the one above it; None of others, and of wildcards."""
+    proof = item.body.get("proof")
+    if not proof or not Proof(**proof).holds or item.body["domain"].startswith(domains.WILDCARD):
+        return None
+    return _below(item.body["domain"].partition(".")[2])
+
+
+def _below(domain: str) -> str:
+    return items.scope(kinds.EDGE, f"/proved/{domain}")
 
 
 def resting(item: Item) -> Item:

@@ -175,7 +175,10 @@ class Store(Protocol):
         """Return the certificates that an account has uploaded."""
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
-        """Return the reservations for hosts: the account's below TUNNEL_DOMAIN, elsewhere the holder's by proof."""
+        """Return the reservations for hosts: the account's below TUNNEL_DOMAIN, elsewhere the holder's by proof.
+
+        For a wildcard elsewhere also all that are proved directly below it.
+        """
 
     def key_pair(self, account: str, certificate: str) -> KeyPair | None:
         """Return an uploaded certificate with its key."""

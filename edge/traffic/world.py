@@ -56,6 +56,7 @@ class World:
         self.certificates: dict[str, ServedCertificate] = {}
         self.held: dict[str, Held] = {}
         self._by_domain: defaultdict[str, dict[str, Held]] = defaultdict(dict)
+        self._held_below: defaultdict[str, dict[str, Held]] = defaultdict(dict)
         self.edges: dict[str, ServedEdge] = {}
         self.backends: dict[str, ServedBackend] = {}
         self.authorities: dict[str, ServedAuthority] = {}
@@ -159,7 +160,9 @@ class World:
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
         """Return the known reservations that matter for hosts of an account, as Store.held_for does."""
-        every = {it for host in hosts for domain in proofs.proving_names(host) for it in self._held_at(domain)}
+        wanted = list(hosts)
+        every = {it for host in wanted for domain in proofs.proving_names(host) for it in self._held_at(domain)}
+        every |= {it for host in wanted for it in self._held_under(host)}
         return [it for it in every if it.account == account or self.is_own_domain(it.domain)]
 
     def certificate(self, account: str, host: str, now: datetime) -> str | None:
@@ -214,9 +217,15 @@ class World:
         return next((it for it in served if it.account == owner), None)
 
     def names_below(self, domain: str) -> list[str]:
-        """Return the names directly below a domain that an edge has, or a tunnel."""
+        """Return the names directly below a domain that an edge has, or a tunnel, or that its wildcard leaves alone."""
         tunnels = (it.name for it in self._below.get(domain, {}).values() if self.may_serve(it.account, it.name))
-        return sorted({*filter(self.listening, self.edge_index.below(domain)), *tunnels})
+        withheld = (it.domain for it in self._held_under(f"*.{domain}") if self.is_withheld(it.domain))
+        return sorted({*filter(self.listening, self.edge_index.below(domain)), *tunnels, *withheld})
+
+    def is_withheld(self, name: str) -> bool:
+        """Tell whether a name is proved to be another's than the account's whose wildcard would stand for it."""
+        wildcard = self.listening(f"*.{name.partition('.')[2]}")
+        return wildcard is not None and not self.may_serve(wildcard.account, name)
 
     def members(self, group: ServedBackend) -> list[tuple[Carried, Gateway]]:
         """Return the tunnels of a group whose gateways are up."""
@@ -258,6 +267,7 @@ class World:
             case Held():
                 self.held[fact.id] = fact
                 self._by_domain[fact.domain][fact.id] = fact
+                self._held_below[fact.domain.partition(".")[2]][fact.id] = fact
             case ServedEdge():
                 self.edges[fact.id] = fact
                 self.edge_index.put(fact)
@@ -286,6 +296,7 @@ class World:
             case Held():
                 del self.held[fact.id]
                 _remove(self._by_domain, fact.domain, fact.id)
+                _remove(self._held_below, fact.domain.partition(".")[2], fact.id)
             case ServedEdge():
                 del self.edges[fact.id]
                 self.edge_index.drop(fact)
@@ -300,6 +311,11 @@ class World:
     def _held_at(self, domain: str) -> list[Held]:
         return list(self._by_domain.get(domain, {}).values())
 
+    def _held_under(self, host: str) -> list[Held]:
+        """Return the reservations of names that a wildcard stands for; none for another host."""
+        found = self._held_below.get(host.removeprefix(domains.WILDCARD), {}) if host.startswith("*") else {}
+        return [it for it in found.values() if not it.domain.startswith("*")]
+
     def accounts_at(self, held: Held) -> frozenset[str]:
         """Return the accounts with names that a reservation stands for."""
         hosts = self.hosts_of(held)
@@ -307,11 +323,15 @@ class World:
         return frozenset(it.account for host in hosts for it in self.edge_index.at(host)).union(tunnels)
 
     def hosts_of(self, held: Held) -> frozenset[str]:
-        """Return the names that a reservation stands for, whoever has them."""
+        """Return the names that a reservation stands for, whoever has them, and the wildcard that would have it."""
         if not held.domain.startswith(domains.WILDCARD):
-            is_named = held.domain in self._by_name or self.edge_index.at(held.domain)
-            return frozenset({held.domain} if is_named else ()) | self.edge_index.names_of_tcp(held.domain)
-        every = self._by_name.keys() | self.edge_index.all_hosts()
+            wildcard = f"*.{held.domain.partition('.')[2]}"
+            is_covered = bool(self.edge_index.at(wildcard))
+            is_named = is_covered or held.domain in self._by_name or self.edge_index.at(held.domain)
+            own = {held.domain, wildcard} if is_covered else {held.domain} if is_named else set()
+            return self.edge_index.names_of_tcp(held.domain).union(own)
+        withheld = {it for it in self._by_domain if not it.startswith(domains.WILDCARD)}
+        every = self._by_name.keys() | self.edge_index.all_hosts() | withheld
         return frozenset(name for name in every if host_of(name).endswith(held.domain.removeprefix("*")))
 
     def _indexes(self, tunnel: Carried) -> Iterable[tuple[defaultdict[str, dict[str, Carried]], str]]:
@@ -333,7 +353,8 @@ class World:
             case Held():
                 return self.hosts_of(fact)
             case ServedEdge():
-                return frozenset(hosts_of(fact))
+                hosts = hosts_of(fact)
+                return frozenset(it.domain for host in hosts for it in self._held_under(host)).union(hosts)
             case _:
                 return frozenset()
 

@@ -25,7 +25,7 @@ from chalicelib.model.reservations import Held
 from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Usage
-from chalicelib.storage import aws, dynamodb, items
+from chalicelib.storage import aws, dynamodb, items, table
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from edge.process.settings import SettingError, Settings
@@ -357,6 +357,34 @@ def test_what_the_edge_knows_of_reservations_is_what_matters_for_its_names(
     assert records.held_for(admin.account, [NAME, "a.example.com"]) == [known, proved]
     assert records.held_for(stranger.account, [NAME, "example.com"]) == []
     assert told(records, since) >= {proved}
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_what_is_proved_directly_below_a_wildcard_is_known_with_it_as_long_as_the_proof_holds(
+    records: Records, admin: Client, stranger: Client
+) -> None:
+    proved = ("shop.example.com", "*.cafe.example.com", "a.cafe.example.com", "example.com", "shop.example.net")
+    ids = {domain: stranger.create("/reserved_domains", {"domain": domain})["id"] for domain in proved}
+    wanted, shop = ["*.example.com"], ids["shop.example.com"]
+    assert records.held_for(admin.account, wanted) == []
+    for id in ids.values():
+        prove(id)
+    known = [Held(stranger.account, shop, "shop.example.com", True)]
+    assert records.held_for(admin.account, wanted) == known
+    with calls() as made:
+        records.held_for(admin.account, wanted)
+    assert made == ["BatchGetItem", "Query", "BatchGetItem"]
+    for body in ({}, "of another form", {"account": 7}):
+        dynamodb.do(Write.put({"scope": "edge#/proved/example.com", "id": "anything", "body": body}))
+        assert records.held_for(admin.account, wanted) == known
+    dynamodb.do(Write.delete("edge#/proved/example.com", "anything"))
+    prove(shop, "lapsed")
+    assert records.held_for(admin.account, wanted) == []
+    prove(shop)
+    assert records.held_for(admin.account, wanted) == known
+    stranger.delete(f"/reserved_domains/{shop}")
+    assert records.held_for(admin.account, wanted) == []
+    assert list(table.every("edge#/proved/example.com")) == []
 
 
 @pytest.mark.usefixtures("tunnel_domain")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import Place, UserAgentFilter
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import UNREADABLE, ServedBackend, ServedRoute
 from edge.traffic import edges, pages
@@ -278,6 +278,53 @@ def test_a_wildcard_leaves_the_names_below_it_that_are_served_elsewhere() -> Non
     bodies: list[Any] = [it.body for key, it in changes.items() if it and key.name.startswith(f"edge/{EDGE}/")]
     assert ["x.t.tunnels.localhost"] in [host["domains"] for host in bodies[-1]["virtual_hosts"]]
     assert told(made.update([Gone("edghts_2")], NOW)) >= {f"routes edge/{EDGE}"}
+
+
+WILD = edge(route(), hosts=["*.example.com"])
+PROOF: list[Fact] = [Held(A, "rd_0", "*.example.com", True), certificate("cert_1", "*.example.com")]
+CLOSED = {"listener https[shop.example.com]", "routes operator[shop.example.com]"}
+
+
+@pytest.mark.parametrize("place", ["edge", "upstream"])
+def test_a_wildcard_does_not_stand_for_what_is_proved_to_be_another_account_s(place: Place) -> None:
+    wild = replace(WILD, terminate_at=place)
+    made, proved = serving(GATEWAY, group(), tunnel(), wild, *PROOF), replace(MINE, account=B)
+    routes = {f"routes edge/{EDGE}"} if place == "edge" else set()
+    assert told(made.update([proved], NOW)) == CLOSED | routes
+    assert edges.plan(wild, made.world, NOW).elsewhere == ((OWN,) if place == "edge" else ())
+    assert made.world.accounts_at(proved) == {A}
+    gone = {f"-{it}" for it in CLOSED}
+    assert told(made.update([replace(proved, is_proved=False)], NOW)) == gone | routes
+    assert told(made.update([proved], NOW)) == CLOSED | routes
+    assert told(made.update([Gone(EDGE)], NOW)) >= gone
+    assert made.world.hosts_of(proved) == frozenset()
+    assert told(made.update([wild], NOW)) >= CLOSED
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        replace(MINE, account=A),
+        replace(MINE, account=B, is_proved=False),
+        replace(MINE, account=B, domain="*.shop.example.com"),
+        replace(MINE, account=B, domain="a.shop.example.com"),
+        replace(MINE, account=B, domain="example.com"),
+    ],
+)
+def test_a_wildcard_stands_for_whatever_is_not_proved_to_be_another_account_s(held: Held) -> None:
+    assert told(serving(GATEWAY, group(), tunnel(), WILD, *PROOF).update([held], NOW)) == set()
+
+
+def test_a_name_that_is_withheld_is_a_tunnel_s_of_its_account_and_passes_with_the_wildcard() -> None:
+    proved, own = replace(MINE, account=B), replace(tunnel("tn_2", account=B, name=OWN), labels={})
+    made = serving(GATEWAY, group(), WILD, *PROOF, proved, own, certificate("cert_b", OWN, account=B))
+    site = made.world.site(OWN, NOW)
+    assert site
+    assert site.tunnel == own
+    assert told(made.update([Gone("tn_2")], NOW)) >= CLOSED
+    moved = Held(B, "rd_9", "*.example.com", True)
+    other: list[Fact] = [Gone("rd_0"), moved, replace(WILD, id="edghts_2", account=B)]
+    assert told(made.update(other, NOW)) >= {f"-{it}" for it in CLOSED}
 
 
 def test_how_an_edge_stands() -> None:

@@ -49,6 +49,7 @@ def _control() -> Json:
     return {
         "api_type": "DELTA_GRPC",
         "transport_api_version": "V3",
+        "set_node_on_first_message_only": True,  # else 60 KB of Envoy's extensions stand in each of its messages
         "grpc_services": [{"envoy_grpc": service}],
     }
 

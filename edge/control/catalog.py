@@ -7,8 +7,7 @@ import functools
 import hashlib
 import importlib
 import json
-import operator
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -77,10 +76,32 @@ class Encoded:
     digest: int
     value: bytes
 
+
+class Parts:
+    """The parts of a resource, in any order. The digest of all changes with each: of thousands no other is read."""
+
+    def __init__(self) -> None:
+        self.digest = 0
+        self._encoded: dict[str, Encoded] = {}
+
     @property
-    def version(self) -> str:
-        """Return the digest as text: the same in another process, so that Envoy is not sent again what it has."""
-        return f"{self.digest:032x}"
+    def is_whole(self) -> bool:
+        return "" in self._encoded
+
+    def put(self, part: str, made: Encoded) -> None:
+        """Put a part in the place of what it was."""
+        before = self._encoded.get(part)
+        self.digest ^= made.digest ^ (before.digest if before else 0)
+        self._encoded[part] = made
+
+    def drop(self, part: str) -> None:
+        """Remove a part, if there is one of that name."""
+        if before := self._encoded.pop(part, None):
+            self.digest ^= before.digest
+
+    def joined(self) -> bytes:
+        """Return what is sent."""
+        return b"".join(part.value for part in self._encoded.values())
 
 
 @dataclass(frozen=True)
@@ -96,36 +117,46 @@ class Catalog:
 
     def __init__(self) -> None:
         self.answers: dict[Name, Answer] = {}
-        self._parts: dict[Name, dict[str, Encoded]] = {}
-        self._encoded: dict[Name, Encoded] = {}
+        self._parts: dict[Name, Parts] = {}
         self._asking: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
 
     def change(self, changes: Changes) -> list[Name]:
         """Take up changes; return the names of the resources that are others now."""
+        before = {name: self._digest(name) for name in (Name(key.kind, key.name) for key in changes)}
         for key, resource in changes.items():
-            parts = self._parts.setdefault(Name(key.kind, key.name), {})
+            parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
-                parts.pop(key.part, None)
+                parts.drop(key.part)
             else:
-                parts[key.part] = encoded(resource)
-        names = dict.fromkeys(Name(key.kind, key.name) for key in changes)
-        return [name for name in names if self._join(name)]
+                parts.put(key.part, encoded(resource))
+        for name in before:
+            self._index(name)
+        return [name for name, digest in before.items() if digest != self._digest(name)]
 
-    def get(self, name: Name) -> Encoded | None:
-        return self._encoded.get(name)
+    def version(self, name: Name) -> str | None:
+        """Return the version of a resource, None where it is not there: it is the same in another process.
+
+        So Envoy is not sent again what it has.
+        """
+        digest = self._digest(name)
+        return None if digest is None else f"{digest:032x}"
+
+    def value(self, name: Name) -> bytes:
+        """Return a resource as it is sent. Raises KeyError where it is not there."""
+        return self._parts[name].joined()
 
     def names(self, kind: Kind) -> Iterable[Name]:
         """Return the names of all resources of a kind."""
-        return [name for name in self._encoded if name.kind == kind]
+        return [name for name in self._parts if name.kind == kind]
 
     def answered(self, name: Name) -> Answer | None:
         """Return Envoy's answer to a resource as it is now, None where it has given none."""
-        answer, present = self.answers.get(name), self._encoded.get(name)
-        return answer if answer and present and answer.version == present.version else None
+        answer = self.answers.get(name)
+        return answer if answer and answer.version == self.version(name) else None
 
     def is_answered(self, name: Name) -> bool:
         """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
-        return name not in self._encoded or self.answered(name) is not None or not self._is_asked_for(name)
+        return name not in self._parts or self.answered(name) is not None or not self._is_asked_for(name)
 
     def refusal(self, name: Name) -> str:
         """Return Envoy's sentence where it has refused a resource as it is now, else ""."""
@@ -138,20 +169,20 @@ class Catalog:
         by = edge if name.kind == "routes" and edge else end
         return name.kind in _ALWAYS or any(not self.refusal(it) for it in self._asking.get(by).values())
 
-    def _join(self, name: Name) -> bool:
-        """Put a resource together of its parts; False where it is as it was."""
-        parts = self._parts[name]
-        if "" not in parts:
+    def _digest(self, name: Name) -> int | None:
+        parts = self._parts.get(name)
+        return parts.digest if parts else None
+
+    def _index(self, name: Name) -> None:
+        """Note what a listener names; forget what is there no more."""
+        is_whole, named = self._parts[name].is_whole, _stands_for(name.name)
+        if not is_whole:
             del self._parts[name]
             self.answers.pop(name, None)
-            if name.kind == "listener" and name in self._encoded:
-                self._asking.drop(_stands_for(name.name), name.name)
-            return self._encoded.pop(name, None) is not None
-        if name.kind == "listener":
-            self._asking.put(_stands_for(name.name), name.name, name)
-        made = _joined(parts.values())
-        before, self._encoded[name] = self._encoded.get(name), made
-        return before is None or before.digest != made.digest
+        if name.kind == "listener" and is_whole:
+            self._asking.put(named, name.name, name)
+        elif name.kind == "listener" and name.name in self._asking.get(named[0]):
+            self._asking.drop(named, name.name)
 
 
 def _stands_for(listener: str) -> list[str]:
@@ -206,9 +237,3 @@ def _as_json(word: str) -> str:
 @functools.lru_cache(1024)
 def _serialized(kind: Kind, text: str) -> bytes:
     return bytes(json_format.Parse(text, MESSAGES[kind]()).SerializeToString(deterministic=True))
-
-
-def _joined(parts: Collection[Encoded]) -> Encoded:
-    """Return a resource that is put together of parts, in any order: of thousands no more than one was read anew."""
-    digest = functools.reduce(operator.xor, (part.digest for part in parts))
-    return Encoded(digest, b"".join(part.value for part in parts))

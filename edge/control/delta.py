@@ -103,8 +103,7 @@ class Stream:
 
     def _differs(self, kind: Kind, name: str) -> bool:
         """Tell whether Envoy has something else than what is to be served."""
-        present = self._catalog.get(Name(kind, name))
-        return self._subscriptions[kind].versions.get(name) != (present.version if present else None)
+        return self._subscriptions[kind].versions.get(name) != self._catalog.version(Name(kind, name))
 
     def _answered(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
         batch, versions = self._sent.pop(request.response_nonce, (None, {}))
@@ -125,10 +124,10 @@ class Stream:
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
         for name in batch.names:
-            if found := self._catalog.get(Name(batch.kind, name)):
-                resource = response.resources.add(name=name, version=found.version)
-                resource.resource.type_url, resource.resource.value = url, found.value
-                known[name] = versions[name] = found.version
+            if version := self._catalog.version(Name(batch.kind, name)):
+                resource = response.resources.add(name=name, version=version)
+                resource.resource.type_url, resource.resource.value = url, self._catalog.value(Name(batch.kind, name))
+                known[name] = versions[name] = version
             elif known.pop(name, None) and batch.kind != "routes":
                 response.removed_resources.append(name)
         return response, versions

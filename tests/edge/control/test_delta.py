@@ -85,11 +85,11 @@ def test_a_star_asks_for_all() -> None:
 
 def test_an_envoy_that_comes_back_is_told_what_it_lacks_and_what_is_gone() -> None:
     made = catalog(Key("listener", "same"), Key("listener", "other"), Key("listener", "new"))
-    version = made.get(Name("listener", "same"))
+    version = made.version(Name("listener", "same"))
     assert version
-    stream, has = Stream(made), {"same": version.version, "other": "old", "gone": "old"}
+    stream, has = Stream(made), {"same": version, "other": "old", "gone": "old"}
     accepted = stream.hear(asks("listener", initial_resource_versions=has))
-    assert accepted == [(Name("listener", "same"), Answer(version.version, ""))]
+    assert accepted == [(Name("listener", "same"), Answer(version, ""))]
     ((_, names, gone),) = told(stream)
     assert (sorted(names), gone) == (["new", "other"], ["gone"])
 
@@ -118,7 +118,7 @@ def test_an_answer_is_kept_for_each_resource_with_its_version() -> None:
     made.change({key: Resource(key, {"name": key.name}) for key in keys})
     assert not any(map(made.is_answered, names))
     answers = dict(stream.hear(acks("secret", "1")))
-    assert answers == {name: Answer(found.version, "") for name in names if (found := made.get(name))}
+    assert answers == {name: Answer(found, "") for name in names if (found := made.version(name))}
     assert stream.hear(acks("secret", "1")) == stream.hear(acks("secret", "7")) == []
     made.answers.update(answers)
     assert all(map(made.is_answered, [*names, Name("secret", "unknown"), Name("cluster", "unknown")]))
@@ -153,14 +153,12 @@ def test_parts_make_one_resource_whose_version_does_not_depend_on_their_order() 
         return it
 
     name = Name("routes", "operator")
-    found, other, less = (made(*parts).get(name) for parts in (("a", "b"), ("b", "a"), ("a",)))
-    assert found
-    assert other
-    assert less
-    assert found.version == other.version != less.version
+    found, other, less = (made(*parts).version(name) for parts in (("a", "b"), ("b", "a"), ("a",)))
+    assert found == other != less
     back = made("a", "b")
     assert back.change({Key("routes", "operator", "b"): None, Key("routes", "operator", "c"): None}) == [name]
-    assert back.get(name) == less
+    assert back.version(name) == less
     assert back.change({Key("routes", "operator", "c"): None}) == []
     assert back.change({Key("routes", "operator"): None}) == [name]
-    assert (back.get(name), back.names("routes")) == (None, [])
+    assert back.version(name) is None
+    assert list(back.names("routes")) == []

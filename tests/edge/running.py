@@ -302,8 +302,8 @@ class Upstream(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         left, length = int(self.headers.get("content-length", 0)), 0
-        while length < left:
-            length += len(self.rfile.read(min(1 << 20, left - length)))
+        while length < left and (read := self.rfile.read(min(1 << 20, left - length))):
+            length += len(read)
         self._answer(f"{length} bytes\n".encode())
 
     def _answer(self, body: bytes) -> None:

@@ -16,8 +16,8 @@ from chalicelib.model.accounts import Account, Owner, User
 from chalicelib.model.audit import OPERATOR, keep_key, told
 from chalicelib.model.bans import TooManyPatterns
 from chalicelib.model.changes import Change
-from chalicelib.model.edges import find_by_host
-from chalicelib.model.histories import Had
+from chalicelib.model.edges import find_by_name, hostports_at
+from chalicelib.model.histories import Had, Listened
 from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
 from chalicelib.model.records import Stored
@@ -35,15 +35,6 @@ DEMO_LEASE = 15  # seconds
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60, "w": 7 * 24 * 60 * 60}
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _MAX_SECONDS = 100 * 365 * 24 * 60 * 60
-
-
-@dataclass(frozen=True)
-class Listening:
-    """An edge that listens on a name now; its audit events tell since when."""
-
-    account: str
-    edge: str
-    created_at: str
 
 
 class CommandError(Exception):
@@ -274,8 +265,8 @@ def list_tunnels() -> list[tuple[str, Item]]:
     return [(account.id, tunnel) for account in list_accounts() for tunnel in tunnels.end_lapsed(account.id)]
 
 
-def who_had(name: str, moment: str) -> Had | Listening:
-    """Return the tunnel that had a name or port at a time (RFC 3339), "" for now; else the edge that has it now.
+def who_had(name: str, moment: str) -> Had | Listened:
+    """Return the tunnel that had a name or port at a time (RFC 3339), "" for now; else the edge that had it.
 
     Raises CommandError where there is neither.
     """
@@ -284,14 +275,31 @@ def who_had(name: str, moment: str) -> Had | Listening:
     except ValueError as error:
         raise CommandError(f"--at {error}.") from None
     host = _host(name)
-    found = histories.last(host, second)
-    if found and not (found.ended_at and clock.parse(found.ended_at).timestamp() < second):
-        return found
-    if edge := find_by_host(host, names.domain_in_use()):
-        return Listening(edge.account, edge.id, edge.body["created_at"])
-    if found is None:
-        raise CommandError(f"No tunnel had {name} then or before.")
-    raise CommandError(f"No tunnel had {name} then; the last before was {found.tunnel}, until {found.ended_at}.")
+    tunnel = histories.last(host, second)
+    if tunnel and _had(tunnel, second):
+        return tunnel
+    edges = _edges_at(host)
+    if having := [it for it in edges if clock.parse(it.created_at).timestamp() <= second and _had(it, second)]:
+        return having[-1]
+    before = [it for it in (tunnel, *edges) if it and not _had(it, second)]
+    if not before:
+        raise CommandError(f"Nobody had {name} then or before.")
+    last = max(before, key=lambda it: it.ended_at)
+    id = last.tunnel if isinstance(last, Had) else last.edge
+    raise CommandError(f"Nobody had {name} then; the last before was {id}, until {last.ended_at}.")
+
+
+def _had(found: Had | Listened, second: int) -> bool:
+    """Tell whether a name had not been given up at a Unix second."""
+    return not found.ended_at or clock.parse(found.ended_at).timestamp() >= second
+
+
+def _edges_at(name: str) -> list[Listened]:
+    """Return the edge that has a name, or port, and those that gave it up, the latest first."""
+    left = [it for hostport in hostports_at(name) for it in histories.listened(hostport)]
+    edge = find_by_name(name, names.domain_in_use())
+    now = [Listened(edge.account, edge.id, edge.body["created_at"])] if edge else []
+    return [*now, *sorted(left, key=lambda it: it.ended_at, reverse=True)]
 
 
 def usage(account: str, month: str) -> Mapping[str, Usage]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.model import accounts, audit, details, forms, kinds, listening, names, shards, tunnel_ends
+from chalicelib.model import accounts, audit, details, forms, histories, kinds, listening, names, shards, tunnel_ends
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
 from chalicelib.model.names import TooManyNames
-from chalicelib.storage import change_log, items, places, table, writes
+from chalicelib.storage import change_log, dynamodb, items, places, table, writes
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
@@ -30,8 +30,8 @@ class Change:
     `by` is who acts. `check` raises where the first item is not in the state that the request requires, `request` holds
     the idempotency key, and `item` is the first item as it is after the change. `once` says that the response shows a
     secret that no other will. The writes are those of the items (`own`), `others`, whose failing counts before theirs,
-    and the records of `events`. `created` are the items that may take over a unique key, `names` is how many more names
-    the account has then.
+    and the records of `events`. `given_up` are written before all that, and true also where it fails. `created` are the
+    items that may take over a unique key, `names` is how many more names the account has then.
     """
 
     by: Trail
@@ -42,6 +42,7 @@ class Change:
     others: tuple[Write, ...] = ()
     own: tuple[Write, ...] = ()
     events: tuple[Item, ...] = ()
+    given_up: tuple[Write, ...] = ()
     created: tuple[Item, ...] = ()
     names: int = 0
 
@@ -70,7 +71,9 @@ class Change:
         own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.moved(before, after))
         created = (*self.created, after)
         count = self.names + names.weight(after, after.unique_keys) - names.weight(before, before.unique_keys)
-        return replace(self._with_event(after, verb, module, changed, told), own=own, created=created, names=count)
+        made = self._with_event(after, verb, module, changed, told)
+        given_up = (*self.given_up, *histories.given_up(before, after))
+        return replace(made, own=own, given_up=given_up, created=created, names=count)
 
     def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
@@ -79,7 +82,8 @@ class Change:
         gone = replace(item, revision=item.revision + 1)
         made = self._with_event(gone, "delete", told=_whole(item, more))
         count = self.names - names.weight(item, item.unique_keys)
-        return replace(made, own=own, item=self.item or item, names=count)
+        given_up = (*self.given_up, *histories.given_up(item, None))
+        return replace(made, own=own, given_up=given_up, item=self.item or item, names=count)
 
     def end(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item whose lease has ended. `more` is as of `put`."""
@@ -100,6 +104,8 @@ class Change:
             return self.item
         if self.by != audit.EDGE and self.item and any(map(shards.leads_to_the_edge, self.created)):
             shards.reach(self.item.account)
+        if self.given_up:
+            dynamodb.transact(self.given_up)
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
         counted = [names.counted(self.item.account, self.names)] if self.item and self.names else []
         own = [*kept, *self.others, *self.own, *counted]

@@ -117,17 +117,23 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
     return str(found["id"]) if found else None
 
 
-def find_by_host(host: str, tunnel_domain: str) -> Item | None:
-    """Return the edge that listens on port 443 of a host, of whoever has the name; None where none does.
+def hostports_at(name: str) -> list[str]:
+    """Return the hostports of which an edge has one that listens on a host at port 443, or on host:port."""
+    return [name] if ":" in name else [f"{host}:443" for host in proofs.proving_names(name)]
+
+
+def find_by_name(name: str, tunnel_domain: str) -> Item | None:
+    """Return the edge that listens on a host at port 443, or on host:port, of whoever has the name; None without one.
 
     Raises aws.Unavailable.
     """
+    host = name.partition(":")[0]
     if domains.is_below(host, tunnel_domain):
-        account = names.account_of(host, tunnel_domain)
+        account = names.account_of(name, tunnel_domain)
     else:
         held = reservations.proving(host, tunnel_domain)
         account = held.account if held else ""
-    found = (find_by_hostport(account, f"{name}:443") for name in proofs.proving_names(host)) if account else ()
+    found = (find_by_hostport(account, hostport) for hostport in hostports_at(name)) if account else ()
     id = next(filter(None, found), None)
     return table.read(items.scope(account, kinds.of(id).path), id) if id else None
 

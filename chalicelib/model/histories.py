@@ -1,9 +1,10 @@
-"""The tunnels that had a host name, and when: kept as long as audit events, and found by the name with one read.
+"""Who had a name, and when: kept as long as audit events, and found by the name with one read.
 
-A tunnel has a record below its name from the transaction that opens it on; the one that ends it writes it again.
+A tunnel has a record below its name from the transaction that opens it on; the one that ends it writes it again. An edge
+has one below each hostport that it has given up, written before the transaction that does so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
 _REPEATED = ("credential", "address", "client", "gateway", "tunnel_session", "started_at")
+_EDGES = frozenset(kind.path for kind in kinds.EDGES)
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,16 @@ class Had:
     gateway: str
     tunnel_session: str
     started_at: str
+    ended_at: str = ""
+
+
+@dataclass(frozen=True)
+class Listened:
+    """An edge that listened on a hostport until `ended_at`, "" where it still does; its events tell since when."""
+
+    account: str
+    edge: str
+    created_at: str
     ended_at: str = ""
 
 
@@ -52,6 +64,30 @@ def last(name: str, second: int) -> Had | None:
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
     return Had(tunnel=found[0].id, **found[0].body) if found else None
+
+
+def given_up(before: Item, after: Item | None) -> list[Write]:
+    """Return the writes by which an edge is found by each hostport that a change takes from it."""
+    old, new = (_hostports(item) if item else () for item in (before, after))
+    now = clock.now()
+    told = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
+    body, id, expires = {**told, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end")), audit.kept_until(now)
+    return [Write.put(Item(_left(it), id, body, expires=expires).to_record()) for it in old if it not in new]
+
+
+def listened(hostport: str) -> Iterator[Listened]:
+    """Yield the edges that gave up a hostport, the latest first. Raises aws.Unavailable."""
+    for found in table.newest(_left(hostport)):
+        yield Listened(**found.body)
+
+
+def _hostports(item: Item) -> Sequence[str]:
+    found: Sequence[str] = item.body.get("hostports", ()) if item.path in _EDGES else ()
+    return found
+
+
+def _left(hostport: str) -> str:
+    return items.scope(EDGE, f"/left_hostports/{hostport}")
 
 
 def _scope(name: str) -> str:

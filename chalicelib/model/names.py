@@ -110,9 +110,11 @@ def unit(host: str) -> str:
     return _unit(host, domain())
 
 
-def account_of(host: str, tunnel_domain: str) -> str:
-    """Return the account that has the name of a host below the domain, "" where nobody has. Raises aws.Unavailable."""
-    record = dynamodb.get(f"{KIND}#{_unit(host, tunnel_domain)}", unique_keys.ID) or {}
+def account_of(name: str, tunnel_domain: str) -> str:
+    """Return the account that has a host below the domain, or host:port; "" where nobody has. Raises aws.Unavailable."""
+    host, _, port = name.partition(":")
+    of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
+    record = dynamodb.get(f"{KIND}#{of_port or _unit(host, tunnel_domain)}", unique_keys.ID) or {}
     return str(record.get("account", ""))
 
 

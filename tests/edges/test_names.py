@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
 from chalicelib import __main__ as operator
+from chalicelib import clock
 from chalicelib.model import names, tunnels
 from chalicelib.storage import dynamodb, table
 from chalicelib.storage.unique_keys import Taken
@@ -111,19 +113,31 @@ def test_a_name_that_matches_a_banned_pattern_is_refused_like_one_that_is_banned
     admin.create("/edges/https", {"hostports": [f"my-bank.{D}:443"]})
 
 
-def test_whose_edge_has_a_name_is_told_where_no_tunnel_had_it_then(
+def test_whose_edge_has_or_had_a_name_or_a_port_is_told_where_no_tunnel_had_it_then(
     admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edge = admin.create("/edges/https", {"hostports": [f"shop.{D}:443"]})
-    group = admin.create("/edges/tls", {"hostports": [f"*.team.{D}:443"]})
-    for host, listening in (("shop", edge), ("x.team", group)):
-        operator.main(["tunnels", "who", f"{host}.{D}", "--json"])
-        told = {"account": admin.account, "edge": listening["id"], "created_at": listening["created_at"]}
-        assert json.loads(capsys.readouterr().out) == told
-    admin.delete(f"/edges/https/{edge['id']}")
+    hostports = {"https": f"shop.{D}:443", "tls": f"*.team.{D}:443", "tcp": f"{D}:20007"}
+    asked = {"https": f"shop.{D}", "tls": f"x.team.{D}", "tcp": f"{D}:20007"}
+    edges = {path: admin.create(f"/edges/{path}", {"hostports": [it]}) for path, it in hostports.items()}
+
+    def told(path: str, *at: str) -> tuple[str, str, bool]:
+        operator.main(["tunnels", "who", asked[path], "--json", *at])
+        found = json.loads(capsys.readouterr().out)
+        return found["account"], found["edge"], bool(found["ended_at"])
+
+    for path, edge in edges.items():
+        assert told(path) == (admin.account, edge["id"], False)
+    admin.delete(f"/edges/https/{edges['https']['id']}")
+    admin.patch(f"/edges/tls/{edges['tls']['id']}", {"hostports": []})
+    admin.delete(f"/edges/tcp/{edges['tcp']['id']}")
+    for path, edge in edges.items():
+        assert told(path, "--at", edge["created_at"]) == (admin.account, edge["id"], True)
+    tomorrow = ["--at", clock.rfc3339(clock.now() + timedelta(days=1))]
     with pytest.raises(SystemExit) as ended:
-        operator.main(["tunnels", "who", f"shop.{D}"])
-    assert ended.value.code == f"No tunnel had shop.{D} then or before."
+        operator.main(["tunnels", "who", asked["https"], *tomorrow])
+    assert f"Nobody had shop.{D} then; the last before was {edges['https']['id']}, until " in str(ended.value.code)
+    again = admin.create("/edges/https", {"hostports": [hostports["https"]]})
+    assert told("https", *tomorrow) == (admin.account, again["id"], False)
 
 
 def test_a_tunnel_and_edges_of_one_account_hold_a_name_together(admin: Client, stranger: Client) -> None:

@@ -331,8 +331,8 @@ def test_whoever_had_a_name_is_told_by_one_read_also_when_the_tunnel_has_closed(
     assert f"tunnel {second}" in lines
     assert not any(line == "ended_at -" for line in lines)
     for name, at, sentence in (
-        (OTHER, "", f"No tunnel had {OTHER} then or before."),
-        (NAME, clock.rfc3339(clock.at(before)), f"No tunnel had {NAME} then or before."),
+        (OTHER, "", f"Nobody had {OTHER} then or before."),
+        (NAME, clock.rfc3339(clock.at(before)), f"Nobody had {NAME} then or before."),
         (NAME, "yesterday", "--at must be an RFC 3339 time, for example 2026-01-31T12:00:00Z."),
     ):
         with pytest.raises(SystemExit) as ended:
@@ -347,7 +347,7 @@ def test_a_name_was_had_until_the_end_of_its_lease_where_nobody_closed_the_tunne
     tunnels.end_lapsed(admin.account)
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", NAME])
-    assert str(ended.value.code).startswith(f"No tunnel had {NAME} then; the last before was {id}, until ")
+    assert str(ended.value.code).startswith(f"Nobody had {NAME} then; the last before was {id}, until ")
 
 
 def _tunnel(address: str) -> AgentTunnel:

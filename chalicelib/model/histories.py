@@ -1,7 +1,7 @@
 """Who had a name, and when: kept as long as audit events, and found by the name with one read.
 
-A tunnel has a record below its name from the transaction that opens it on; the one that ends it writes it again. An edge
-has one below each hostport that it has given up, written before the transaction that does so.
+A tunnel has a record below its name from the transaction that opens it on; the one that ends it writes it again. An
+edge has one below each hostport that it has given up, written before the transaction that does so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -111,7 +111,7 @@ def unit(host: str) -> str:
 
 
 def account_of(name: str, tunnel_domain: str) -> str:
-    """Return the account that has a host below the domain, or host:port; "" where nobody has. Raises aws.Unavailable."""
+    """Return the account that has a host below the domain, or host:port, or "". Raises aws.Unavailable."""
     host, _, port = name.partition(":")
     of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
     record = dynamodb.get(f"{KIND}#{of_port or _unit(host, tunnel_domain)}", unique_keys.ID) or {}

@@ -43,7 +43,7 @@ class Ports:
         """Note Envoy's answer for the tunnel that has the port; forget a port that it has got, or that is gone."""
         answer = self._discovery.catalog.answered(name)
         is_open = answer and await self._note(name, cleaned(answer.error, ())) and not answer.error
-        if is_open or self._discovery.catalog.get(name) is None:
+        if is_open or self._discovery.catalog.version(name) is None:
             self._forget(name)
 
     async def _note(self, name: Name, reason: str) -> bool:

@@ -303,6 +303,5 @@ def test_envoy_comes_near_by_with_bytes_and_tells_who_its_visitor_is(edge: Edge)
         with socket.create_connection(("127.0.0.1", given), 5) as visitor:
             own = Header(visitor.getsockname(), ("127.0.0.1", given)).encoded()
             assert visitor.recv(len(own), socket.MSG_WAITALL) == own
-    cluster = edge.control.discovery.catalog.get(Name("cluster", f"{edge.gateway.id}/bytes"))
-    assert cluster
-    assert f"{edge.gateway.id}.sock".encode() in cluster.value
+    cluster = edge.control.discovery.catalog.value(Name("cluster", f"{edge.gateway.id}/bytes"))
+    assert f"{edge.gateway.id}.sock".encode() in cluster

@@ -6,11 +6,15 @@ A line on stdin is a change: `upload`, `bad` or `open` and a number.
 import asyncio
 import sys
 import time
+from collections import defaultdict
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import Carried
 from edge.control.control import Control
 from edge.link import authority
 from edge.link.authority import KeyPair
@@ -24,7 +28,27 @@ _PAIR = authority.make("Sites").issue("*.tunnels.localhost")  # of all: what is 
 _NEXT = authority.make("Sites").issue("*.tunnels.localhost")
 
 
-def upload(store: Memory, number: int, pair: KeyPair, days: int) -> None:
+@dataclass
+class Store(Memory):
+    """A store whose own work does not grow with its records: it is done in the process that is measured."""
+
+    of_account: defaultdict[str, list[ServedCertificate]] = field(default_factory=lambda: defaultdict(list))
+
+    def upload(self, certificate: ServedCertificate, pair: KeyPair | None) -> None:
+        self.of_account[certificate.account].append(certificate)
+        super().upload(certificate, pair)
+
+    def certificates(self, account: str) -> list[ServedCertificate]:
+        return self.of_account[account]
+
+    def carry(self, tunnel: Carried) -> None:
+        """Have a tunnel open."""
+        opening = Opening(Grant(tunnel.account, "sshcr_1", ()), tunnel.gateway, "ts_1", "192.0.2.9", tunnel.name)
+        self.online[tunnel.id] = tunnel, opening
+        self.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
+
+
+def upload(store: Store, number: int, pair: KeyPair, days: int) -> None:
     """Put a certificate of an account into the store."""
     now, id = datetime.now(UTC), f"cert_{number:027}{days}"
     names = (f"s{number}.tunnels.localhost",)
@@ -32,15 +56,15 @@ def upload(store: Memory, number: int, pair: KeyPair, days: int) -> None:
     store.upload(ServedCertificate(f"acct_{number}", id, pair.chain, names, now - timedelta(1), until), pair)
 
 
-def open_tunnel(store: Memory, account: str, name: str) -> None:
+def open_tunnel(store: Store, account: str, name: str) -> None:
     """Put a tunnel into the store."""
-    opening = Opening(Grant(account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", f"{name}.tunnels.localhost", "")
-    store.open(opening, lease=_LONG, most=10)
+    id, until = f"tn_Test{len(store.online):023}", int(time.time()) + _LONG
+    store.carry(Carried(account, id, "gw-1", f"{name}.tunnels.localhost", until))
 
 
 async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None:
     """Serve until stdin ends; the first line said is the CPU that it took to have everything encoded."""
-    store = Memory()
+    store = Store()
     store.announce(Gateway("gw-1", "127.0.0.1", 1), lease=_LONG)
     for number in range(count):
         upload(store, number, _PAIR, 10)

@@ -15,7 +15,7 @@ import grpc
 from envoy.service.discovery.v3 import ads_pb2_grpc
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
-from edge.control.catalog import Catalog, Name
+from edge.control.catalog import Answer, Catalog, Name
 from edge.control.delta import Stream
 from edge.process import log
 from edge.traffic.resources import Changes
@@ -96,13 +96,14 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     async def _hear(self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event) -> None:
         try:
             async for request in requests:
-                await self._take(stream, request)
+                if answers := stream.hear(request):
+                    await self._take(answers)
                 woken.set()
         finally:
             woken.set()
 
-    async def _take(self, stream: Stream, request: DeltaDiscoveryRequest) -> None:
-        for name, answer in stream.hear(request):
+    async def _take(self, answers: Iterable[tuple[Name, Answer]]) -> None:
+        for name, answer in answers:
             if self.catalog.answers.get(name) == answer:
                 continue
             if answer.error:

@@ -4,6 +4,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 
 from chalicelib import domains
@@ -89,6 +90,11 @@ class Settings:
     def discovery_socket(self) -> Path:
         """Return where Envoy asks control what to serve; it runs in that folder, since a socket's path is short."""
         return self.directory / "discovery.sock"
+
+    @cached_property
+    def access_log_file(self) -> str:
+        """Return where Envoy writes its access log: it runs in another folder."""
+        return self.access_log or str(self.directory.resolve() / "access.log")
 
     @property
     def gateway_socket(self) -> Path:

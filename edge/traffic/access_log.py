@@ -53,7 +53,7 @@ def of_connections(settings: Settings, whose: Mapping[str, str]) -> Json:
 def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
     file: Json = {
         "@type": f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
-        "path": settings.access_log or str(settings.directory.resolve() / "access.log"),
+        "path": settings.access_log_file,
         "log_format": {"json_format": {"time": "%START_TIME%", **words}},
     }
     return {"name": "envoy.access_loggers.file", "typed_config": file}

@@ -75,10 +75,10 @@ class Reader:
         self.missed = 0
         self._steady = steady
         self._store, self._clock, self._follower = store, clock, Follower(store, clock())
-        self._untold: set[Place] = set()  # that could not be read yet
+        self._unread: set[Place] = set()  # that could not be read yet
         self._of_edges: set[Place] = set()  # that were not returned yet
         self._carrying_at = self._look_at = 0.0  # on the steady clock
-        self._told_at: dict[str, float] = {}  # accounts of whose certificates the log has told
+        self._logged_at: dict[str, float] = {}  # accounts of whose certificates the log has told
         self._suspects: frozenset[str] = frozenset()
 
     def news(self, world: World) -> News:
@@ -89,17 +89,18 @@ class Reader:
             self._follower.read(self._clock())  # the look finds what was told before it
         look = self._look() if is_full else self._carrying(world.gateways) if now >= self._carrying_at else None
         heard = self._hear()  # after the look: it tells what that could not see
-        told = {fact.id for fact in heard.facts}
-        found = [fact for fact in look.differing(_known(world, is_full)) if fact.id not in told] if look else []
+        logged = {fact.id for fact in heard.facts}
+        known = _known(world) if is_full else _carried(world)
+        found = [fact for fact in look.differing(known) if fact.id not in logged] if look else []
         if is_full:
             self._look_at = now + _LOOK
-            self._told_at = {account: at for account, at in self._told_at.items() if at > now - _LOOK}
+            self._logged_at = {account: at for account, at in self._logged_at.items() if at > now - _LOOK}
             if not is_first:
                 self.count(fact.id for fact in found if look and not look.explains(fact, world))
                 log.event("looked", gateways=len(world.gateways), tunnels=len(world.tunnels), missed=self.missed)
         if look:
             self._carrying_at = now + _CARRYING
-        self._told_at |= dict.fromkeys(heard.accounts, now)
+        self._logged_at |= dict.fromkeys(heard.accounts, now)
         self.count(self._suspects - heard.accounts)
         self._suspects = frozenset()
         accounts = heard.accounts.union(world.accounts() if is_full else ())
@@ -107,7 +108,7 @@ class Reader:
 
     def suspect(self, account: str) -> None:
         """Hear that an account has other certificates than known, of which the log has not told until now."""
-        self._suspects |= {account} - self._told_at.keys()
+        self._suspects |= {account} - self._logged_at.keys()
 
     def count(self, missed: Iterable[str]) -> None:
         """Count changes that the log did not tell, by the ids of what was changed."""
@@ -118,11 +119,11 @@ class Reader:
     def _hear(self) -> News:
         """Return the facts that are new in the log; a place that cannot be read is read the next time."""
         changes = self._follower.read(self._clock())
-        told = {place for change in changes for place in change.places}
-        self._of_edges |= {place for place in told if _OF_EDGES.fullmatch(place.scope)}
-        self._untold |= told - self._of_edges
-        found = {place: self._store.present(place) for place in self._untold}
-        self._untold = set()
+        changed = {place for change in changes for place in change.places}
+        self._of_edges |= {place for place in changed if _OF_EDGES.fullmatch(place.scope)}
+        self._unread |= changed - self._of_edges
+        found = {place: self._store.present(place) for place in self._unread}
+        self._unread = set()
         uploaded = {place: it for place, it in found.items() if isinstance(it, ServedCertificate)}
         facts = [_fact(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
         back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
@@ -155,10 +156,15 @@ def _served(lists: Iterable[Sequence[Carried]]) -> tuple[Carried, ...]:
     return tuple(it for tunnels in lists for it in tunnels if it.is_live and (it.name or it.labels))
 
 
-def _known(world: World, is_full: bool) -> list[Gateway | Carried]:
-    """Return the facts with which a look is compared; a full one also finds tunnels whose gateway is not known."""
+def _known(world: World) -> list[Gateway | Carried]:
+    """Return the facts with which a look at all is compared: also tunnels whose gateway is not known."""
+    return [*world.gateways.values(), *world.tunnels.values()]
+
+
+def _carried(world: World) -> list[Gateway | Carried]:
+    """Return the gateways that are known, and what they carry."""
     carried = [it for gateway in world.gateways for it in world.carried_by(gateway)]
-    return [*world.gateways.values(), *(world.tunnels.values() if is_full else carried)]
+    return [*world.gateways.values(), *carried]
 
 
 def _fact(place: Place, found: Gateway | Carried | Held | None) -> Fact:

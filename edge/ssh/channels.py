@@ -130,8 +130,10 @@ class _Joining:
     def look(self, seconds: float) -> None:
         if self.relay.has_visitor_ended and sockets.has_gone(self._transport.get_extra_info("socket")):
             self._transport.abort()
-        limits = self._channels.limits
-        if self._counted.body.slow_for(seconds, limits.min_rate, is_held=self.relay.is_held) > limits.min_rate_grace:
+        limits, body = self._channels.limits, self._counted.body
+        if self.relay.is_held:
+            body.unread()
+        elif body.slow_for(seconds, limits.min_rate) > limits.min_rate_grace:
             self._tunnels.bodies_too_slow += 1
             self.relay.end(_TOO_SLOW)
 

@@ -100,11 +100,12 @@ def opening_of(asked: Asked, asking: Asking, settings: Settings) -> Opening:
             opening = opening.labelled(asked.labels)
         case Port():
             name = settings.address(asked.number)
-            opening = opening.named(name, f"tcp://{name}", proto="tcp", is_drawn=asked.is_drawn)
+            named = opening.drawn if asked.is_drawn else opening.named
+            opening = named(name, f"tcp://{name}", "tcp")
         case Named():
             name = asked.name or _given_name(grant, settings.tunnel_domain)
             url = settings.url(name, asked.proto)
-            opening = opening.named(name, url, proto=asked.proto, is_drawn=not asked.name)
+            opening = (opening.named if asked.name else opening.drawn)(name, url, asked.proto)
     for target in opening.targets:
         if not grant.permits(target):
             raise Refused(f"The rules of {grant.credential} do not let it bind {target}.")

@@ -66,12 +66,13 @@ class Body:
         if not data.startswith(b"HTTP/1.1 1"):
             self._left, self._is_chunked = 0, False
 
-    def slow_for(self, seconds: float, rate: int, *, is_held: bool) -> float:
-        """Return for how many seconds less than `rate` bytes a second have come, after so many more of them.
-
-        While nobody reads, nobody is slow.
-        """
-        is_slow = self.is_owed and not is_held and self._came < rate * seconds
+    def slow_for(self, seconds: float, rate: int) -> float:
+        """Return for how many seconds less than `rate` bytes a second have come, after so many more of them."""
+        is_slow = self.is_owed and self._came < rate * seconds
         self._slow = self._slow + seconds if is_slow else 0.0
         self._came = 0
         return self._slow
+
+    def unread(self) -> None:
+        """Hear that nobody has read of it: so nobody has been slow."""
+        self._slow, self._came = 0.0, 0

@@ -89,8 +89,11 @@ class Opening:
         """Return the targets that the credential's ACL must permit: the name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
-    def named(self, name: str, url: str, *, proto: Proto = "https", is_drawn: bool = False) -> "Opening":
-        return replace(self, name=name, url=url, proto=proto, is_drawn=is_drawn)
+    def named(self, name: str, url: str, proto: Proto = "https") -> "Opening":
+        return replace(self, name=name, url=url, proto=proto)
+
+    def drawn(self, name: str, url: str, proto: Proto) -> "Opening":
+        return replace(self, name=name, url=url, proto=proto, is_drawn=True)
 
     def labelled(self, labels: tuple[tuple[str, str], ...]) -> "Opening":
         return replace(self, labels=labels)

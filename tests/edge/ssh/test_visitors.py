@@ -74,12 +74,12 @@ def test_a_body_is_owed_until_it_is_whole_or_answered(asked: list[bytes], answer
 def test_a_body_is_slow_for_as_long_as_too_little_comes_that_somebody_reads() -> None:
     body = Body()
     body.begins(LONG)
-    assert [body.slow_for(5, 100, is_held=False) for _ in range(3)] == [5, 10, 15]
-    assert body.slow_for(5, 100, is_held=True) == 0
-    assert body.slow_for(5, 100, is_held=False) == 5
+    assert [body.slow_for(5, 100) for _ in range(3)] == [5, 10, 15]
+    body.unread()
+    assert body.slow_for(5, 100) == 5
     body.comes(b"x" * 500)
-    assert body.slow_for(5, 100, is_held=False) == 0
+    assert body.slow_for(5, 100) == 0
     body.comes(b"x" * 499)
-    assert body.slow_for(5, 100, is_held=False) == 5
+    assert body.slow_for(5, 100) == 5
     body.comes(b"x")
-    assert body.slow_for(5, 100, is_held=False) == 0
+    assert body.slow_for(5, 100) == 0

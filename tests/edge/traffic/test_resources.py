@@ -328,6 +328,7 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     assert found["dynamic_resources"]["ads_config"] == {
         "api_type": "DELTA_GRPC",
         "transport_api_version": "V3",
+        "set_node_on_first_message_only": True,
         "grpc_services": [{"envoy_grpc": {"cluster_name": "control", "retry_policy": backoff}}],
     }
     address = found["static_resources"]["clusters"][0]["load_assignment"]["endpoints"][0]["lb_endpoints"][0]

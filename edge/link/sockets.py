@@ -49,7 +49,10 @@ def bound(listening: Iterable[Listening], most: int) -> None:
 
 
 def has_gone(connection: Connected) -> bool:
-    """Tell whether the other side has closed a connection, and does not read any more either."""
+    """Tell whether the other side has closed a connection, and does not read any more either; not of a closed one."""
+    number = connection.fileno()
+    if number < 0:
+        return False
     poll = select.poll()
-    poll.register(connection.fileno(), 0)
+    poll.register(number, 0)
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))

@@ -3,35 +3,41 @@
 moto changes items where they are, and copies the whole table for each write of a transaction, to go back to. Where
 items never change, a copy of the table can share them. In each attribute that it answers with, moto looks for all types
 of attributes under several names; here for the one that the attribute has. Of an item that a query shows in part, it
-converts all of it once for each attribute.
+converts all of it once for each attribute. It parses the few expressions that there are anew each time.
 """
 
 import copy
 from collections import defaultdict
-from functools import cache
-from typing import Any, cast
+from functools import cache, partial
+from typing import Any
 
 from moto.core import responses
 from moto.core.serialize import BaseJSONSerializer
+from moto.core.utils import method_names_from_class
+from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
+from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ignore[attr-defined]
 
 _copied, _update, _projected = Item.__deepcopy__, DynamoDBBackend.update_item, Item.project
 _serialize = BaseJSONSerializer._serialize_type_structure
+_lexed = cache(partial(ConditionExpressionParser._lex_one_node, ConditionExpressionParser("", {}, {})))
 
 
 def install() -> None:
     """Have moto of this process work so."""
-    item, table, backend, serializer, answers = cast(
-        tuple[Any, ...], (Item, Table, DynamoDBBackend, BaseJSONSerializer, responses)
-    )
-    item.__deepcopy__ = lambda item, _: item
-    item.project = _project
-    table.__deepcopy__ = _with_the_same_items
-    backend.update_item = _update_a_copy
-    serializer._serialize_type_structure = _serialize_structure
-    answers.method_names_from_class = cache(answers.method_names_from_class)
+    for owner, name, function in (
+        (Item, "__deepcopy__", lambda item, _: item),
+        (Item, "project", _project),
+        (Table, "__deepcopy__", _with_the_same_items),
+        (DynamoDBBackend, "update_item", _update_a_copy),
+        (BaseJSONSerializer, "_serialize_type_structure", _serialize_structure),
+        (ConditionExpressionParser, "_lex_one_node", lambda _, expression: _lexed(expression)),
+        (UpdateExpressionParser, "make", cache(UpdateExpressionParser.make)),
+        (responses, "method_names_from_class", cache(method_names_from_class)),
+    ):
+        setattr(owner, name, function)
 
 
 def _with_the_same_items(table: Any, _: object) -> Any:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 from bench import calls, requests, results, signing
@@ -34,9 +34,9 @@ _begin = _fork.Barrier(WRITERS)
 
 
 def measure(setting: Setting) -> Result:
-    with _fork.Pool(1) as pool:  # processes that fork later must not share a connection to the store
+    with closing(_fork.Pool(1)) as pool:  # processes that fork later must not share a connection to the store
         work = setting.token, pool.apply(_authority, [setting.token])
-    with _fork.Pool(WRITERS) as pool:
+    with closing(_fork.Pool(WRITERS)) as pool:
         made = sum(pool.map(_write, [work] * WRITERS, chunksize=1), Counter[str]())
     return Result([_told(f"{WRITERS} processes, embedded cloud", made), _threads(setting), *_units(*work)])
 

@@ -182,7 +182,7 @@ def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
     edge.close(
         edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Usage(0, 0, 0)
     )
-    edge.held_for(second.account, ["a.tunnels.localhost", second.domain])
+    edge.held_for(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
     assert edge.record(second, Step(replace(second.proof, status="lapsed"), "lapsed"))
 
 

@@ -197,28 +197,6 @@ def test_another_header_ends_the_connection(edge: Edge) -> None:
         assert link.read() == b""
 
 
-def test_a_visitor_who_reads_nothing_holds_the_upstream_back_and_nobody_else(edge: Edge) -> None:
-    def pouring(connection: socket.socket) -> None:
-        connection.recv(1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
-        connection.settimeout(2)
-        with contextlib.suppress(TimeoutError):
-            while True:
-                poured[0] += connection.send(bytes(1 << 16))
-
-    poured = [0]
-    with serving(pouring) as port:
-        id = opened(edge, port)
-        slow = Link(edge, id)
-        slow.send(b"x")
-        until(lambda: poured[0] > 0)
-        quick = Link(edge, id)
-        quick.send(b"x")
-        slow.close()
-        assert poured[0] < 64 << 20
-        quick.close()
-
-
 class Near:
     """A connection of an Envoy on the gateway's host."""
 
@@ -290,6 +268,31 @@ def test_a_connection_near_by_that_names_no_tunnel_ends(edge: Edge, first: bytes
 def test_a_socket_near_by_is_for_its_user_and_group_alone(edge: Edge) -> None:
     path = edge.settings.link_socket(edge.gateway.id)
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
+
+
+@pytest.mark.parametrize("connect", [Link, lambda edge, id: Near(edge, naming(id))])
+def test_a_visitor_who_reads_nothing_holds_the_upstream_back_and_nobody_else(
+    edge: Edge, connect: Callable[[Edge, str], "Link | Near"]
+) -> None:
+    def pouring(connection: socket.socket) -> None:
+        connection.recv(1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        connection.settimeout(2)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                poured[0] += connection.send(bytes(1 << 16))
+
+    poured = [0]
+    with serving(pouring) as port:
+        id = opened(edge, port)
+        slow = connect(edge, id)
+        slow.send(b"x")
+        until(lambda: poured[0] > 0)
+        quick = connect(edge, id)
+        quick.send(b"x")
+        slow.close()
+        assert poured[0] < 64 << 20
+        quick.close()
 
 
 @needs_envoy

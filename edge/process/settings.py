@@ -102,8 +102,8 @@ class Settings:
         return Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
 
     def link_socket(self, gateway: str) -> Path:
-        """Return where an Envoy on the host of a gateway reaches it."""
-        return (Path(self.link_dir) if self.link_dir else self.directory) / f"{gateway}.sock"
+        """Return where an Envoy on the host of a gateway reaches it; Envoy runs in another folder."""
+        return (Path(self.link_dir).resolve() if self.link_dir else self.directory) / f"{gateway}.sock"
 
     def url(self, name: str, scheme: str = "https") -> str:
         """Return the public address of a tunnel's host name."""

@@ -46,6 +46,12 @@ def test_a_setting_that_cannot_be_is_named(tmp_path: Path, settings: dict[str, s
     assert said(tmp_path, **settings) == sentence
 
 
+@pytest.mark.parametrize(("given", "folder"), [({"LINK_DIR": "near"}, Path.cwd() / "near"), ({}, Path("/edge"))])
+def test_the_socket_of_a_gateway_is_where_it_is_said(given: dict[str, str], folder: Path) -> None:
+    settings = from_environment({"EDGE_DIR": "/edge", **given})
+    assert settings.link_socket("gw-1") == folder / "gw-1.sock"
+
+
 def test_the_domain_is_kept_in_its_normal_form() -> None:
     assert from_environment({"TUNNEL_DOMAIN": "Tunnels.Example.COM."}).tunnel_domain == "tunnels.example.com"
 

@@ -177,13 +177,18 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
         return file if file in ALONE else TOGETHER.get(file.split("/")[1], file)
 
     def _assign_work_unit(self, node: Any) -> None:
-        """Give half of the processes the files with the most tests, which compute, and half those with the fewest.
+        """Give half of the processes the files that wait for servers and clients first, and half those that compute.
 
-        Those wait for servers and clients: all at the end, they would leave the processors without work.
+        What waits would leave the processors without work if it were all at the end.
         """
         if int(node.gateway.id.removeprefix("gw")) % 2:
-            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            last = next(reversed(self.workqueue))
+            self.workqueue.move_to_end(next(filter(self._waits, self.workqueue), last), last=False)
         super()._assign_work_unit(node)
+
+    @staticmethod
+    def _waits(scope: str) -> bool:
+        return scope in ALONE or scope.startswith(("tests/edge/test_", "tests/test_environments"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

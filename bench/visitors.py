@@ -164,7 +164,15 @@ async def silent(ports: Ports, count: int, begun: Begun) -> None:
 
 
 async def idle(ports: Ports, count: int, begun: Begun) -> None:
-    """End the handshake of TLS and ask nothing, from six addresses; again when it was ended."""
+    """End the handshake of TLS and ask nothing, from six addresses."""
+    held = [await connected(ports.edge, source) for source in HARMFUL for _ in range(count // len(HARMFUL))]
+    asyncio.get_running_loop().call_later(3, begun)
+    await asyncio.gather(*(reader.read() for reader, _ in held))
+    await asyncio.Event().wait()
+
+
+async def idle_begun_again(ports: Ports, count: int, begun: Begun) -> None:
+    """Do that again a fifth of a second after it was ended."""
 
     async def one(source: str) -> None:
         while True:
@@ -263,6 +271,7 @@ TRIALS: list[tuple[Harm, int, dict[str, int]]] = [
     (slow_streams, 3, {}),
     (silent, 300, {"max_connections": 300}),
     (idle, 300, {"max_connections": 300}),
+    (idle_begun_again, 300, {"max_connections": 300}),
 ]
 
 

@@ -8,7 +8,7 @@ from edge.traffic.resources import Json
 
 PRESSURE = "pressure"  # the file in which control says how near Envoy is to its bounds of connections
 _HEAP, _TOLD = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
-_IDLE_AT_LEAST = "2s"  # for which a connection may ask nothing when they are scarce
+_IDLE_AT_LEAST = "1s"  # for which a connection may ask nothing when they are scarce
 _TRACKED = 20  # a stream is worth ending when it holds a MiB (2 to this power)
 
 

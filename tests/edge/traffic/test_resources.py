@@ -12,7 +12,7 @@ import re2
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Limits, Settings
-from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, routes
+from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, routes, visitors
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, Site
@@ -258,7 +258,7 @@ def test_how_requests_are_treated() -> None:
     access_log, (blocked, rate, *filters) = found.pop("access_log"), found.pop("http_filters")
     assert blocked == blocking.http_filter()
     (limit,) = rate["typed_config"]["descriptors"]
-    assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 300, "fill_interval": "1s"}
+    assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}
     (of_whom,) = rate["typed_config"]["rate_limits"]
     assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
     silent, late = found.pop("local_reply_config")["mappers"]
@@ -409,9 +409,20 @@ def test_connections_that_are_scarce_may_be_idle_for_less() -> None:
     (trigger,) = action["triggers"]
     assert action["name"] == "envoy.overload_actions.reduce_timeouts"
     assert action["typed_config"]["timer_scale_factors"] == [
-        {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": "2s"}
+        {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": "1s"}
     ]
     assert trigger == {
         "name": "envoy.resource_monitors.injected_resource",
         "scaled": {"scaling_threshold": 0.5, "saturation_threshold": 0.9},
     }
+
+
+@pytest.mark.parametrize(
+    ("most", "bucket"),
+    [(1, (5, 1, "1.000s")), (10, (50, 1, "0.100s")), (15, (75, 2, "0.133s")), (1000, (5000, 100, "0.100s"))],
+)
+def test_a_visitor_may_ask_evenly_and_for_some_seconds_at_once(most: int, bucket: tuple[int, int, str]) -> None:
+    config: Any = visitors.rate(Limits(max_requests_per_visitor=most))["typed_config"]  # type: ignore[call-overload, index]
+    (own,) = config["descriptors"]
+    assert tuple(own["token_bucket"].values()) == bucket
+    assert config["token_bucket"]["fill_interval"] == bucket[2]

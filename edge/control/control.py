@@ -29,7 +29,7 @@ from edge.control.statuses import Statuses
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import Renewed
-from edge.process import files, metrics
+from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
 from edge.traffic import blocking, listeners
@@ -82,15 +82,18 @@ class Control:
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""
-        settings, own = self._settings, metrics.Process("control", self._gauges, dict)
+        settings, own = self._settings, metrics.Process("control", self._gauges, dict, log.OF_CONTROL)
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
                 "control": own.read,
                 "gateway": metrics.at(settings.gateway_socket),
-                "envoy": metrics.at(settings.directory / counts.SOCKET, counts.PATH),
+                "envoy": self._of_envoy,
             }
             async with metrics.at_port(settings.metrics_host, settings.metrics_port, processes):
                 await asyncio.Event().wait()
+
+    async def _of_envoy(self) -> bytes:
+        return counts.conforming(await metrics.at(self._settings.directory / counts.SOCKET, counts.PATH)())
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}

@@ -5,6 +5,28 @@ import sys
 from collections import Counter
 from datetime import UTC, datetime
 
+OF_GATEWAY = (
+    "sign_in_blocked",
+    "sign_in_dropped",
+    "sign_in_failed",
+    "sign_in_refused",
+    "signed_in",
+    "store_away",
+    "tunnel_closed",
+    "tunnel_left_to_its_lease",
+    "tunnel_opened",
+)
+OF_CONTROL = (
+    "certificate_not_renewed",
+    "certificates_unreadable",
+    "change_missed",
+    "edges_unreadable",
+    "look_failed",
+    "looked",
+    "resource_refused",
+    "status_failed",
+    "status_unwritten",
+)
 counts: Counter[str] = Counter()  # of the events of this process, by name
 
 

@@ -20,10 +20,20 @@ Read = Callable[[], Awaitable[bytes]]  # raises OSError where a process does not
 
 
 class Process(Collector):
-    """The metrics of a process: what it counts, read when it is asked, and how often each event was logged."""
+    """The metrics of a process: what it counts, read when it is asked, and how often each event was logged.
 
-    def __init__(self, name: str, gauges: Callable[[], Mapping[str, float]], counts: Callable[[], Mapping[str, float]]):
+    `events` are those that are told before they happen: Prometheus does not see a counter's first step otherwise.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        gauges: Callable[[], Mapping[str, float]],
+        counts: Callable[[], Mapping[str, float]],
+        events: Iterable[str],
+    ) -> None:
         self._prefix, self._gauges, self._counts = f"edge_{name}", gauges, counts
+        self._events = dict.fromkeys(events, 0)
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(namespace=self._prefix, registry=self._registry)
@@ -31,7 +41,7 @@ class Process(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield them."""
         events = CounterMetricFamily(f"{self._prefix}_events", "Events, by their name in the log.", labels=["event"])
-        for event, count in sorted(log.counts.items()):
+        for event, count in sorted({**self._events, **log.counts}.items()):
             events.add_metric([event], count)
         yield events
         for name, value in self._gauges().items():
@@ -112,7 +122,9 @@ class _Answers:
         if path == b"/metrics":
             up = "".join(f'edge_up{{process="{name}"}} {int(name not in silent)}\n' for name in self._processes if name)
             text = b"".join(text for text in texts if isinstance(text, bytes))
-            return "200 OK", text + (f"# TYPE edge_up gauge\n{up}".encode() if up else b"")
+            return "200 OK", text + (
+                f"# HELP edge_up Whether a process answers.\n# TYPE edge_up gauge\n{up}".encode() if up else b""
+            )
         if silent:
             return "503 Service Unavailable", f"no answer: {', '.join(silent)}\n".encode()
         return "200 OK", b"ready\n"

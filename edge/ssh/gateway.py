@@ -87,7 +87,8 @@ class Server:
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus, or the control of this host, what is counted here."""
-        settings, process = self.settings, metrics.Process("gateway", self.tunnels.gauges, self.tunnels.counts)
+        settings, tunnels = self.settings, self.tunnels
+        process = metrics.Process("gateway", tunnels.gauges, tunnels.counts, log.OF_GATEWAY)
         if not settings.metrics_port:
             return
         async with contextlib.AsyncExitStack() as stack:

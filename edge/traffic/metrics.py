@@ -20,6 +20,7 @@ _COUNTS = "|".join(
         r"control_plane\.connected_state",
     ]
 )
+_NAME = re.compile(r"\benvoy_\w+")
 PATH = f"/stats/prometheus?filter=^({_COUNTS})$"
 CONNECTIONS = (
     r"/stats/prometheus?filter=^(connection_limit\.https\.active_connections|listener\.http\.downstream_cx_active)$"
@@ -31,6 +32,20 @@ def pressure(text: str, limits: Limits) -> float:
     """Return how near the connections of CONNECTIONS are to their bounds: 1 where one of these is reached."""
     bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
     return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])
+
+
+def conforming(text: bytes) -> bytes:
+    """Return Envoy's text as Prometheus wants it: each metric has a help text, and each counter ends in `_total`."""
+    lines: list[str] = []
+    renamed: dict[str, str] = {}
+    for line in text.decode().splitlines():
+        name = _NAME.search(line)
+        if name and line.startswith("# TYPE "):
+            is_bare = line.endswith(" counter") and not name[0].endswith("_total")
+            renamed[name[0]] = f"{name[0]}_total" if is_bare else name[0]
+            lines.append(f"# HELP {renamed[name[0]]} See docs/edge.md.")
+        lines.append(_NAME.sub(lambda found: renamed.get(found[0], found[0]), line, count=1))
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def cluster() -> Json:

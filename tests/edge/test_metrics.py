@@ -81,10 +81,27 @@ def _used() -> set[str]:
     return words - {"envoy_response_code_class", "envoy_listener_address"}
 
 
+def _events() -> set[str]:
+    """Return the events that alarms wait for: of each Prometheus must have read that there was none before."""
+    found = re.findall(r'_events_total{event=~?"(\w+)(?:\(([\w|]+)\))?"}', (_EDGE / "alerts.yml").read_text())
+    return {f"{name}{end}" for name, ends in found for end in ends.split("|")}
+
+
 @needs_envoy
 def test_all_that_alarms_and_dashboard_read_is_there(edge: Edge) -> None:
     until(lambda: _values(edge).get("edge_up") == 3)
-    assert _used() - set(_values(edge)) - {"edge_gateway_events_total", "edge_control_events_total"} == set()
+    text = _asked(edge, "/metrics")[1]
+    assert _used() - set(_values(edge)) == set()
+    assert [event for event in _events() if f'_events_total{{event="{event}"}} ' not in text] == []
+
+
+@needs_envoy
+@pytest.mark.needs("promtool")
+def test_promtool_finds_nothing_wrong_with_what_prometheus_reads(edge: Edge) -> None:
+    until(lambda: _values(edge).get("edge_up") == 3)
+    text = _asked(edge, "/metrics")[1]
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 
 def test_each_rule_stands_in_the_pages_table() -> None:

@@ -24,7 +24,7 @@ NEEDS = {
     "bash": Need((("bash",),), ("bash",)),
     "chromium": Need((("chromium", "google-chrome"), ("chromedriver",)), ("chromium", "chromium-driver")),
     "curl": Need((("curl",),), ("curl",)),
-    "fail2ban": Need((("fail2ban-regex",),), ("fail2ban",)),
+    "fail2ban": Need((("fail2ban-regex",), ("fail2ban-server",)), ("fail2ban",)),
     "faketime": Need((("faketime",),), ("faketime",)),
     "go": Need((("go",),), ("golang-go",)),
     "java": Need((("java",),), ("default-jre-headless",)),

@@ -129,6 +129,52 @@ def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(
     assert Counter(read) == Counter(it["address"] for it in told for _ in range(2))
 
 
+def _jail(page: str) -> str:
+    """Return the lines of fail2ban's jail as docs/edge.md has it, but for where the lines come from."""
+    lines = page.partition("```\n[tunnel-edge]\n")[2].partition("```")[0].splitlines()
+    return "".join(f"{line}\n" for line in lines if not line.startswith("backend"))
+
+
+@contextlib.contextmanager
+def _fail2ban(folder: Path, log: Path) -> Iterator[Path]:
+    """Run fail2ban on a log with the filter and jail of docs/edge.md; yield the file of the addresses that it bans."""
+    banned, page = folder / "banned", (ROOT / "docs/edge.md").read_text()
+    jail = f"[tunnel-edge]\n{_jail(page)}filter = tunnel-edge\nlogpath = {log}\nbackend = polling\naction = told\n"
+    files = {
+        "fail2ban.conf": f"[Definition]\nloglevel = INFO\nlogtarget = {folder}/fail2ban.log\nsyslogsocket = auto\n"
+        f"socket = {folder}/socket\npidfile = {folder}/pid\ndbfile = None\ndbpurgeage = 1d\n",
+        "jail.conf": jail,
+        "filter.d/tunnel-edge.conf": f"[Definition]{_filter()}",
+        "action.d/told.conf": f"[Definition]\nactionban = echo <ip> >> {banned}\n",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    banned.touch()
+    command = ["fail2ban-server", "-f", "-c", str(folder), "-s", f"{folder}/socket", "-p", f"{folder}/pid", "start"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            yield banned
+        finally:
+            server.terminate()
+
+
+@pytest.mark.needs("fail2ban")
+def test_fail2ban_bans_whoever_floods_and_nobody_who_signs_in(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running(tmp_path, with_envoy=False, sign_in_timeout=1) as edge:
+        _fails(edge)
+        edge.ssh(edge.key("acct_A"), "-R", "good:80:localhost:1").says("is online")
+    log = tmp_path / "gateway.log"
+    log.write_text(capfd.readouterr().err)
+    (tmp_path / "fail2ban").mkdir()
+    with _fail2ban(tmp_path / "fail2ban", log) as banned:
+        until(lambda: bool(banned.read_text()), within=10)
+        time.sleep(0.5)
+        assert banned.read_text().split() == ["127.0.0.32"]
+
+
 def test_a_blocked_network_is_sent_away_and_its_connections_end_within_five_seconds(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1")

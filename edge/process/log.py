@@ -34,4 +34,4 @@ def event(name: str, **facts: object) -> None:
     """Write one line: what happened, when, to whom."""
     counts[name] += 1
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **facts}
-    print(json.dumps(line, ensure_ascii=False), file=sys.stderr, flush=True)
+    print(json.dumps(line), file=sys.stderr, flush=True)

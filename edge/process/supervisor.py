@@ -94,7 +94,7 @@ def _check_ports(settings: Settings) -> None:
         "METRICS_PORT": (settings.metrics_host, settings.metrics_port),
     }
     for name, (host, port) in places.items():
-        with socket.socket() as probe:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((host, port))

@@ -1,6 +1,7 @@
 """What `python -m edge` says in one sentence where it cannot run as it is set up."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,14 @@ def test_a_setting_that_cannot_be_is_named(tmp_path: Path, settings: dict[str, s
 def test_the_socket_of_a_gateway_is_where_it_is_said(given: dict[str, str], folder: Path) -> None:
     settings = from_environment({"EDGE_DIR": "/edge", **given})
     assert settings.link_socket("gw-1") == folder / "gw-1.sock"
+
+
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_a_port_that_another_process_has_is_named(tmp_path: Path, family: int, host: str) -> None:
+    with socket.create_server((host, 0), family=family) as other:
+        port = other.getsockname()[1]
+        sentence = f"Port {port} cannot be used (Address already in use): choose another with SSH_PORT=….\n"
+        assert said(tmp_path, EDGE_HOST=host, SSH_PORT=str(port)) == sentence
 
 
 def test_the_domain_is_kept_in_its_normal_form() -> None:

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -119,7 +119,7 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
         action=".".join(filter(None, (kinds.of(item.id).noun, module, verb))),
         resource_id=item.id,
         resource_path="/".join(filter(None, (path, item.id, module))) if path else "",
-        actor=asdict(by.actor),
+        actor=dict(vars(by.actor)),
         operation_id=by.operation_id,
         source_ip=by.source_ip,
         revision=item.revision,
@@ -145,7 +145,7 @@ def told(action: str, subject: str) -> Write:
         action=action,
         resource_id=subject,
         resource_path="",
-        actor=asdict(by.actor),
+        actor=dict(vars(by.actor)),
         operation_id=by.operation_id,
         source_ip=by.source_ip,
         details={"reason": by.reason},

@@ -5,6 +5,7 @@ is the text beneath a field: Python does not keep it.
 """
 
 import inspect
+from functools import cache
 from typing import Any
 
 
@@ -27,6 +28,7 @@ class Absent(str):
 ABSENT = Absent()
 
 
-def names(shape: type[Shape]) -> set[str]:
+@cache
+def names(shape: type[Shape]) -> frozenset[str]:
     """Return the names of a shape's fields."""
-    return {name for base in shape.__mro__ for name in inspect.get_annotations(base)}
+    return frozenset(name for base in shape.__mro__ for name in inspect.get_annotations(base))

@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 
-from chalicelib.storage import answers, models
+from chalicelib.storage import answers, models, transport
 
 # Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
 # before the gateway gives up after 29.
@@ -137,6 +137,7 @@ def _session() -> Session:
     """Return the session that the clients share. Not one of boto3, which takes 40 ms more to import."""
     session = get_session()
     models.use_in(session)
+    transport.use_in(session)
     return session
 
 

@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 
-from chalicelib.storage import answers, models, transport
+from chalicelib.storage import answers, models, parameters, transport
 
 # Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
 # before the gateway gives up after 29.
@@ -129,6 +129,8 @@ def _connect(service: str) -> Any:
     if service == "dynamodb":
         for operation in answers.OPERATIONS:
             made.meta.events.register_first(f"before-parse.dynamodb.{operation}", answers.parse)
+        made.meta.events.register_last("before-parameter-build", parameters.take)
+        made.meta.events.register_first(f"before-call.dynamodb.{parameters.OPERATION}", parameters.put)
     return made
 
 

@@ -6,10 +6,10 @@ No emulator follows DynamoDB in either, so two stores of the tests do, laid over
 import multiprocessing
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from bench import calls, requests, results, signing
 from bench.calls import Call
@@ -28,17 +28,28 @@ PATH = "/ssh_user_certificates"
 _CONFLICTS = {"TransactionCanceledException", "TransactionConflictException"}
 _READS = 3000  # units that a partition key reads in a second
 
+T = TypeVar("T")
+R = TypeVar("R")
 Work = tuple[str, Mapping[str, Any]]  # a token, and the body of a certificate
 _fork = multiprocessing.get_context("fork")
 _begin = _fork.Barrier(WRITERS)
 
 
 def measure(setting: Setting) -> Result:
-    with closing(_fork.Pool(1)) as pool:  # processes that fork later must not share a connection to the store
-        work = setting.token, pool.apply(_authority, [setting.token])
-    with closing(_fork.Pool(WRITERS)) as pool:
-        made = sum(pool.map(_write, [work] * WRITERS, chunksize=1), Counter[str]())
+    [body] = _forked(_authority, [setting.token])  # processes that fork later must not share a connection to the store
+    work = setting.token, body
+    made = sum(_forked(_write, [work] * WRITERS), Counter[str]())
     return Result([_told(f"{WRITERS} processes, embedded cloud", made), _threads(setting), *_units(*work)])
+
+
+def _forked(act: Callable[[T], R], given: Sequence[T]) -> list[R]:
+    """Return the results of a function, in a process for each value. Raises TimeoutError after two minutes."""
+    pool = _fork.Pool(len(given))
+    try:
+        return pool.map_async(act, given, chunksize=1).get(timeout=120)
+    finally:
+        pool.close()
+        pool.join()  # its threads would be copied by the next fork
 
 
 def _authority(token: str) -> dict[str, Any]:
@@ -56,7 +67,7 @@ def _write(work: Work) -> Counter[str]:
 
     token, certificate = work
     aws.client("dynamodb").meta.events.register_first("needs-retry.dynamodb", hear)
-    _begin.wait()
+    _begin.wait(timeout=60)
     for _ in range(EACH):
         for path, body in (("/api_keys", {}), (PATH, certificate)):
             with suppress(RuntimeError):

@@ -92,7 +92,7 @@ class Opening:
     def named(self, name: str, url: str, proto: Proto = "https") -> "Opening":
         return replace(self, name=name, url=url, proto=proto)
 
-    def drawn(self, name: str, url: str, proto: Proto) -> "Opening":
+    def drawn(self, name: str, url: str, proto: Proto = "https") -> "Opening":
         return replace(self, name=name, url=url, proto=proto, is_drawn=True)
 
     def labelled(self, labels: tuple[tuple[str, str], ...]) -> "Opening":

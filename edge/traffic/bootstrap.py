@@ -12,6 +12,7 @@ _RUNTIME: Mapping[str, Json] = {
     "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
     "re2.max_program_size.error_level": 10000,  # of 100: `claims` is longer, and so are user agents at their bound
 }
+_RELEASED: Mapping[str, Json] = {"bytes_to_release": 32 << 20, "memory_release_interval": "1s"}  # of what is free
 # Counters that each name or certificate would have, and control knows itself: making them is half of a start.
 _UNCOUNTED: Json = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
 
@@ -26,6 +27,7 @@ def bootstrap(settings: Settings) -> dict[str, Json]:
         "layered_runtime": {"layers": [{"name": "edge", "static_layer": _runtime(settings)}]},
         "stats_config": {"stats_matcher": {"exclusion_list": {"patterns": _UNCOUNTED}}},
         "overload_manager": overload.manager(settings.limits),
+        "memory_allocator_manager": _RELEASED,
         "dynamic_resources": {"ads_config": _control(), "lds_config": parts.ADS, "cds_config": parts.ADS},
         "static_resources": {
             "clusters": [_cluster(settings.discovery_socket.name), metrics.cluster()],

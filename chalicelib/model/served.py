@@ -80,7 +80,7 @@ class ServedRoute:
 class ServedEdge:
     """An edge of any kind, with its routes if it is one of HTTPS. Each change of any part raises its `revision`.
 
-    Of `telling`, hostports of TCP, the reserved address says that what is there reads who the visitor is. `error` says
+    What is behind `proxied`, hostports of TCP, reads the PROXY protocol, as their reserved addresses say. `error` says
     why it serves nobody, as UNREADABLE, "" where it may.
     """
 
@@ -91,7 +91,7 @@ class ServedEdge:
     terminate_at: Place = "edge"
     modules: Modules = Modules()
     routes: tuple[ServedRoute, ...] = ()
-    telling: frozenset[str] = frozenset()
+    proxied: frozenset[str] = frozenset()
     error: str = ""
 
     @property

@@ -299,8 +299,8 @@ class Records:
         edge = served.edge(*found)
         held = tuple(it for it in edge.hostports if names.holds(found[0], it, self._tunnel_domain))
         reserved = held if edge.kind is kinds.TCP_EDGES else ()
-        telling = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
-        return replace(edge, hostports=held, telling=telling) if held or edge.error else None
+        proxied = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
+        return replace(edge, hostports=held, proxied=proxied) if held or edge.error else None
 
     @_translated
     def is_on(self, account: str) -> bool:

@@ -43,9 +43,9 @@ def stream(plan: Plan) -> str:
     return f"stream/{plan.edge.id}/{plan.digest}" if plan.trusted else f"stream/{plan.edge.id}"
 
 
-def told(upstream: str) -> str:
+def proxied(upstream: str) -> str:
     """Return the name of the upstream of a gateway or group that is told who a visitor is, of each apart."""
-    return f"{upstream}/told"
+    return f"{upstream}/proxied"
 
 
 def of_bytes(gateway: str) -> str:
@@ -73,9 +73,9 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
         "transport_socket": _mutual_tls([gateway.id], link_authority),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
     }
-    telling = {**common, "transport_socket": _telling(common["transport_socket"])}
-    far: Json = {**parts.upstream(of_bytes(gateway.id), [endpoint]), **telling, **_connecting(settings)}
-    by_visitor = _both(told(gateway.id), [endpoint], telling, settings, idle_timeout=_LEFT)
+    by_proxy = {**common, "transport_socket": _proxied(common["transport_socket"])}
+    far: Json = {**parts.upstream(of_bytes(gateway.id), [endpoint]), **by_proxy, **_connecting(settings)}
+    by_visitor = _both(proxied(gateway.id), [endpoint], by_proxy, settings, idle_timeout=_LEFT)
     passing = _resource(of_bytes(gateway.id), _near(gateway, settings) if gateway.socket else far)
     return [*_both(gateway.id, [endpoint], common, settings), *by_visitor, passing]
 
@@ -88,7 +88,7 @@ def _near(gateway: Gateway, settings: Settings) -> Json:
     }
     return {
         **parts.cluster(of_bytes(gateway.id), {"pipe": {"path": gateway.socket}}),
-        "transport_socket": _telling(_RAW, added_tlvs=[named]),
+        "transport_socket": _proxied(_RAW, added_tlvs=[named]),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
         "connect_timeout": f"{settings.limits.upstream_timeout}s",
     }
@@ -100,11 +100,11 @@ def of_group(backend: str, members: Members, link_authority: str, settings: Sett
     return _of_group(group(backend), backend, members, common, settings)
 
 
-def of_told_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
+def of_proxied_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
     """Return the same for edges whose reservations say that tunnels are told who a visitor is."""
     common = _to_tunnels(members, link_authority, settings)
-    common["transport_socket"] = _telling(common["transport_socket"])
-    return _of_group(told(group(backend)), backend, members, common, settings, idle_timeout=_LEFT)
+    common["transport_socket"] = _proxied(common["transport_socket"])
+    return _of_group(proxied(group(backend)), backend, members, common, settings, idle_timeout=_LEFT)
 
 
 def _of_group(
@@ -117,7 +117,7 @@ def _of_group(
 
 def group_of(plan: Plan, backend: str) -> str:
     """Return the name of the upstream by which an edge leads to a tunnel group."""
-    return told(group(backend)) if plan.tells else group(backend)
+    return proxied(group(backend)) if plan.is_proxied else group(backend)
 
 
 def of_stream(
@@ -125,7 +125,7 @@ def of_stream(
 ) -> Resource:
     """Return the upstream of several groups, by weight, for bytes: the server name is the id of the tunnel.
 
-    Of a plan that tells who visitors are, the gateway passes that on as the first bytes. A group without tunnels takes
+    Of a plan that is proxied, the gateway passes that on as the first bytes. A group without tunnels takes
     no connections. Those that are open stay when weights or tunnels are others.
     """
     shares: list[Json] = [
@@ -134,8 +134,8 @@ def of_stream(
     ]
     name, every = stream(plan), [it for _, _, members in groups for it in members]
     common = _to_tunnels(every, link_authority, settings)
-    if plan.tells:
-        common["transport_socket"] = _telling(common["transport_socket"])
+    if plan.is_proxied:
+        common["transport_socket"] = _proxied(common["transport_socket"])
     body: Json = {
         "name": name,
         "type": "STATIC",
@@ -173,7 +173,7 @@ def to_listener(host: str, listener: str) -> Resource:
     """Return the upstream from a host name to a listener in this process."""
     address: Json = {"envoy_internal_address": {"server_listener_name": listener}}
     name = NAME_PREFIX + host
-    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _telling(_RAW)}
+    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _proxied(_RAW)}
     return _resource(name, body, host, listener)
 
 
@@ -181,7 +181,7 @@ def _resource(name: str, body: Json, *words: str) -> Resource:
     return Resource(Key("cluster", name), body, words)
 
 
-def _telling(socket: Json, **more: Json) -> Json:
+def _proxied(socket: Json, **more: Json) -> Json:
     """Return a socket behind the PROXY protocol, which tells who the client is."""
     return parts.typed(
         "envoy.transport_sockets.upstream_proxy_protocol",

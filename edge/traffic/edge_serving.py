@@ -88,7 +88,7 @@ class EdgeServing:
 
     def _ways(self, id: str) -> frozenset[tuple[str, bool]]:
         """Return the backends of an edge, and whether it tells them who a visitor is."""
-        return frozenset((backend, self._plans[id].tells) for backend in self._backends(id))
+        return frozenset((backend, self._plans[id].is_proxied) for backend in self._backends(id))
 
     def _host(self, name: str, now: datetime) -> Changes:
         """Lead a name to the listener of the edge that has it; to none where that is closed, or a wildcard may not."""
@@ -175,6 +175,6 @@ class EdgeServing:
         if isinstance(found.value, HttpResponse):
             made = [clusters.of_answer(id), answers.of_response(id, found.value, self._settings)]
             return self._units.put(("backend", id), made)
-        ways = {clusters.of_told_group if plan.tells else clusters.of_group for plan in plans}
+        ways = {clusters.of_proxied_group if plan.is_proxied else clusters.of_group for plan in plans}
         common = self._world.members(found), self._link_authority, self._settings
         return self._units.put(("backend", id), [it for way in ways for it in way(id, *common)])

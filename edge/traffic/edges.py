@@ -59,7 +59,7 @@ class Plan:
     """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
 
     `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed. One
-    that `tells` sends what it leads to, before all other bytes, the address of the visitor.
+    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor.
     """
 
     edge: ServedEdge
@@ -69,7 +69,7 @@ class Plan:
     targets: tuple[Target, ...] = ()
     page: str = ""
     destinations: Destinations = field(default_factory=Destinations)
-    tells: bool = False
+    is_proxied: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -124,12 +124,12 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     destinations = _destinations(edge, world)
     hosts = tuple(_host(edge, name, world, now, destinations) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
-    tells = _tells(edge, hosts[0].name, world) if hosts else False
+    is_proxied = _is_proxied(edge, hosts[0].name, world) if hosts else False
     if streams.is_stream(edge):
-        return Plan(edge, hosts, trusted=trusted, destinations=destinations, tells=tells)
+        return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page, tells=tells)
+    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page, is_proxied=is_proxied)
 
 
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
@@ -146,7 +146,7 @@ def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations
         return Host(name, "unproved", _UNPROVED)
     if error := edge.error or _no_port(edge, name, world) or destinations.closed or _no_authority(edge, world):
         return Host(name, "refused", error)
-    is_other = _tells(edge, name, world) != _tells(edge, hosts_of(edge)[0], world)
+    is_other = _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world)
     if port_of(name):
         return Host(name, "refused", _OTHER_WAY) if is_other else Host(name, "live", destinations.error)
     if name not in world.ready_of(edge.account):
@@ -160,10 +160,10 @@ def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations
     return Host(name, "live", error, certificate) if certificate else Host(name, "refused", error or _NO_CERTIFICATE)
 
 
-def _tells(edge: ServedEdge, name: str, world: World) -> bool:
+def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
     """Tell whether what is behind a name reads the address of the visitor first."""
     if port := port_of(name):
-        return port in map(port_of, edge.telling)
+        return port in map(port_of, edge.proxied)
     held = world.reservation_of(edge.account, name)
     return held is not None and held.proxy_protocol
 

@@ -13,7 +13,7 @@ from edge.traffic import parts, proxies, stream_filters
 from edge.traffic import routes as http
 from edge.traffic.clusters import internal
 from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Json, Key, Resource
-from edge.traffic.world import OPERATOR, TOLD
+from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
 
 FRONT = "https"  # the public listener
 _PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
@@ -42,7 +42,7 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
 
 def of_name(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads a host name to the listener of its certificate."""
-    body: Json = {"filter_chain_matcher": proxies.beside(_by_server_name({name: _PASSED_ON}), settings)}
+    body: Json = {"filter_chain_matcher": proxies.guarded_part(_by_server_name({name: _PASSED_ON}), settings)}
     return Resource(Key("listener", FRONT, name), body, (name,))
 
 
@@ -50,7 +50,7 @@ def of_wildcard(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
     chain: Json = {"name": name, "filters": [_passed_on(NAME_PREFIX + name)]}
     by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", name)}
-    matcher = proxies.beside({"on_no_match": by_wildcard}, settings)
+    matcher = proxies.guarded_part({"on_no_match": by_wildcard}, settings)
     part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
     return Resource(Key("listener", FRONT, name), part)
 
@@ -123,7 +123,7 @@ def secret(name: str, chain: str, private_key: str) -> Resource:
 
 
 def _https_chain(certificate: str, settings: Settings, *filters: Json) -> Json:
-    shown = OPERATOR if certificate == TOLD else certificate
+    shown = OPERATOR if certificate == OPERATOR_PROXIED else certificate
     context = http_context(shown, {"tls_minimum_protocol_version": "TLSv1_2"})
     return tls_chain({"common_tls_context": context}, [*filters, http.https_manager(certificate, settings)], settings)
 

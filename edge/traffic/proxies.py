@@ -30,7 +30,7 @@ def match(settings: Settings) -> dict[str, Json]:
 
 
 def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> Mapping[str, Json]:
-    """Return the choice of a chain by the proxies alone, of `refused` by others; parts of it are so `beside`."""
+    """Return the choice of a chain by the proxies alone, of `refused` by others."""
     ranges = _ranges(settings)
     if not ranges:
         return matcher
@@ -38,10 +38,10 @@ def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> M
     address = parts.typed("address", f"{_MATCHING}.common_inputs.network.v3.DirectSourceIPInput")
     proxy: Json = {"single_predicate": {"input": address, "custom_match": known}}
     elsewhere: Json = {"predicate": {"not_matcher": proxy}, "on_match": {"action": refused}}
-    return {"matcher_list": {"matchers": [elsewhere]}, **beside(matcher, settings)}
+    return {"matcher_list": {"matchers": [elsewhere]}, **guarded_part(matcher, settings)}
 
 
-def beside(matcher: Mapping[str, Json], settings: Settings) -> Mapping[str, Json]:
+def guarded_part(matcher: Mapping[str, Json], settings: Settings) -> Mapping[str, Json]:
     """Return a part of a choice that is guarded, where the whole has it."""
     return {"on_no_match": {"matcher": matcher}} if settings.proxy_protocol_from else matcher
 

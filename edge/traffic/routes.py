@@ -127,7 +127,7 @@ def _words(site: Site) -> tuple[str, ...]:
 
 def _host(site: Site) -> Json:
     tunnel = site.tunnel
-    gateway = clusters.told(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
+    gateway = clusters.proxied(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
     grpc: Json = {
         "match": {"prefix": "/", "grpc": {}},
         "route": {"cluster": clusters.http2(gateway), "timeout": "0s"},
@@ -178,7 +178,7 @@ def said_of_the_client(settings: Settings, more: Mapping[str, str]) -> Json:
 
 
 def _upstream_name() -> Json:
-    """Return the filter that makes the tunnel's id the server name on the hop, and keeps connections apart by it."""
+    """Return the filter that makes the tunnel's id the server name on the link, and keeps connections apart by it."""
     value: Json = {
         "object_key": SERVER_NAME_KEY,
         "format_string": {

@@ -39,7 +39,7 @@ def bound(settings: Settings) -> Json:
 
 
 def _server_name(tunnel: str) -> Json:
-    """Return the filter that makes the tunnel's id the server name on the hop, and tells it to a gateway near by."""
+    """Return the filter that makes the tunnel's id the server name on the link, and tells it to a gateway near by."""
     text: Json = {"text_format_source": {"inline_string": tunnel}}
     named: Json = {"object_key": SERVER_NAME_KEY, "format_string": text}
     own: Mapping[str, Json] = {"object_key": clusters.TUNNEL_KEY, "factory_key": "envoy.string"}

@@ -22,7 +22,7 @@ from edge.traffic.edge_index import EdgeIndex, host_of, hosts_of, port_of
 from edge.traffic.groups import Groups
 
 T = TypeVar("T")
-TOLD = "operator-told"  # the operator's too, where upstreams read who a visitor is: such connections are kept apart
+OPERATOR_PROXIED = "operator-proxied"  # the same where upstreams read the PROXY protocol: such connections are apart
 OPERATOR = "operator"  # in the place of a certificate's id: the operator's own, which every unknown name has too
 
 
@@ -187,7 +187,7 @@ class World:
             return None
         certificate = self.certificate(newest.account, name, now)
         if certificate == OPERATOR and newest.proxy_protocol:
-            certificate = TOLD
+            certificate = OPERATOR_PROXIED
         return Site(name, newest, certificate) if certificate else None
 
     def tunnel_at(self, port: str) -> Carried | None:

@@ -125,7 +125,7 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
     with reading() as (upstream, seen):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "db"}))
         modules = Modules(backend=Backend(backend_id=group.id))
-        made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules, telling=frozenset({address}))
+        made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules, proxied=frozenset({address}))
         edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
         edge.store.keep(group)
         edge.store.keep(made)

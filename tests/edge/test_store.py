@@ -515,7 +515,7 @@ def test_an_edge_of_tcp_is_read_with_what_its_reserved_addresses_say(
 def telling(records: Records, admin: Client, id: str) -> frozenset[str]:
     found = records.edge(admin.account, id)
     assert found
-    return found.telling
+    return found.proxied
 
 
 @pytest.mark.usefixtures("tunnel_domain")

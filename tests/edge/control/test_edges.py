@@ -106,7 +106,7 @@ def test_edges_of_tcp_are_read_again_with_the_reserved_addresses_of_their_accoun
         control = Control(store)
         await control.begin()
         await control.step()
-        store.edges[port.id] = telling = replace(port, telling=frozenset(port.hostports))
+        store.edges[port.id] = telling = replace(port, proxied=frozenset(port.hostports))
         store.tell("acct_a", "/reserved_addrs", "ra_1")
         assert await control.step() == [telling]
 
@@ -321,7 +321,7 @@ def test_what_a_reserved_address_says_is_found_by_a_look_where_the_log_does_not_
         await control.begin()
         await control.step()
         for told in (False, True):
-            store.edges[port.id] = telling = replace(port, telling=frozenset() if told else frozenset(port.hostports))
+            store.edges[port.id] = telling = replace(port, proxied=frozenset() if told else frozenset(port.hostports))
             control.edges.look()
             assert await control.step(within=None) == [telling]
             if told:

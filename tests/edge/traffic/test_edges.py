@@ -157,7 +157,7 @@ def test_exact_paths_come_before_prefixes_and_of_these_the_longest() -> None:
 
 LED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}"}
 OF_EDGE = {f"listener edge/{EDGE}/operator", f"routes edge/{EDGE}"}
-WAYS = ("", "/http2", "/told", "/told/http2", "/bytes")  # to a gateway
+WAYS = ("", "/http2", "/proxied", "/proxied/http2", "/bytes")  # to a gateway
 OF_GROUP = {f"cluster group/{GROUP}", f"cluster group/{GROUP}/http2"}
 OF_ANSWER = {f"cluster answer/{ANSWER}", f"listener answer/{ANSWER}"}
 
@@ -200,16 +200,16 @@ def test_a_change_makes_what_it_touches(fact: Fact, changed: set[str]) -> None:
 
 def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> None:
     telling = Held(A, "rd_2", HOST, True, proxy_protocol=True)
-    told_group = {f"cluster group/{GROUP}/told", f"cluster group/{GROUP}/told/http2"}
+    proxied_group = {f"cluster group/{GROUP}/proxied", f"cluster group/{GROUP}/proxied/http2"}
     made = serving(*WHOLE)
-    assert told(made.update([telling], NOW)) == {f"routes edge/{EDGE}", *told_group, *(f"-{it}" for it in OF_GROUP)}
+    assert told(made.update([telling], NOW)) == {f"routes edge/{EDGE}", *proxied_group, *(f"-{it}" for it in OF_GROUP)}
     beside = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
     assert told(made.update([beside], NOW)) >= OF_GROUP
     assert told(made.update([Gone("edghts_2")], NOW)) >= {f"-{it}" for it in OF_GROUP}
     assert told(made.update([Gone("rd_2")], NOW)) == {
         f"routes edge/{EDGE}",
         *OF_GROUP,
-        *(f"-{it}" for it in told_group),
+        *(f"-{it}" for it in proxied_group),
     }
 
 

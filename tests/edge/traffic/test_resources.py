@@ -126,8 +126,8 @@ def test_the_upstreams_of_a_gateway() -> None:
     told = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": behind}
     assert of_bytes == Resource(Key("cluster", "gw-AB/bytes"), {**same, "transport_socket": told})
     by_visitor = [
-        whole("gw-AB/told", {"http_protocol_options": {}}, "5s"),
-        whole("gw-AB/told/http2", {"http2_protocol_options": windows}, "5s"),
+        whole("gw-AB/proxied", {"http_protocol_options": {}}, "5s"),
+        whole("gw-AB/proxied/http2", {"http2_protocol_options": windows}, "5s"),
     ]
     assert both[2:] == [replace(it, body={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
 

@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UP, OTHER = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
 TUNNEL = Carried("acct_a", "tn_1", "gw-1", "a.example.com")
 CERTIFICATE = ServedCertificate("acct_a", "cert_1", "", ("*.example.com",), NOW, NOW + timedelta(days=1))
-GATEWAY = {f"cluster gw-1{way}" for way in ("", "/http2", "/told", "/told/http2", "/bytes")}
+GATEWAY = {f"cluster gw-1{way}" for way in ("", "/http2", "/proxied", "/proxied/http2", "/bytes")}
 PLAIN = {"routes operator[a.example.com]"}
 OWN = {
     "cluster name/a.example.com",
@@ -70,12 +70,12 @@ def test_a_tunnel_without_a_certificate_is_one_route_more() -> None:
 
 
 def test_a_tunnel_whose_upstream_reads_who_visitors_are_has_connections_of_its_own() -> None:
-    apart = {it.replace("cert_1", "operator-told") for it in OWN}
+    apart = {it.replace("cert_1", "operator-proxied") for it in OWN}
     reading = replace(TUNNEL, proxy_protocol=True)
     before = serving(UP, TUNNEL)
     assert told(before.update([reading], NOW)) == apart
     own = {"cluster name/a.example.com", "listener certificate/cert_1", "routes cert_1"}
-    none = {"-listener certificate/operator-told", "-routes operator-told"}
+    none = {"-listener certificate/operator-proxied", "-routes operator-proxied"}
     assert told(before.update([CERTIFICATE], NOW)) == own | none
     assert told(serving(UP, reading).update([TUNNEL], NOW)) == gone(apart - PLAIN) | PLAIN
 

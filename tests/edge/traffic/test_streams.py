@@ -181,7 +181,7 @@ def test_a_change_makes_anew_what_it_touches_alone(facts: tuple[Fact, ...], chan
 
 PASSED = tunnel("tn_2", name=HOST, proto="tls")
 AT_PORT = tunnel("tn_2", name=PORT, proto="tcp")
-WAYS = ("", "/http2", "/told", "/told/http2", "/bytes")  # to a gateway
+WAYS = ("", "/http2", "/proxied", "/proxied/http2", "/bytes")  # to a gateway
 OF_PASSED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}", "listener tunnel/tn_2"}
 
 
@@ -230,17 +230,17 @@ def test_all_hosts_of_an_edge_tell_who_visitors_are_or_none(first: bool, second:
     held = [Held(A, f"rd_{host}", host, True, "", flag) for host, flag in zip(hosts, (first, second), strict=True)]
     made = serving(*BASE, *held, tls(hosts=hosts))
     found = edges.plan(made.world.edges[TLS], made.world, NOW)
-    assert ([it.state for it in found.hosts], found.tells) == (expected, first)
+    assert ([it.state for it in found.hosts], found.is_proxied) == (expected, first)
 
 
 def test_an_edge_of_tcp_tells_who_visitors_are_as_the_reserved_addresses_of_its_ports_say() -> None:
-    made = serving(*BASE, MINE, replace(tcp(PORT, OWN), telling=frozenset({PORT})))
+    made = serving(*BASE, MINE, replace(tcp(PORT, OWN), proxied=frozenset({PORT})))
     found = edges.plan(made.world.edges[TCP], made.world, NOW)
-    assert ([it.state for it in found.hosts], found.tells) == (["live", "live"], True)
+    assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "live"], True)
 
-    take(made, replace(tcp(PORT, "tunnels.localhost:20002"), telling=frozenset({PORT})))
+    take(made, replace(tcp(PORT, "tunnels.localhost:20002"), proxied=frozenset({PORT})))
     found = edges.plan(made.world.edges[TCP], made.world, NOW)
-    assert ([it.state for it in found.hosts], found.tells) == (["live", "refused"], True)
+    assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "refused"], True)
 
 
 def test_a_group_that_streams_alone_lead_to_has_no_upstream_of_http() -> None:

@@ -20,14 +20,14 @@ Answered = Callable[[Name], Answer | None]  # Envoy's answer to a resource as it
 
 
 @dataclass(frozen=True)
-class Told:
+class NextStatus:
     """A status; `is_settled` unless Envoy has yet to answer, and then it will be another one."""
 
     status: EdgeStatus
     is_settled: bool
 
 
-def of(standing: Standing, answered: Answered, before: EdgeStatus | None, now: datetime) -> Told:
+def of(standing: Standing, answered: Answered, before: EdgeStatus | None, now: datetime) -> NextStatus:
     """Return the status of an edge; what is in the state that it was in before keeps the time of that."""
     at, own = clock.rfc3339(now), _own_ids(standing)
     since: dict[str, tuple[State, str]] = {}
@@ -51,7 +51,7 @@ def of(standing: Standing, answered: Answered, before: EdgeStatus | None, now: d
         tuple(BackendStatus(id, count) for id, count in standing.backends),
     )
     is_same = before is not None and replace(before, at=at) == status
-    return Told(before if before and is_same else status, all(map(answered, rests_on(standing))))
+    return NextStatus(before if before and is_same else status, all(map(answered, rests_on(standing))))
 
 
 def rests_on(standing: Standing) -> frozenset[Name]:

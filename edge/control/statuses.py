@@ -19,7 +19,7 @@ from chalicelib.model.edge_status import EdgeStatus
 from edge.control import status
 from edge.control.catalog import Name
 from edge.control.discovery import Discovery
-from edge.control.status import Told
+from edge.control.status import NextStatus
 from edge.process import log
 from edge.store.records import Store, Unavailable
 from edge.traffic.standing import Standing
@@ -106,11 +106,11 @@ class Statuses:
     def _see(self, edge: str, since: float) -> None:
         """See what is to be said of an edge, later where Envoy has yet to answer for it."""
         standing, (account, before) = self._standing(edge), self._said.get(edge, ("", None))
-        told = self._told(edge, standing, before)
-        if told and not told.is_settled and time.monotonic() < max(since, self._discovery.since) + _PATIENCE:
+        found = self._next(edge, standing, before)
+        if found and not found.is_settled and time.monotonic() < max(since, self._discovery.since) + _PATIENCE:
             self._due[edge] = since
         else:
-            self._wanted[edge] = standing.edge.account if standing else account, told.status if told else None
+            self._wanted[edge] = standing.edge.account if standing else account, found.status if found else None
 
     def _start(self) -> None:
         """Begin to write of as many edges as may be."""
@@ -127,7 +127,7 @@ class Statuses:
                     self._writing[edge] = account, task
                     task.add_done_callback(partial(self._ended, edge))
 
-    def _told(self, edge: str, standing: Standing | None, before: EdgeStatus | None) -> Told | None:
+    def _next(self, edge: str, standing: Standing | None, before: EdgeStatus | None) -> NextStatus | None:
         """Return the status of an edge, and hear from now on of the answers that it rests on."""
         new = status.rests_on(standing) if standing else frozenset()
         for name in self._rests_on.pop(edge, frozenset()) - new:

@@ -1,4 +1,4 @@
-"""Certificate authorities made here: one that browsers may trust for local addresses, one for the hop to gateways.
+"""Certificate authorities made here: one that browsers may trust for local addresses, one for the link to gateways.
 
 The local one is constrained to its domain, so that whoever takes its key can pretend to be nothing else.
 """

@@ -1,6 +1,6 @@
-"""The hop from Envoy to a gateway: mutual TLS, where the server name is the id of the tunnel that is wanted.
+"""The link from Envoy to a gateway: mutual TLS, where the server name is the id of the tunnel that is wanted.
 
-Before it Envoy may say who its visitor is, by the PROXY protocol. Whoever has no certificate of the hop's authority
+Before it Envoy may say who its visitor is, by the PROXY protocol. Whoever has no certificate of the link's authority
 gets no byte through; a name that is no tunnel here is refused in the handshake. An Envoy on the gateway's own host also
 has a socket, for connections of bytes.
 """
@@ -38,13 +38,13 @@ Wanted: TypeAlias = "WeakKeyDictionary[object, Target]"
 
 
 async def serve(
-    hop: Authority, gateway: str, host: str, port: int, find: Find, *, period: float = PERIOD
+    link_authority: Authority, gateway: str, host: str, port: int, find: Find, *, period: float = PERIOD
 ) -> asyncio.Server:
     """Accept connections for the tunnels that `find` knows, with a fresh certificate after each period of seconds."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(cadata=hop.pem)
+    context.load_verify_locations(cadata=link_authority.pem)
     wanted: Wanted = WeakKeyDictionary()
 
     def named(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> int | None:
@@ -55,7 +55,7 @@ async def serve(
         return None
 
     def renew() -> None:
-        authority.load_into(context, hop.issue(gateway.lower()))
+        authority.load_into(context, link_authority.issue(gateway.lower()))
         loop.call_later(period, renew)
 
     loop = asyncio.get_running_loop()

@@ -143,8 +143,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
-    beside = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # what make run keeps there
-    given["directory"] = Path(str(given.get("directory", beside)))
+    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # what make run keeps there
+    given["directory"] = Path(str(given.get("directory", local)))
     present = {name: value for name, value in limits.items() if value is not None}
     return Settings(**given, limits=Limits(**present))  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ from typing import Any
 import asyncssh
 
 from chalicelib.model.gateways import Gateway
-from edge.link import server as hop
+from edge.link import server as link
 from edge.link import sockets
 from edge.link.authority import Authority
 from edge.process import files, log, metrics
@@ -67,7 +67,7 @@ class Server:
         socket = self.settings.link_socket(self.id)
         for left in socket.parent.glob("gw-*.sock"):  # by one that was killed
             left.unlink()
-        near = hop.serving_near(socket, self.tunnels.find)
+        near = link.serving_near(socket, self.tunnels.find)
         async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
             here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])
             await asyncio.to_thread(self._announce, here)
@@ -100,7 +100,7 @@ class Server:
 
     async def _listen_for_envoy(self) -> asyncio.Server:
         settings = self.settings
-        server = await hop.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
+        server = await link.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
         sockets.bound(server.sockets, settings.limits.max_socket_kib << 10)
         return server
 

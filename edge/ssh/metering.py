@@ -49,9 +49,9 @@ class Counted:
         self._meter.bytes_in += len(data)
         if self._may_ask and (self._is_first or _REQUEST.match(data)):
             self._meter.requests += 1
-            told = visitor_of(data)
-            self.visitor = self._known or told
-            if told:
+            visitor = visitor_of(data)
+            self.visitor = self._known or visitor
+            if visitor:
                 self.body.begins(data)
         elif self.body.is_owed:
             self.body.comes(data)

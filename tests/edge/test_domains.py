@@ -17,9 +17,9 @@ import pytest
 
 from tests import openssl
 from tests.conftest import ROOT, Served, free_port, serve
-from tests.edge.beside import Started, credential, start_edge
 from tests.edge.conftest import needs_envoy
 from tests.edge.nameservers import NameServer, serving
+from tests.edge.processes import Started, credential, start_edge
 from tests.edge.running import Key, Ssh, listens, until
 
 pytestmark = needs_envoy

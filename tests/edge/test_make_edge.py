@@ -26,8 +26,8 @@ from chalicelib.model.tunnels import Usage
 from tests import openssl
 from tests.cloud.test_readme import blocks
 from tests.conftest import ROOT, free_port, serve
-from tests.edge.beside import Started, credential, start_edge
 from tests.edge.conftest import needs_envoy
+from tests.edge.processes import Started, credential, start_edge
 from tests.edge.running import free_ports, ssh_command, until, upstream
 
 pytestmark = needs_envoy

@@ -38,7 +38,7 @@ REFUSED = Served(HOSTPORT, "refused", "No certificate.")
 UNPROVED = Served(HOSTPORT, "unproved", "Not proved.")
 
 
-def of(standing: Standing, before: EdgeStatus | None = None, **answers: Any) -> status.Told:
+def of(standing: Standing, before: EdgeStatus | None = None, **answers: Any) -> status.NextStatus:
     """Return the status where Envoy has answered with a sentence, "" for yes, None for nothing yet."""
     found = {"listener": answers.get("listener", ""), "routes": answers.get("routes", "")}
 
@@ -49,12 +49,12 @@ def of(standing: Standing, before: EdgeStatus | None = None, **answers: Any) -> 
     return status.of(standing, answered, before, LATE if before else EARLY)
 
 
-def states(told: status.Told) -> tuple[State, State, State]:
+def states(told: status.NextStatus) -> tuple[State, State, State]:
     return told.status.state, told.status.hostports[0].state, told.status.routes[0].state
 
 
 def test_what_envoy_has_taken_is_live() -> None:
-    assert of(STANDING) == status.Told(LIVE, is_settled=True)
+    assert of(STANDING) == status.NextStatus(LIVE, is_settled=True)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from edge.link import sockets
 from edge.link.authority import Authority
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
-from edge.ssh.admission import Admission
+from edge.ssh.admission import Admission, listen
 from edge.ssh.billing import Billing
 from edge.ssh.connection import Connection
 from edge.ssh.networks import Blocked
@@ -28,7 +28,6 @@ from edge.ssh.tunnels import OnlineTunnel, Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
-_BACKLOG = 1024
 _BLOCKS = 2.0  # seconds between two readings of the blocked networks and banned patterns
 _THREADS = 64  # that may wait for the store
 # Without ChaCha20, which ssh would choose: it costs twice the time here. Every ssh of ten years has the others.
@@ -109,7 +108,7 @@ class Server:
         options = await asyncssh.SSHServerConnectionOptions.construct(None, **self._options())
         connection = functools.partial(Connection, loop, options)
         admission = functools.partial(Admission, self._refusal, connection)
-        return await loop.create_server(admission, self.settings.host, self.settings.ssh_port, backlog=_BACKLOG)
+        return await listen(admission, self.settings.host, self.settings.ssh_port)
 
     def _refusal(self, address: str) -> str:
         """Return the refusal of a connection from an address, "" where it may sign in."""

@@ -239,3 +239,9 @@ def test_an_open_tunnel_is_shown_by_its_address_or_labels() -> None:
     assert forwarding.shown("tn_1", opening_of("a=1,b=2")) == (
         "The backend tunnel tn_1 is online with a=1, b=2: tunnel groups of such labels lead to it."
     )
+
+
+def test_a_port_that_an_edge_host_does_not_get_is_told_and_that_it_has_it_after_all() -> None:
+    url = "tcp://t.example.com:20022"
+    assert forwarding.unserved(url, "") == f"{url} is open now."
+    assert forwarding.unserved(url, "in use") == f"{url} is not open: in use. It is tried again every few seconds."

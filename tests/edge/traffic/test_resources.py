@@ -12,7 +12,7 @@ import re2
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Limits, Settings
-from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, routes, visitors
+from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, proxies, routes, visitors
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, Site
@@ -426,3 +426,17 @@ def test_a_visitor_may_ask_evenly_and_for_some_seconds_at_once(most: int, bucket
     (own,) = config["descriptors"]
     assert tuple(own["token_bucket"].values()) == bucket
     assert config["token_bucket"]["fill_interval"] == bucket[2]
+
+
+def test_without_a_contact_envoys_own_answers_stay_as_they_are() -> None:
+    manager: Any = routes.redirecting_manager(Settings())
+    assert "local_reply_config" not in manager["typed_config"]
+    manager = routes.redirecting_manager(replace(Settings(), abuse_contact="abuse@example.com"))
+    assert "abuse@example.com" in str(manager["typed_config"]["local_reply_config"]["body_format"])
+
+
+def test_where_proxies_are_believed_a_chain_takes_their_connections_alone() -> None:
+    ranges = [{"address_prefix": "192.0.2.0", "prefix_len": 24}]
+    believing = replace(Settings(), proxy_protocol_from=("192.0.2.0/24",))
+    assert proxies.match(believing) == {"filter_chain_match": {"direct_source_prefix_ranges": ranges}}
+    assert proxies.match(Settings()) == {}

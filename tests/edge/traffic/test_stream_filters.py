@@ -1,0 +1,54 @@
+"""The filters of connections of bytes, whole: their bounds, where they lead, and when they connect."""
+
+from typing import Any
+
+import pytest
+
+from edge.process.settings import Settings
+from edge.traffic import stream_filters
+from edge.traffic.edges import Host, Plan
+from edge.traffic.streams import Destinations
+from tests.edge.traffic.worlds import A, edge
+
+TLS = edge(id="edgtls_1")
+HERE, UPSTREAM = Host("a.example.com", "live", certificate="cert_1"), Host("a.example.com", "live")
+AFTER_HANDSHAKE = {"upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE", "max_early_data_bytes": 16384}
+ALL = Destinations((("bkdtg_1", 10),))
+SOME = Destinations((("bkdtg_1", 3), ("bkdhr_1", 1), ("bkdtg_2", 4), ("bkdhr_2", 2)))
+
+
+def proxy(plan: Plan) -> dict[str, Any]:
+    """Return the configuration of the filter that passes bytes on, without its log."""
+    found: Any = stream_filters.of_edge(plan, Settings())
+    assert [it["name"] for it in found[:-1]] == ["envoy.filters.network.connection_limit", "blocked/bytes"]
+    config = dict(found[-1]["typed_config"])
+    assert config.pop("access_log")[0]["typed_config"]["log_format"]["json_format"]["account"] == A
+    return config
+
+
+@pytest.mark.parametrize(
+    ("host", "destinations", "expected"),
+    [
+        (HERE, ALL, {"cluster": "stream/edgtls_1", **AFTER_HANDSHAKE}),
+        (UPSTREAM, ALL, {"cluster": "stream/edgtls_1"}),
+        (
+            UPSTREAM,
+            SOME,
+            {
+                "weighted_clusters": {
+                    "clusters": [{"name": "stream/edgtls_1", "weight": 7}, {"name": "closed", "weight": 3}]
+                }
+            },
+        ),
+    ],
+)
+def test_an_edge_passes_bytes_to_its_groups_and_the_share_of_others_to_nobody(
+    host: Host, destinations: Destinations, expected: dict[str, Any]
+) -> None:
+    assert proxy(Plan(TLS, (host,), destinations=destinations)) == {
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+        "stat_prefix": "stream",
+        "idle_timeout": "7440s",
+        "max_connect_attempts": 3,
+        **expected,
+    }

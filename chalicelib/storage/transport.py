@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from botocore import exceptions
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 from botocore.httpsession import get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
@@ -104,7 +105,7 @@ class Transport:
 
 @contextmanager
 def _failing(
-    connection: HTTPConnection, request: AWSPreparedRequest, late: type[Exception], broken: type[Exception]
+    connection: HTTPConnection, request: AWSPreparedRequest, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
     """Close the connection where it fails, and raise what botocore calls that: `late` after its time, else `broken`."""
     try:

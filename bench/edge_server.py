@@ -22,14 +22,15 @@ _LIMITS = replace(_LIMITS, max_requests_per_visitor=1_000_000)
 
 
 class _Plain(asyncio.Protocol):
-    """A connection that goes to a tunnel without TLS."""
+    """A connection that goes to the first tunnel of a name without TLS."""
 
-    def __init__(self, gateway: Server, tunnels: list[str]) -> None:
-        self._gateway, self._tunnels = gateway, tunnels
+    def __init__(self, gateway: Server, store: Memory) -> None:
+        self._gateway, self._store = gateway, store
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        tunnel = self._gateway.tunnels.find(self._tunnels[-1])
+        tunnels = (it.id for it, _ in self._store.online.values() if it.proto == "https")
+        tunnel = self._gateway.tunnels.find(next(tunnels))
         assert tunnel
         protocol = tunnel.connected(transport, None)
         transport.set_protocol(protocol)
@@ -45,11 +46,10 @@ async def main(folder: Path, ssh_port: int, edge_port: int, http_port: int, plai
     store.keys[key.get_fingerprint()] = Grant("acct_1", "sshcr_1", ())
     gateway = Server(settings, store, store.authority)
 
-    def plain() -> _Plain:
-        return _Plain(gateway, [*store.online])
-
-    loop = asyncio.get_running_loop()
-    async with await loop.create_server(plain, "127.0.0.1", plain_port, backlog=1024):
+    listening = asyncio.get_running_loop().create_server(
+        lambda: _Plain(gateway, store), "127.0.0.1", plain_port, backlog=1024
+    )
+    async with await listening:
         await asyncio.gather(gateway.serve(), Control(settings, store, store.authority).serve())
 
 

@@ -24,7 +24,7 @@ from bench.engines import Setting
 from bench.results import Result, Row
 from infra.local.cloud import HOST
 
-COUNTS, CHANGES, IDLE = (100, 1000, 4000), 9, 5
+COUNTS, CHANGES, IDLE = (100, 1000, 4000), 5, 5
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,6 @@ def create_account(
         Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
     except Taken:
         raise CommandError(f"There is an account of the name {name} already.") from None
-    owners.tell_new(key)
     return account, user, new.once["token"]
 
 
@@ -186,7 +185,7 @@ def issue_key(
         raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
     key, new = _key(account_id, owner, description, expires_in, scopes)
     Change(OPERATOR).put(key).also(*new.also).commit()
-    owners.tell_new(key)
+    owners.check_new_key(key)
     return key, new.once["token"]
 
 

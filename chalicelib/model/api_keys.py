@@ -112,13 +112,14 @@ def new_token(id: str) -> tuple[str, str]:
 def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -> UniqueKey:
     """Return the unique key of a token. Its attributes are all that authentication needs, so that one read will do.
 
-    `owners` adds whether the owner may act.
+    What it says of the owner may be old by the time it is stored: `owners.check_new_key` corrects it.
     """
     attributes = {
         "digest": digest,
         "account": account,
         "owner_id": owner.id,
         "admin": owner.admin,
+        "active": owner.active,
         "name": owner.name,
         "scopes": list(reach.scopes),
         "expires_at": reach.expires,

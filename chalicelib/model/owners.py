@@ -1,12 +1,13 @@
 """Switching users, bots and accounts on and off: the state is copied to their keys, so that authentication reads once.
 
-The record of the owner or account changes first, and then the keys. A key is made first, and then told the state of
-that record: of a switch at the same time one of the two sees the other. Until the last key and SSH credential is
+The record of the owner or account changes first, and then the keys. A key is made first, and then the state of that
+record read: of a switch at the same time one of the two sees the other. Until the last key and SSH credential is
 updated, the record is marked and shown as active: a crash in the middle can be seen, and each function can be repeated.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from chalicelib.model import accounts, changes, kinds
 from chalicelib.model.accounts import User
@@ -55,18 +56,24 @@ def tell(account: str, id: str) -> Item:
     for _ in writes.tries():
         holders = _holders(account, id)
         same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
-        known = {"active": _are_on(holders), "name": User.of(holders[0].body).name}
-        told = table.set_all([(key, known) for key in _letting_in(account, id)], checks=same)
+        told = table.set_all([(key, _known(holders)) for key in _letting_in(account, id)], checks=same)
         if told and (owner := _unmarked(holders[0])):
             return owner
     raise aws.Unavailable("TransactionConflict")
 
 
-def tell_new(item: Item) -> None:
-    """Copy to a new API key or SSH credential whether its owner may act, unless a switch has done so since.
+def check_new_key(item: Item) -> None:
+    """Have a new API key, whose token nobody has yet, say of its owner what is so now. Raises aws.Unavailable."""
+    owner = Owned.of(item.body).owner_id
+    known = _known(_holders(item.account, owner))
+    if any({**key.attributes, **known} != key.attributes for key in item.unique_keys):
+        tell(item.account, owner)
 
-    Until then nobody has the token of the key, and whoever signs in by the credential has its owner read. Raises
-    aws.Unavailable.
+
+def tell_new_credential(item: Item) -> None:
+    """Copy to a new SSH credential whether its owner may act, unless a switch has done so since.
+
+    Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
     active = _are_on(_holders(item.account, Owned.of(item.body).owner_id))
     for key in item.unique_keys:
@@ -143,6 +150,11 @@ def _holders(account: str, id: str) -> tuple[Item, Item]:
         for place, record in zip(places, dynamodb.get_each(*places), strict=True)
     )
     return owner, own
+
+
+def _known(holders: Sequence[Item]) -> dict[str, Any]:
+    """Return what keys say of their owner."""
+    return {"active": _are_on(holders), "name": User.of(holders[0].body).name}
 
 
 def _are_on(holders: Sequence[Item]) -> bool:

@@ -123,7 +123,7 @@ class ApiKeys(OwnedResource):
 
     def post(self, call: Call) -> Made:
         made = super().post(call)
-        owners.tell_new(made.item)
+        owners.check_new_key(made.item)
         return made
 
     def get_own(self, call: Call) -> Item:

@@ -1,7 +1,7 @@
 """API keys with an end and a reach: what a key may do and nothing else, and when its owner may act no more."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -271,7 +271,7 @@ def test_the_operator_issues_no_key_to_whoever_is_switched_off(admin: Client, me
     assert member.with_token(operations.issue_key(admin.account, member.user, "")[1]).get(PATH).status == 200
 
 
-MAKING = ("TransactWriteItems", "BatchGetItem", "UpdateItem")  # the calls that make a key, but for the caller's
+MAKING = ("TransactWriteItems", "BatchGetItem")  # the calls that make a key, but for the caller's
 
 
 @contextmanager
@@ -309,7 +309,26 @@ def test_a_key_that_is_made_while_its_bot_is_deleted_lets_nobody_in(admin: Clien
     assert bearer.get(PATH).status == 401
 
 
-def test_a_key_is_made_by_two_reads_and_two_writes(admin: Client) -> None:
-    with calls() as made:
+def test_a_key_that_is_made_while_its_bot_is_switched_on_and_off_again_lets_nobody_in(admin: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer", "active": False})
+
+    def switch(*, active: bool) -> None:
+        admin.patch(f"/bot_users/{bot['id']}", {"active": active})
+
+    def switch_on() -> None:
+        switch(active=True)
+        corrected.enter_context(before("TransactWriteItems", lambda: switch(active=False)))
+
+    with ExitStack() as corrected, before("BatchGetItem", switch_on):
+        bearer = key(admin, owner_id=bot["id"])
+    assert bearer.get(PATH).status == 401
+
+
+def test_a_key_is_made_by_two_reads_and_one_write(admin: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer", "active": False})["id"]
+    with calls() as own:
         key(admin)
-    assert made == ["GetItem", "TransactWriteItems", "BatchGetItem", "UpdateItem"]
+    with calls() as of_a_bot:
+        key(admin, owner_id=bot)
+    made = ["TransactWriteItems", "BatchGetItem"]
+    assert (own, of_a_bot) == (["GetItem", *made], ["GetItem", "GetItem", *made])

@@ -110,10 +110,23 @@ def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Hel
     places = [(record["home"], record["holder"]) for record in found.values()]
     for host in wanted:
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
-            below = table.every(_below(host.removeprefix(domains.WILDCARD)))  # where the edge may have put anything
-            places += [(items.scope(f"{it.body.get('account')}", kinds.RESERVED_DOMAINS.path), it.id) for it in below]
+            places += _proved_below(host.removeprefix(domains.WILDCARD))
     stored = table.records(places)
     return [Held.of(item) for item in map(table.of_record, stored.values()) if item]
+
+
+def _proved_below(domain: str) -> list[tuple[str, str]]:
+    """Return the places of the reservations that are proved directly below a domain. Raises aws.Unavailable.
+
+    The edge may write in the list: an entry of another form is passed over, since the edge may not read what it names,
+    and would read nothing of what is asked for with it.
+    """
+    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_below(domain)))
+    return [
+        (items.scope(account, kinds.RESERVED_DOMAINS.path), id)
+        for account, id in named
+        if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id)
+    ]
 
 
 def proving(host: str, tunnel_domain: str) -> Held | None:

@@ -364,20 +364,21 @@ def test_what_is_proved_directly_below_a_wildcard_is_known_with_it_as_long_as_th
     records: Records, admin: Client, stranger: Client
 ) -> None:
     proved = ("shop.example.com", "*.cafe.example.com", "a.cafe.example.com", "example.com", "shop.example.net")
-    ids = {domain: stranger.create("/reserved_domains", {"domain": domain})["id"] for domain in proved}
-    wanted, shop = ["*.example.com"], ids["shop.example.com"]
+    made = {domain: stranger.create("/reserved_domains", {"domain": domain})["id"] for domain in proved}
+    wanted, shop = ["*.example.com"], made["shop.example.com"]
     assert records.held_for(admin.account, wanted) == []
-    for id in ids.values():
+    for id in made.values():
         prove(id)
     known = [Held(stranger.account, shop, "shop.example.com", True)]
     assert records.held_for(admin.account, wanted) == known
-    with calls() as made:
+    with calls() as asked:
         records.held_for(admin.account, wanted)
-    assert made == ["BatchGetItem", "Query", "BatchGetItem"]
-    for body in ({}, "of another form", {"account": 7}):
-        dynamodb.do(Write.put({"scope": "edge#/proved/example.com", "id": "anything", "body": body}))
-        assert records.held_for(admin.account, wanted) == known
-    dynamodb.do(Write.delete("edge#/proved/example.com", "anything"))
+    assert asked == ["BatchGetItem", "Query", "BatchGetItem"]
+    other = ids.new(kinds.RESERVED_DOMAINS.prefix)
+    for id, body in ((other, {}), (other, "of another form"), (other, {"account": 7}), ("anything", {"account": "a"})):
+        dynamodb.do(Write.put({"scope": "edge#/proved/example.com", "id": id, "body": body}))
+        assert records.held_for(admin.account, wanted) == known  # within the rights of the edge
+        dynamodb.do(Write.delete("edge#/proved/example.com", id))
     prove(shop, "lapsed")
     assert records.held_for(admin.account, wanted) == []
     prove(shop)

@@ -198,6 +198,8 @@ def test_somebody_who_signs_in_clears_the_address() -> None:
         ("192.0.3.9", False),
         ("2001:db8::1", True),
         ("2001:db9::1", False),
+        ("2001:db8::1%eth0", True),
+        ("2001:db9::1%eth0", False),
         ("?", False),
     ],
 )

@@ -32,10 +32,18 @@ def is_listed(edge: str) -> bool:
 
 
 def every() -> Iterator[tuple[str, str]]:
-    """Yield the account and id of each edge that listens somewhere. Raises aws.Unavailable."""
+    """Yield the account and id of each edge that listens somewhere, whatever its record says there.
+
+    Raises aws.Unavailable.
+    """
     for shard in range(_SHARDS):
         for item in table.every(_scope(shard)):
-            yield item.body["account"], item.id
+            yield f"{item.body.get('account')}", item.id
+
+
+def is_whole(account: str, id: str) -> bool:
+    """Tell whether a record of the list names an edge of an account."""
+    return kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in kinds.EDGES)
 
 
 def _hostports(item: Item) -> Sequence[str]:

@@ -21,6 +21,7 @@ OF_CONTROL = (
     "certificates_unreadable",
     "change_missed",
     "edges_unreadable",
+    "listing_unreadable",
     "look_failed",
     "looked",
     "resource_refused",

@@ -41,6 +41,7 @@ from chalicelib.storage.change_log import Change, Place
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 from edge.link.authority import Authority, KeyPair
+from edge.process import log
 from edge.process.settings import SettingError, Settings
 from edge.store import link_authority
 from edge.store.records import (
@@ -289,7 +290,7 @@ class Records:
 
     @_translated
     def listening(self) -> Mapping[tuple[str, str], int]:
-        return {(it.account, it.id): it.revision for it in _each(listening.every())}
+        return {(it.account, it.id): it.revision for it in _each(filter(_names_an_edge, listening.every()))}
 
     @_translated
     def edge(self, account: str, id: str) -> ServedEdge | None:
@@ -355,6 +356,14 @@ class Records:
     @_translated
     def record(self, due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
         return looks.record(due, step, loser)
+
+
+def _names_an_edge(listed: tuple[str, str]) -> bool:
+    """Tell whether an entry of the list of edges names one; the log tells of any other."""
+    is_whole = listening.is_whole(*listed)
+    if not is_whole:
+        log.event("listing_unreadable", id=listed[1])
+    return is_whole
 
 
 def _each(named: Iterable[tuple[str, str]]) -> Iterator[Item]:

@@ -1,5 +1,6 @@
 """The records of the API as the edge reads and writes them."""
 
+import json
 import re
 import subprocess
 import time
@@ -683,6 +684,19 @@ def test_what_cannot_be_understood_is_told_as_such_and_what_is_beside_it_is_read
     parts = {it.id: it for it in records.parts(admin.account, [lost, whole])}
     value = HttpResponse(**_own(admin, "http_response", whole), body="b")
     assert parts == {id: ServedBackend(admin.account, id, it) for id, it in ((lost, None), (whole, value))}
+
+
+def test_an_entry_in_the_list_of_edges_that_names_none_is_passed_over(
+    records: Records, admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    tls, scope, body = ids.new("edgtls"), "edge#/edges/3", {"account": admin.account}
+    for id, listed in ((tls, {}), (tls, "of another form"), (tls, {"account": 7}), ("x", body), (ids.new("rd"), body)):
+        dynamodb.do(Write.put({"scope": scope, "id": id, "body": listed}))
+        assert records.listening() == {(admin.account, edge): 1}  # within the rights of the edge
+        (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+        assert (line["event"], line["id"]) == ("listing_unreadable", id)
+        dynamodb.do(Write.delete(scope, id))
 
 
 def test_edges_are_of_their_account_alone(either: Store, records: Records, admin: Client, stranger: Client) -> None:

@@ -44,7 +44,7 @@ def due(now: int, most: int) -> list[Due]:
     found: list[Due] = []
     for start in range(0, len(places), _AT_ONCE):
         records = dynamodb.get_each(*places[start : start + _AT_ONCE])
-        found += [_due(item) for item in map(table.of_record, records) if item]
+        found += [it for item in map(table.of_record, records) if item and (it := _readable(item))]
     return found
 
 
@@ -65,7 +65,7 @@ def holder(domain: str) -> Due | None:
     """Return the reservation that has proved a domain, of whatever account, or None. Raises aws.Unavailable."""
     found = table.look_up("domain", domain)
     item = table.read(_scope(found["account"]), found["id"]) if found else None
-    return _due(item) if item else None
+    return _readable(item) if item else None
 
 
 def record(due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
@@ -112,6 +112,14 @@ def _entries(item: Item) -> list[str]:
     """Return the id of the entry of a reservation, none where it needs no proof."""
     proof = item.body.get("proof")
     return [f"{_LAST - int(proof['next_at']):010}/{item.account}/{item.id}"] if proof else []
+
+
+def _readable(item: Item) -> Due | None:
+    """Return the proof of a reservation, None where its record is of another form than the API writes."""
+    try:
+        return _due(item)
+    except TypeError:
+        return None
 
 
 def _due(item: Item) -> Due:

@@ -47,7 +47,11 @@ class ReservedDomain(Described):
 
 @dataclass(frozen=True)
 class Held:
-    """A reserved domain as the edge serves it; below TUNNEL_DOMAIN it counts as proved."""
+    """A reserved domain as the edge serves it; below TUNNEL_DOMAIN it counts as proved.
+
+    Where its record is of another form than the API writes, `is_readable` is False, and nothing is known but what its
+    unique keys say.
+    """
 
     account: str
     id: str
@@ -55,13 +59,31 @@ class Held:
     is_proved: bool
     certificate_id: str = ""
     proxy_protocol: bool = False
+    is_readable: bool = True
 
     @staticmethod
-    def of(item: Item) -> "Held":
-        """Return the reservation that an item holds."""
-        stored = ReservedDomain.of(item.body)
-        is_proved = not stored.proof or Proof(**stored.proof).holds
+    def of(item: Item) -> "Held | None":
+        """Return the reservation that an item holds, None where nothing says of which domain it is."""
+        try:
+            stored = ReservedDomain.of(item.body)
+            is_proved = not stored.proof or Proof(**stored.proof).holds
+        except TypeError:
+            return _by_keys(item)
+        if not (isinstance(stored.domain, str) and isinstance(stored.certificate_id, str) and _is_told(stored)):
+            return _by_keys(item)
         return Held(item.account, item.id, stored.domain, is_proved, stored.certificate_id, stored.proxy_protocol)
+
+
+def _by_keys(item: Item) -> Held | None:
+    """Return what the unique keys of a reservation say of it, None where they do not name its domain."""
+    keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
+    domain = keys.get(_OWN, "").partition("/")[2]
+    is_proved = _PROVED in keys or names.KIND in keys
+    return Held(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
+
+
+class Unreadable(Exception):
+    """The record of a reservation is of another form than the API writes."""
 
 
 class NotProved(Exception):
@@ -111,8 +133,8 @@ def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Hel
     for host in wanted:
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
             places += _proved_below(host.removeprefix(domains.WILDCARD))
-    stored = table.records(places)
-    return [Held.of(item) for item in map(table.of_record, stored.values()) if item]
+    stored = map(Item.from_record, table.records(places).values())
+    return [held for item in stored if item.is_live and (held := Held.of(item))]
 
 
 def _proved_below(domain: str) -> list[tuple[str, str]]:
@@ -181,18 +203,38 @@ def free_address(account: str, addresses: Sequence[str]) -> str | None:
 
 
 def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
-    """Tell whether an account's reservation of a tunnel's name or address says so. Raises aws.Unavailable."""
+    """Tell whether an account's reservation of a tunnel's name or address says so.
+
+    Raises Unreadable where it does not say, aws.Unavailable.
+    """
     if ":" in name:
-        reserved = (_reserved_addr(account, id) for id in names.reservations(account, name))
-        return any(it.proxy_protocol for it in reserved if it)
+        return any(_is_proxied(account, id) for id in names.reservations(account, name))
     found = {it.domain: it for it in held_for(account, [name], tunnel_domain) if it.is_proved}
     held = proofs.proving(name, found)
-    return held is not None and held.account == account and held.proxy_protocol
+    if held is None or held.account != account:
+        return False
+    if not held.is_readable:
+        raise Unreadable
+    return held.proxy_protocol
 
 
-def _reserved_addr(account: str, id: str) -> ReservedAddr | None:
-    found = table.read(items.scope(account, kinds.RESERVED_ADDRS.path), id)
-    return ReservedAddr.of(found.body) if found else None
+def _is_proxied(account: str, id: str) -> bool:
+    """Tell whether a reserved address says so, False where there is none. Raises Unreadable."""
+    found = table.read_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
+    if found is None:
+        return False
+    try:
+        stored = ReservedAddr.of(found.body)
+    except TypeError:
+        raise Unreadable from None
+    if not _is_told(stored):
+        raise Unreadable
+    return stored.proxy_protocol
+
+
+def _is_told(stored: ReservedDomain | ReservedAddr) -> bool:
+    """Tell whether a reservation says whether what is behind it reads the PROXY protocol."""
+    return isinstance(stored.proxy_protocol, bool)
 
 
 def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:

@@ -19,6 +19,7 @@ from edge.store.records import (
     NameNotReserved,
     NameOfEdge,
     NameTaken,
+    NameUnreadable,
     Opening,
     TooManyTunnels,
 )
@@ -138,6 +139,8 @@ def reason(error: Exception, name: str, limits: Limits) -> str:
             return f"Your account binds reserved {kind}s alone, and {name} is none of them: reserve {it} first."
         case NameNotProved():
             return f"{name} is not proved to be your account's: reserve it and set its TXT record first."
+        case NameUnreadable():
+            return f"The record of the reservation of {name} cannot be understood: tell the operator."
         case NameBanned():
             return f"{name} may not be used here: choose another {kind}."
         case TooManyTunnels():

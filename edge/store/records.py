@@ -39,6 +39,10 @@ class NameNotProved(NotOpened):
     """The name is not below TUNNEL_DOMAIN, and the account has not proved that it is its own."""
 
 
+class NameUnreadable(NotOpened):
+    """The record of the name's reservation cannot be understood."""
+
+
 class NameBanned(NotOpened):
     """The operator has banned the name."""
 
@@ -124,7 +128,7 @@ class Store(Protocol):
         """Tell whether an account has reserved or proved a name or address: its own then while no tunnel has it."""
 
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
-        """Tell whether an account's reservation of a name or address says so."""
+        """Tell whether an account's reservation of a name or address says so. Raises NameUnreadable."""
 
     def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         """Return one of some addresses that nobody has or has reserved, None where there is none."""

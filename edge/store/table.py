@@ -51,6 +51,7 @@ from edge.store.records import (
     NameNotReserved,
     NameOfEdge,
     NameTaken,
+    NameUnreadable,
     Opening,
     TooManyTunnels,
     Unavailable,
@@ -58,11 +59,6 @@ from edge.store.records import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_READ: Mapping[str, Callable[[Item], ServedCertificate | Held]] = {
-    kinds.TLS_CERTIFICATES.path: ServedCertificate.of,
-    kinds.RESERVED_DOMAINS.path: Held.of,
-}
 
 
 def connect(settings: Settings) -> "Records":
@@ -115,9 +111,13 @@ class Records:
             return gateways.read(place.id)
         if path == kinds.TUNNELS.path:
             return tunnels.read(account, place.id)
-        read = _READ.get(path)
-        found = table.read(place.scope, place.id) if read else None
-        return read(found) if read and found else None
+        if path == kinds.TLS_CERTIFICATES.path:
+            found = table.read(place.scope, place.id)
+            return ServedCertificate.of(found) if found else None
+        if path == kinds.RESERVED_DOMAINS.path:
+            found = table.read_any(place.scope, place.id)
+            return Held.of(found) if found else None
+        return None
 
     # For the gateway
 
@@ -188,7 +188,10 @@ class Records:
 
     @_translated
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
-        return reservations.wants_proxy_protocol(account, name, self._tunnel_domain)
+        try:
+            return reservations.wants_proxy_protocol(account, name, self._tunnel_domain)
+        except reservations.Unreadable:
+            raise NameUnreadable from None
 
     @_translated
     def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
@@ -300,7 +303,10 @@ class Records:
         edge = served.edge(*found)
         held = tuple(it for it in edge.hostports if names.holds(found[0], it, self._tunnel_domain))
         reserved = held if edge.kind is kinds.TCP_EDGES else ()
-        proxied = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
+        try:
+            proxied = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
+        except NameUnreadable:
+            return replace(edge, hostports=held, error=served.UNREADABLE)
         return replace(edge, hostports=held, proxied=proxied) if held or edge.error else None
 
     @_translated

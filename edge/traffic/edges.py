@@ -22,6 +22,7 @@ _UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be underst
 _OTHER_PORT = "The operator has set aside other ports for TCP."
 _NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
 _ANOTHER = "Another edge of the account has the port."
+_UNREADABLE = "The reservation of the host cannot be understood."
 _OTHER_WAY = "Its reservation and that of the edge's first host differ in proxy_protocol."
 _NO_PATH = "No request has such a path: it holds a ? or #."
 
@@ -144,7 +145,8 @@ def _destinations(edge: ServedEdge, world: World) -> Destinations:
 def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> Host:
     if not world.may_serve(edge.account, name):
         return Host(name, "unproved", _UNPROVED)
-    if error := edge.error or _no_port(edge, name, world) or destinations.closed or _no_authority(edge, world):
+    refusal = edge.error or _no_port(edge, name, world) or _unreadable(edge, name, world)
+    if error := refusal or destinations.closed or _no_authority(edge, world):
         return Host(name, "refused", error)
     is_other = _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world)
     if port_of(name):
@@ -166,6 +168,12 @@ def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
         return port in map(port_of, edge.proxied)
     held = world.reservation_of(edge.account, name)
     return held is not None and held.proxy_protocol
+
+
+def _unreadable(edge: ServedEdge, name: str, world: World) -> str:
+    """Return why it is not known what a host's reservation says, "" where it is."""
+    held = None if port_of(name) else world.reservation_of(edge.account, name)
+    return "" if held is None or held.is_readable else _UNREADABLE
 
 
 def _no_port(edge: ServedEdge, name: str, world: World) -> str:

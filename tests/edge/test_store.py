@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, Served
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Carried, Usage
 from chalicelib.storage import aws, dynamodb, items, table
+from chalicelib.storage.change_log import Place
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from edge.process.settings import SettingError, Settings
@@ -37,6 +38,7 @@ from edge.store.records import (
     NameNotReserved,
     NameOfEdge,
     NameTaken,
+    NameUnreadable,
     Opening,
     Store,
     TooManyTunnels,
@@ -512,6 +514,54 @@ def test_an_edge_of_tcp_is_read_with_what_its_reserved_addresses_say(
     assert telling(records, admin, made["id"]) == frozenset()
     told = {place.id for change in records.changes(began - 1) for place in change.places}
     assert address["id"] in told
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda _: "of another form",
+        lambda _: {},
+        lambda _: {"description": "without all else"},
+        lambda whole: {**whole, "proxy_protocol": "yes"},
+    ],
+)
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_reservation_that_cannot_be_understood_is_known_and_opens_nothing(
+    records: Records, admin: Client, monkeypatch: pytest.MonkeyPatch, damaged: Callable[[dict[str, Any]], Any]
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    address = admin.create("/reserved_addrs", {"proxy_protocol": True})["id"]
+    edge = admin.create("/edges/tcp", {"hostports": [PORT]})["id"]
+    below, above = (
+        admin.create("/reserved_domains", {"domain": domain, "proxy_protocol": True})["id"]
+        for domain in (NAME, "*.example.com")
+    )
+    prove(above)
+    for path, id in (("/reserved_addrs", address), ("/reserved_domains", below), ("/reserved_domains", above)):
+        scope = items.scope(admin.account, path)
+        item = table.read(scope, id)
+        assert item
+        dynamodb.do(Write.update(scope, id, Condition(""), sets={"body": damaged(item.body)}))
+
+    known = [
+        Held(admin.account, id, domain, True, is_readable=False)
+        for id, domain in ((below, NAME), (above, "*.example.com"))
+    ]
+    assert records.held_for(admin.account, [NAME, "a.example.com"]) == known
+    assert records.present(Place(items.scope(admin.account, "/reserved_domains"), below)) == known[0]
+    for name in (NAME, "a.example.com", PORT):
+        with pytest.raises(NameUnreadable):
+            records.wants_proxy_protocol(admin.account, name)
+    assert records.edge(admin.account, edge) == ServedEdge(admin.account, edge, 1, (PORT,), error=UNREADABLE)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: Records, admin: Client) -> None:
+    lost, whole = (admin.create("/reserved_domains", {"domain": f"{it}.example.com"})["id"] for it in "ab")
+    scope = items.scope(admin.account, "/reserved_domains")
+    for body in ("of another form", {}, {"description": "without all else"}, {"domain": "a", "proof": {"value": "v"}}):
+        dynamodb.do(Write.update(scope, lost, Condition(""), sets={"body": body}))
+        assert [it.id for it in records.due(clock.seconds(), 100)] == [whole]
 
 
 def telling(records: Records, admin: Client, id: str) -> frozenset[str]:

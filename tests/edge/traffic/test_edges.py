@@ -327,6 +327,18 @@ def test_a_name_that_is_withheld_is_a_tunnel_s_of_its_account_and_passes_with_th
     assert told(made.update(other, NOW)) >= {f"-{it}" for it in CLOSED}
 
 
+def test_a_host_whose_reservation_cannot_be_understood_is_closed_and_the_others_are_not() -> None:
+    unreadable = Held(A, "rd_2", HOST, True, is_readable=False)
+    beside = "beside.tunnels.localhost"
+    made = serving(GATEWAY, group(), unreadable, edge(route(), hosts=[HOST, beside]), certificate("cert_1", HOST))
+    found = made.standing(EDGE)
+    assert found
+    assert [(it.hostport, it.state, it.error) for it in found.hostports] == [
+        (f"{HOST}:443", "refused", "The reservation of the host cannot be understood."),
+        (f"{beside}:443", "live", ""),
+    ]
+
+
 def test_how_an_edge_stands() -> None:
     made = serving(*WHOLE[:3], tunnel("tn_2"), certificate("cert_1", HOST), edge(
         route(), route("/x", None, id="edghtsrt_2"), route("/y", unenforced=("oauth",), id="edghtsrt_3"),

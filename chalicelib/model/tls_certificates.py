@@ -72,11 +72,16 @@ class ServedCertificate:
     not_after: datetime
 
     @staticmethod
-    def of(item: Item) -> "ServedCertificate":
-        """Return the certificate that an item holds."""
-        stored = TlsCertificate.of(item.body)
-        names = tuple(stored.subject_alternative_names.get("dns_names", ()))
-        start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)
+    def of(item: Item) -> "ServedCertificate | None":
+        """Return the certificate that an item holds, None where that is of another form than the API writes."""
+        try:
+            stored = TlsCertificate.of(item.body)
+            names = tuple(stored.subject_alternative_names.get("dns_names", ()))
+            start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)
+        except (TypeError, ValueError, AttributeError):
+            return None
+        if not all(isinstance(it, str) for it in (stored.certificate_pem, *names)):
+            return None
         return ServedCertificate(item.account, item.id, stored.certificate_pem, names, start, end)
 
 

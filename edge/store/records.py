@@ -179,7 +179,7 @@ class Store(Protocol):
         """Return the tunnels that a gateway carries, also those whose lease has ended."""
 
     def certificates(self, account: str) -> list[ServedCertificate]:
-        """Return the certificates that an account has uploaded."""
+        """Return the certificates that an account has uploaded, without those that cannot be understood."""
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
         """Return the reservations for hosts: the account's below TUNNEL_DOMAIN, elsewhere the holder's by proof.

@@ -275,8 +275,8 @@ class Records:
 
     @_translated
     def certificates(self, account: str) -> list[ServedCertificate]:
-        found = table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path))
-        return [ServedCertificate.of(item) for item in found]
+        found = map(ServedCertificate.of, table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path)))
+        return [it for it in found if it]
 
     @_translated
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:

@@ -676,6 +676,31 @@ def test_a_certificate_that_is_uploaded_and_deleted_is_told_and_read_with_its_ke
     assert records.key_pair(admin.account, id) is None
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda _: "of another form",
+        lambda _: {},
+        lambda _: {"description": "without all else"},
+        lambda whole: {**whole, "subject_alternative_names": 7},
+        lambda whole: {**whole, "subject_alternative_names": {"dns_names": [7]}},
+        lambda whole: {**whole, "certificate_pem": 7},
+        lambda whole: {**whole, "not_after": "tomorrow"},
+    ],
+)
+def test_a_certificate_that_cannot_be_understood_is_passed_over_and_those_beside_it_are_read(
+    records: Records, admin: Client, damaged: Callable[[dict[str, Any]], Any]
+) -> None:
+    upload = openssl.issue("/CN=shop", extensions=("subjectAltName=DNS:a.example",)).upload
+    lost, whole = (admin.create("/tls_certificates", upload)["id"] for _ in range(2))
+    scope = items.scope(admin.account, "/tls_certificates")
+    item = table.read(scope, lost)
+    assert item
+    dynamodb.do(Write.update(scope, lost, Condition(""), sets={"body": damaged(item.body)}))
+    assert [it.id for it in records.certificates(admin.account)] == [whole]
+    assert records.present(Place(scope, lost)) is None
+
+
 def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(records: Records, admin: Client) -> None:
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
     answer = admin.create("/backends/http_response", {"status_code": 503})["id"]

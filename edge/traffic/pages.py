@@ -13,5 +13,8 @@ USER_AGENT = "403: this route refuses the user agent.\n"
 
 
 def abuse(contact: str) -> str:
-    """Return the line that ends each page where the operator has set whom to tell of abuse."""
-    return f"Abuse of this address? Tell {contact}\n"
+    """Return the line that ends each page where the operator has set whom to tell of abuse.
+
+    It begins a line of its own: a page of Envoy's ends with none.
+    """
+    return f"\nAbuse of this address? Tell {contact}\n"

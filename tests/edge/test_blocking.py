@@ -35,7 +35,7 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
             until(lambda: _status(bad) == 403, within=5)
             assert _status(good) == 200
             bad.sendall(_ASKED)
-            assert bad.recv(4096).endswith(b"Abuse of this address? Tell 100% abuse@example.com\n")
+            assert bad.recv(4096).endswith(b"denied\nAbuse of this address? Tell 100% abuse@example.com\n")
             edge.store.networks.clear()
             until(lambda: _status(bad) == 200, within=5)
 

@@ -128,14 +128,21 @@ class _Joining:
         self.relay.end()
 
     def look(self, seconds: float) -> None:
-        if self.relay.has_visitor_ended and sockets.has_gone(self._transport.get_extra_info("socket")):
-            self._transport.abort()
+        is_silent = self.relay.has_visitor_ended or self.relay.is_held
+        if is_silent and sockets.has_gone(self._transport.get_extra_info("socket")):
+            self._visitor_has_gone()
         limits, body = self._channels.limits, self._counted.body
         if self.relay.is_held:
             body.unread()
         elif body.slow_for(seconds, limits.min_rate) > limits.min_rate_grace:
             self._tunnels.bodies_too_slow += 1
             self.relay.end(_TOO_SLOW)
+
+    def _visitor_has_gone(self) -> None:
+        if self.relay.has_visitor_ended:
+            self._transport.abort()
+        else:
+            self.relay.visitor_left()
 
     def closed(self, relay: Relay) -> None:
         if relay in self._channels.relays:

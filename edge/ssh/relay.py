@@ -67,7 +67,7 @@ class Relay:
         self._early = first
         self._holding: set[object] = set()
         self.has_visitor_ended = self._is_half_closed = False
-        self._has_moved = False
+        self._has_visitor_left = self._has_moved = False
         self._unread = 0
 
     def connected(self, transport: End) -> None:
@@ -165,10 +165,16 @@ class Relay:
     def stalled(self, session: object) -> None:
         """Hold for an SSH client that reads slowly, and end both ends when nothing moves for the idle timeout.
 
-        While reading is paused, it is not noticed that the visitor leaves.
+        While reading is paused, asyncio does not tell that the visitor leaves.
         """
         self.hold(session)
         self._watch()
+
+    def visitor_left(self) -> None:
+        """Hear, maybe often, that the visitor has gone, though not all that it sent before has been read."""
+        if self._channel and not self._has_visitor_left:
+            self._has_visitor_left = True
+            self._watch()
 
     def moving(self, session: object) -> None:
         """End `stalled`; close the channel if all that its visitor sent before leaving has been read."""
@@ -240,7 +246,7 @@ class Relay:
         self._has_moved = False
         self._unread = self._channel.get_write_buffer_size() if self._channel else 0
         seconds = self._limits.idle_timeout
-        if not self._transport:
+        if self._has_visitor_left or not self._transport:
             seconds = min(seconds, self._limits.upstream_timeout)
         self._idle = self._host.later(seconds, self._end_if_idle)
 

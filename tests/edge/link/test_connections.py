@@ -5,7 +5,9 @@ import socket
 import ssl
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -15,7 +17,7 @@ from edge.link import authority, server
 from edge.link.proxy_protocol import Header
 from edge.process import files
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, listens, until
+from tests.edge.running import Edge, listens, running, until
 
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
 T = TypeVar("T")
@@ -212,6 +214,15 @@ class Near:
         """Say that nothing more is sent."""
         self._raw.shutdown(socket.SHUT_WR)
 
+    def fill(self) -> int:
+        """Send until nothing more is taken for half a second; return how many bytes were."""
+        self._raw.settimeout(0.5)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while True:
+                sent += self._raw.send(bytes(1 << 16))
+        return sent
+
     def read(self) -> bytes:
         """Return what comes until the other side says that nothing more does."""
         return b"".join(iter(lambda: self._raw.recv(1 << 16), b""))
@@ -256,6 +267,22 @@ def test_a_visitor_near_by_who_has_gone_frees_his_channel(edge: Edge) -> None:
         near.close()
         until(lambda: tunnel.live == 0, within=5)
         gone.set()
+
+
+def test_of_a_visitor_near_by_who_has_gone_what_is_unread_is_dropped_soon(tmp_path: Path) -> None:
+    def late(connection: socket.socket) -> None:
+        has_gone.wait(10)
+        time.sleep(3)
+        read.append(len(b"".join(iter(lambda: connection.recv(1 << 16), b""))))
+
+    has_gone, read = threading.Event(), list[int]()
+    with running(tmp_path, with_envoy=False, upstream_timeout=1, idle_timeout=60) as edge, serving(late) as port:
+        near = Near(edge, naming(opened(edge, port)))
+        sent = near.fill()
+        near.close()
+        has_gone.set()
+        until(lambda: read != [])
+        assert 0 < read[0] < sent
 
 
 @pytest.mark.parametrize("first", [naming("tn_unknown"), VISITOR.encoded(), Header().encoded(), b"GET / HTTP/1.1\r\n"])

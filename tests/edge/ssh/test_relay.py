@@ -210,6 +210,18 @@ def test_a_channel_whose_visitor_has_gone_ends_soon_when_its_client_reads_nothin
     assert trial.done[-1] == "channel abort"
 
 
+def test_a_visitor_who_has_gone_behind_unread_bytes_is_waited_for_no_longer_than_an_upstream(trial: Trial) -> None:
+    trial.joined().channel.unsent = 100
+    trial.relay.stalled("session")
+    assert trial.timers[-1].seconds == 300
+    trial.relay.visitor_left()
+    trial.relay.visitor_left()
+    *before, last = trial.timers
+    assert (last.seconds, [timer.is_cancelled for timer in before]) == (10, [True, True])
+    last.call()
+    assert trial.done[-2:] == ["envoy abort", "channel abort"]
+
+
 @pytest.mark.parametrize(
     ("unsent", "answers", "ends"), [(100, False, True), (100, True, False), (99, False, False), (101, False, True)]
 )

@@ -122,10 +122,13 @@ class _Joining:
     def close(self) -> None:
         self.relay.close()
 
+    def end(self) -> None:
+        self.relay.end()
+
     def give_way(self) -> None:
         self._has_given_way = True
         self._free()
-        self.relay.end()
+        self.end()
 
     def look(self, seconds: float) -> None:
         is_silent = self.relay.has_visitor_ended or self.relay.is_held

@@ -34,6 +34,14 @@ class Blocked:
         found = getattr(found, "ipv4_mapped", None) or found
         return any(found in network for network in self._networks)
 
+    def holds_source(self, source: str) -> bool:
+        """Tell whether all of a source, as `source` returns it, lies in one of them; not where it is unknown."""
+        try:
+            found = ipaddress.ip_network(source)
+        except ValueError:
+            return False
+        return any(found.network_address in it and found.prefixlen >= it.prefixlen for it in self._networks)
+
 
 def _prefix(address: str, of_4: int, of_6: int) -> str:
     """Return a network of so many bits; an IPv4 address within IPv6 counts as itself, other text too."""

@@ -22,6 +22,7 @@ from edge.process.settings import Limits
 from edge.ssh.buffers import Buffers
 from edge.ssh.ledger import Ledger
 from edge.ssh.metering import Meter
+from edge.ssh.networks import Blocked
 from edge.ssh.rights import concerns
 from edge.ssh.visitors import gives_way
 from edge.store.changes import Follower
@@ -70,6 +71,9 @@ class Joined(Protocol):
 
     def give_way(self) -> None:
         """End at once, for another visitor's."""
+
+    def end(self) -> None:
+        """End at once."""
 
     def look(self, seconds: float) -> None:
         """End where for a while its body has come too slowly; so many seconds after the last look."""
@@ -310,6 +314,12 @@ class Tunnels:
             if self.buffers.given_back - known > _TRIM_AFTER:
                 known = self.buffers.given_back
                 memory.trim()
+
+    def end_visits(self, blocked: Blocked) -> None:
+        """End the connections of blocked visitors, where it is known whose they are."""
+        for tunnel in self._online.values():
+            for connection in [it for it in tunnel.connections if blocked.holds_source(it.visitor)]:
+                connection.end()
 
     async def look_at_bodies_for_ever(self) -> None:
         """End what visitors send too slowly."""

@@ -1,5 +1,6 @@
 """Networks that the operator has blocked, at the public ports of an edge host."""
 
+import contextlib
 import socket
 import ssl
 from pathlib import Path
@@ -8,12 +9,26 @@ from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, listens, running, until
 
 _ASKED = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
+_UPGRADE = (
+    b"GET /echo HTTP/1.1\r\nhost: demo.tunnels.localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+    b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
 
 
 def _connected_from(edge: Edge, source: str) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
     raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 10, (source, 0))
     return context.wrap_socket(raw, server_hostname="demo.tunnels.localhost")
+
+
+def _is_open(connection: socket.socket, expected: bytes = b"") -> bool:
+    """Tell whether what comes within a moment, if anything must, holds the bytes expected; not of an ended one."""
+    try:
+        return expected in (came := connection.recv(4096)) and came != b""
+    except TimeoutError:
+        return not expected
+    except OSError:
+        return False
 
 
 def _status(connection: ssl.SSLSocket) -> int:
@@ -38,6 +53,29 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
             assert bad.recv(4096).endswith(b"denied\nAbuse of this address? Tell 100% abuse@example.com\n")
             edge.store.networks.clear()
             until(lambda: _status(bad) == 200, within=5)
+
+
+@needs_envoy
+def test_open_connections_of_a_blocked_network_end_within_five_seconds(tmp_path: Path, origin: int) -> None:
+    def asks(connection: socket.socket) -> socket.socket:
+        connection.settimeout(0.05)
+        connection.sendall(_UPGRADE)
+        until(lambda: _is_open(connection, b" 101 "))
+        return connection
+
+    with running(tmp_path, with_envoy=True) as edge, contextlib.ExitStack() as stack:
+        port = edge.settings.tcp_ports[0]
+        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}", "-R", f"{port}:127.0.0.1:{origin}")
+        until(lambda: edge.status("demo") == "200" and listens(port))
+        bad, good = ("127.0.0.2", 0), ("127.0.0.3", 0)
+        raw = [socket.create_connection(("127.0.0.1", port), 10, source) for source in (bad, good)]
+        asked = [asks(it) for it in (*raw, _connected_from(edge, bad[0]), _connected_from(edge, good[0]))]
+        for connection in asked:
+            stack.enter_context(connection)
+        edge.store.networks.add("127.0.0.2/32")
+        until(lambda: not _is_open(asked[0]) and not _is_open(asked[2]), within=5)
+        assert _is_open(asked[1])
+        assert _is_open(asked[3])
 
 
 @needs_envoy

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import ssl
+import urllib.request
 from pathlib import Path
 
 from tests.edge.conftest import needs_envoy
@@ -99,3 +100,5 @@ def test_a_new_connection_of_bytes_from_a_blocked_network_ends_when_its_client_s
         edge.store.networks.add("127.0.0.2/32")
         until(lambda: answer("127.0.0.2") == b"", within=5)
         assert answer("127.0.0.1") == b"HTTP/1.1 200"
+        with urllib.request.urlopen(f"http://127.0.0.1:{edge.settings.metrics_port}/metrics", timeout=5) as metrics:
+            assert b'\nenvoy_rbac_denied_total{envoy_rbac_prefix="blocked"} 1\n' in metrics.read()

@@ -137,7 +137,10 @@ class Relay:
         """Tell Envoy that the SSH client sends nothing more; both ends go when nothing moves for the idle timeout."""
         self._is_half_closed = True
         if self._transport:
-            self._transport.write_eof()
+            try:
+                self._transport.write_eof()
+            except OSError:  # the visitor has reset it, which is heard next; raised here it would end all of the client
+                self._transport.abort()
             self._watch()
 
     def pause_writing(self) -> None:

@@ -29,11 +29,14 @@ class End:
     done: list[str]
     unsent: int = 0
     is_gone: bool = False
+    is_reset: bool = False
 
     def write(self, data: bytes) -> None:
         self.done.append(f"{self.name} {data.decode()}")
 
     def write_eof(self) -> None:
+        if self.is_reset:
+            raise OSError("Transport endpoint is not connected")
         self.done.append(f"{self.name} eof")
 
     def close(self) -> None:
@@ -257,6 +260,12 @@ def test_each_way_ends_by_itself(trial: Trial) -> None:
     trial.relay.upstream_ended()
     trial.relay.connection_lost(None)
     assert trial.done == ["channel eof", "envoy a", "envoy eof", "channel resume", "channel close"]
+
+
+def test_a_visitor_whose_end_is_not_known_yet_ends_no_more_than_its_own_connection(trial: Trial) -> None:
+    trial.joined().envoy.is_reset = True
+    trial.relay.upstream_ended()
+    assert trial.done == ["envoy abort"]
 
 
 def test_an_upstream_that_has_sent_all_is_still_sent_to(trial: Trial) -> None:

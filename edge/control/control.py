@@ -26,7 +26,7 @@ from edge.control.edges import Edges
 from edge.control.ports import Ports
 from edge.control.reading import Reader
 from edge.control.statuses import Statuses
-from edge.link import authority, server
+from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import Renewed
 from edge.process import files, log, metrics
@@ -130,9 +130,9 @@ class Control:
 
     def _near(self, fact: Fact) -> Fact:
         """Return a gateway of this host with its socket, any other fact as it is; Envoy runs in control's folder."""
-        if not isinstance(fact, Gateway) or not (path := self._settings.link_socket(fact.id)).is_socket():
+        if not isinstance(fact, Gateway):
             return fact
-        return replace(fact, socket=path.name if path.parent == self._settings.directory else str(path))
+        return replace(fact, socket=sockets.address(self._settings.link_socket(fact.id), self._settings.directory))
 
     async def _newly_blocked(self) -> Changes:
         """Read every other second what is blocked and banned; return the resources of that where they are others."""

@@ -4,10 +4,14 @@ All connections of a machine share one amount of memory. When it has run out, th
 each waits for the other side to send them again. By itself the system keeps up to 32 MiB of what is not read yet.
 """
 
+import os
 import select
 import socket
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Protocol
+
+_MAX_ADDRESS = 107  # bytes of a path
 
 _ALIVE = {  # after 60 s of silence it asks, and ends a connection that has not answered for as long
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
@@ -56,3 +60,13 @@ def has_gone(connection: Connected) -> bool:
     poll = select.poll()
     poll.register(number, 0)
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+
+def address(path: Path, folder: Path) -> str:
+    """Return the path of a socket for a process that runs in a folder; "" where none is found, or that is too long."""
+    found = path.name if path.parent == folder else str(path)
+    try:
+        is_there = path.is_socket()
+    except OSError:  # as where this user may not look into the folder
+        return ""
+    return found if is_there and len(os.fsencode(found)) <= _MAX_ADDRESS else ""

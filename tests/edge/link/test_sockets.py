@@ -1,9 +1,13 @@
-"""What the system tells of the connections of the link."""
+"""The state of a connection, and the address of a socket, as the system knows them."""
 
 import socket
 import struct
+from pathlib import Path
+
+import pytest
 
 from edge.link import sockets
+from edge.process import files
 
 
 def test_a_connection_has_gone_when_its_other_side_neither_sends_nor_reads() -> None:
@@ -31,3 +35,27 @@ def test_of_a_connection_that_is_closed_here_nothing_is_told() -> None:
     here.close()
     there.close()
     assert not sockets.has_gone(here)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("near/gw-1.sock", "near/gw-1.sock"),
+        ("near/absent.sock", ""),
+        ("absent/gw-1.sock", ""),
+        (f"near/{'x' * 300}", ""),
+        (f"{'x' * 100}/gw-1.sock", ""),
+    ],
+)
+def test_a_socket_has_an_address_where_one_is_found_that_is_short_enough(tmp_path: Path, name: str, found: str) -> None:
+    for folder in ("near", "x" * 100):
+        (tmp_path / folder).mkdir()
+        with files.short(tmp_path / folder / "gw-1.sock") as short, socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(short))
+    assert sockets.address(tmp_path / name, tmp_path / "other") == (str(tmp_path / found) if found else "")
+
+
+def test_a_socket_has_a_short_address_in_the_folder_of_its_reader(tmp_path: Path) -> None:
+    with files.short(tmp_path / "gw-1.sock") as short, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(short))
+    assert sockets.address(tmp_path / "gw-1.sock", tmp_path) == "gw-1.sock"

@@ -15,6 +15,7 @@ OF_GATEWAY = (
     "tunnel_closed",
     "tunnel_left_to_its_lease",
     "tunnel_opened",
+    "usage_not_kept",
 )
 OF_CONTROL = (
     "certificate_not_renewed",

@@ -24,6 +24,7 @@ class Billing:
         self._store, self._gateway, self._file, self._collect = store, gateway, file, collect
         self._ledger = Ledger()
         self._kept = ""
+        self._has_failed = False
 
     async def write_for_ever(self) -> None:
         """Write what a gateway before has left, and then all that is used; also at the end."""
@@ -41,11 +42,19 @@ class Billing:
             await self._write()
 
     def _keep(self) -> None:
+        """Add what was carried, and write to the file what the store has not got."""
         self._collect(self._ledger, _hour())
         text = self._ledger.text(self._gateway)
-        if text != self._kept:
+        if text == self._kept:
+            return
+        try:
             files.replace(self._file, text.encode())
-            self._kept = text
+        except OSError as error:  # as of a full disk; the store is written all the same
+            if not self._has_failed:
+                log.event("usage_not_kept", error=type(error).__name__)
+            self._has_failed = True
+        else:
+            self._kept, self._has_failed = text, False
 
     async def _write(self) -> None:
         sums = self._ledger.unwritten()

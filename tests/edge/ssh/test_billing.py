@@ -1,0 +1,37 @@
+"""The writing of usage where the disk does not take it."""
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from chalicelib.model.tunnels import Usage
+from edge.ssh.billing import Billing
+from edge.ssh.ledger import Ledger
+from tests.edge.memory import Memory
+
+
+def test_usage_that_the_disk_does_not_take_is_written_to_the_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Memory()
+
+    def collect(ledger: Ledger, hour: str) -> None:
+        ledger.add("acct_A", "2026-11-22T14", Usage(1, 0, 0))
+
+    async def run() -> None:
+        billing = Billing(store, "gw-1", tmp_path / "absent" / "usage.json", collect)
+        writing = asyncio.create_task(billing.write_for_ever())
+        await asyncio.sleep(0.2)
+        assert not writing.done()
+        writing.cancel()
+        with suppress(asyncio.CancelledError):
+            await writing
+
+    asyncio.run(run())
+    assert store.bill["acct_A", "2026-11-22T14", "gw-1"].bytes_in > 1
+    (line,) = capsys.readouterr().err.splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["error"]) == ("usage_not_kept", "FileNotFoundError")

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -285,24 +286,24 @@ class Tunnels:
 
     async def follow_for_ever(self, follower: Follower) -> None:
         """Renew at once what a change in the records may have ended, so that it ends within a second."""
+        changed: set[str] = set()  # whose refusals are to be read, also those that the store did not tell
         while True:
             await asyncio.sleep(_POLL)
-            try:
+            with suppress(Unavailable):  # the next renewal finds what has ended
                 changes = await asyncio.to_thread(follower.read, time.time())
                 places = {place for change in changes for place in change.places}
+                changed |= {place.id for place in places}
                 concerned = [it for it in self._online.values() if any(concerns(place, it.carried) for place in places)]
                 for start in range(0, len(concerned), _RENEWALS):
                     await self._renew_some(concerned[start : start + _RENEWALS])
-                told = {place.id for place in places}
-                await self._hear_refusals([it for it in concerned if it.id in told and it.carried.proto == "tcp"])
-            except Unavailable:
-                pass  # the next renewal tells
+                await self._read_refusals(filter(None, map(self.find, changed)))
+                changed.clear()
 
-    async def _hear_refusals(self, concerned: Iterable[OnlineTunnel]) -> None:
-        """Tell clients whose port an edge host does not get, or gets after all."""
-        for tunnel in concerned:
+    async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
+        """Read whether an edge host has the ports of tunnels; report to their clients what has changed."""
+        for tunnel in [it for it in tunnels if it.carried.proto == "tcp"]:
             reason = await asyncio.to_thread(self._store.refusal, tunnel.carried)
-            if reason != tunnel.refusal and tunnel.id.lower() in self._online:
+            if reason != tunnel.refusal and self.find(tunnel.id):
                 tunnel.refusal = reason
                 tunnel.carrier.refused(tunnel)
 

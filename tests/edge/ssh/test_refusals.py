@@ -1,0 +1,56 @@
+"""Refused ports, as a gateway reads of them and reports them to its clients."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from chalicelib.model.tunnels import Carried
+from edge.process.settings import Limits
+from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.store.changes import Follower
+from edge.store.records import Grant, Opening, Unavailable
+from tests.edge.memory import Memory
+from tests.edge.ssh import test_rights
+
+GRANT = Grant("acct_a", "sshcr_1", ())
+
+
+class Client(test_rights.Client):
+    """A client that hears why its port is not open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: asyncio.Queue[str] = asyncio.Queue()
+
+    def refused(self, tunnel: OnlineTunnel) -> None:
+        self.heard.put_nowait(tunnel.refusal)
+
+
+@dataclass
+class BrieflyAway(Memory):
+    """A store that does not answer when it is first asked for a refusal."""
+
+    has_answered: bool = True
+
+    def refusal(self, tunnel: Carried) -> str:
+        self.has_answered = not self.has_answered
+        if not self.has_answered:
+            raise Unavailable
+        return super().refusal(tunnel)
+
+
+def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
+    async def run() -> str:
+        store, client = BrieflyAway(keys={"key": GRANT}), Client()
+        tunnels, follower = Tunnels(store, Limits()), Follower(store, time.time())
+        name = "tunnels.localhost:20000"
+        opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").named(name, f"tcp://{name}", "tcp")
+        tunnel = await tunnels.open(opening, ("", 20000), client)
+        store.note_refusal(tunnel.carried, "cannot bind")
+        following = asyncio.create_task(tunnels.follow_for_ever(follower))
+        try:
+            return await asyncio.wait_for(client.heard.get(), 5)
+        finally:
+            following.cancel()
+
+    assert asyncio.run(run()) == "cannot bind"

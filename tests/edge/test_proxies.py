@@ -5,6 +5,7 @@ import json
 import queue
 import socket
 import ssl
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,6 +100,26 @@ def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
         for source, first in UNBELIEVED.values():
             assert answered(port, source, first) == b""
         assert seen.empty()
+
+
+def test_a_header_of_the_proxy_chooses_no_tunnel(edge: Edge) -> None:
+    mine, other = edge.settings.tcp_ports[1:3]
+    with reading() as (upstream, seen), reading() as (elsewhere, seen_elsewhere):
+        edge.ssh(edge.key("acct_A"), "-R", f"{mine}:127.0.0.1:{upstream}").says("is online")
+        edge.ssh(edge.key("acct_B"), "-R", f"{other}:127.0.0.1:{elsewhere}").says("is online")
+        until(lambda: listens(mine) and listens(other))
+        (tunnel,) = [it.id for it, _ in edge.store.online.values() if it.name == edge.settings.address(other)]
+        with coming(mine, first=_naming(tunnel)) as visitor:
+            visitor.sendall(b"hello" * 10)
+            assert seen.get(timeout=10) == b"hello" * 10
+        assert seen_elsewhere.empty()
+
+
+def _naming(tunnel: str) -> bytes:
+    """Return a header that names a tunnel as Envoy does to a gateway of its host."""
+    fixed, body = VISITOR.encoded()[:14], VISITOR.encoded()[16:]
+    body += struct.pack("!BH", proxy_protocol.TUNNEL, len(tunnel)) + tunnel.encode()
+    return fixed + struct.pack("!H", len(body)) + body
 
 
 def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:

@@ -157,7 +157,7 @@ def open_tunnel(
     item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item).also(*histories.kept(name, account, id, body))
     if tunnel.gateway:
-        carried = {"account": account, "name": name, **_told_to_gateway(tunnel)}
+        carried = {"account": account, "name": name, **_of_kind(tunnel)}
         change = change.put(Item(tunnel_ends.carried_scope(tunnel.gateway), id, carried, lease=until))
     if name:
         listened = names.listening(account, listener(name)).scope
@@ -167,8 +167,8 @@ def open_tunnel(
     return id
 
 
-def _told_to_gateway(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return what the record of a gateway's tunnel holds of its kind."""
+def _of_kind(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
+    """Return the fields of a carried tunnel's record that its kind alone has."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}

@@ -64,7 +64,7 @@ def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
 
 
 class SshCredentials(OwnedResource):
-    """Credentials, told once whether their owners may act; before that a sign-in reads it."""
+    """Credentials. Whether its owner may act is copied to a new one; until then a sign-in reads the owner."""
 
     def post(self, call: Call) -> Made:
         made = super().post(call)

@@ -144,7 +144,7 @@ def _session() -> Session:
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
-    """Have an answer retried that is not whole: botocore does not look, and reads it as "nothing found" or "done"."""
+    """Retry an answer that is not whole: botocore does not check, and reads it as "nothing found" or "done"."""
     if response and not _is_whole(*response, operation):
         answer, parsed = response
         answer.status_code = 503

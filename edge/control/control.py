@@ -78,7 +78,7 @@ class Control:
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
                 serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
-                await asyncio.gather(self._follow(), *serving, pressure.tell_for_ever(self._settings))
+                await asyncio.gather(self._follow(), *serving, pressure.write_for_ever(self._settings))
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""

@@ -1,4 +1,4 @@
-"""The ports that the system does not give Envoy: asked for again and again, and told to the tunnels that have them."""
+"""The ports that the system does not give Envoy: tried again, and noted for the tunnels that have them."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ class Ports:
         self._refused |= {it for it in ports if self._discovery.catalog.refusal(it)}
 
     async def serve(self) -> None:
-        """Have refused ports tried again, and note what becomes of each, until cancelled."""
+        """Send refused ports to Envoy again, and note each answer, until cancelled."""
         tried_at = time.monotonic()
         while True:
             await asyncio.sleep(_POLL)

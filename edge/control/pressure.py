@@ -1,4 +1,4 @@
-"""The pressure of connections on Envoy: read from its counts and told to it, which does nothing with them by itself."""
+"""The pressure of connections on Envoy: read from its own counts, and written to the file that it acts on."""
 
 import asyncio
 from contextlib import suppress
@@ -12,21 +12,21 @@ _PERIOD = 0.5  # seconds
 
 
 def begin(settings: Settings) -> None:
-    """Say that there is none, before Envoy starts."""
-    _say(0.0, settings)
+    """Write that there is none, before Envoy starts."""
+    _write(0.0, settings)
 
 
-async def tell_for_ever(settings: Settings) -> None:
-    """Say how many connections there are, beside how many there may be, whenever that has changed."""
-    read, said = metrics.at(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
+async def write_for_ever(settings: Settings) -> None:
+    """Write the share of the permitted connections that are open, whenever it has changed."""
+    read, written = metrics.at(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
     while True:
         await asyncio.sleep(_PERIOD)
         with suppress(OSError):  # Envoy is not there, or starts
             found = min(1.0, round(counts.pressure((await read()).decode(), settings.limits), 2))
-            if found != said:
-                _say(found, settings)
-                said = found
+            if found != written:
+                _write(found, settings)
+                written = found
 
 
-def _say(pressure: float, settings: Settings) -> None:
+def _write(pressure: float, settings: Settings) -> None:
     files.replace(settings.directory / overload.PRESSURE, str(pressure).encode(), mode=0o640)

@@ -67,9 +67,9 @@ async def serve(
 
 @contextlib.asynccontextmanager
 async def serving_near(path: Path, find: Find) -> AsyncIterator[None]:
-    """Accept connections for the same tunnels of an Envoy on this host, at a socket of mode 0660, without TLS.
+    """Accept connections of an Envoy on this host at a Unix socket, without TLS, for the tunnels that `find` knows.
 
-    Who may open it is Envoy. Its header of the PROXY protocol names the tunnel.
+    Whoever can open the socket, of mode 0660, is believed: its header of the PROXY protocol names visitor and tunnel.
     """
     begun: set[_Arriving] = set()
     before = os.umask(0o117)  # so that there is no moment at which others may open it
@@ -88,9 +88,7 @@ async def serving_near(path: Path, find: Find) -> AsyncIterator[None]:
 
 
 class _Arriving(asyncio.Protocol):
-    """A connection before it is known what it is for. Of too many a random one goes, so that those who only wait keep
-    nobody out.
-    """
+    """A connection whose tunnel is not known yet. Of too many a random one is dropped: silent ones keep nobody out."""
 
     def __init__(self, begun: set["_Arriving"]) -> None:
         self._begun = begun

@@ -22,7 +22,7 @@ Read = Callable[[], Awaitable[bytes]]  # raises OSError where a process does not
 class Process(Collector):
     """The metrics of a process: what it counts, read when it is asked, and how often each event was logged.
 
-    `events` are those that are told before they happen: Prometheus does not see a counter's first step otherwise.
+    `events` are counted from 0 before they happen: Prometheus does not see a counter's first step otherwise.
     """
 
     def __init__(

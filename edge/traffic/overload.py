@@ -7,7 +7,7 @@ from edge.traffic import parts
 from edge.traffic.resources import Json
 
 PRESSURE = "pressure"  # the file in which control says how near Envoy is to its bounds of connections
-_HEAP, _TOLD = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
+_HEAP, _INJECTED = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
 _IDLE_AT_LEAST = "1s"  # for which a connection may ask nothing when they are scarce
 _TRACKED = 20  # a stream is worth ending when it holds a MiB (2 to this power)
 
@@ -20,7 +20,7 @@ def budgets(limits: Limits) -> dict[str, int]:
 def manager(limits: Limits) -> Json:
     """Return the limits of one Envoy: near that of memory the streams that hold most end, and last of all new ones.
 
-    Of connections half of the bound may be idle for long, and the nearer they come to it the shorter: else those that
+    Above half of the bound of connections the idle timeout shrinks, to a second at nine tenths: else connections that
     ask nothing would keep others out. Envoy's own monitor of connections triggers nothing (envoyproxy/envoy#12419), so
     that control says how many there are.
     """
@@ -34,8 +34,8 @@ def manager(limits: Limits) -> Json:
         f"{parts.TYPE}.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig",
         max_heap_size_bytes=limits.max_heap_mib << 20,
     )
-    told = parts.typed(
-        _TOLD,
+    pressure = parts.typed(
+        _INJECTED,
         f"{parts.TYPE}.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig",
         filename=f"./{PRESSURE}",
     )
@@ -47,13 +47,13 @@ def manager(limits: Limits) -> Json:
     scarce: Json = {"scaling_threshold": 0.5, "saturation_threshold": 0.9}
     return {
         "refresh_interval": "0.25s",
-        "resource_monitors": [connections, heap, told],
+        "resource_monitors": [connections, heap, pressure],
         "buffer_factory_config": {"minimum_account_to_track_power_of_two": _TRACKED},
         "actions": [
             _action("shrink_heap", {"threshold": {"value": 0.8}}),
             _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.85, "saturation_threshold": 0.95}}),
             _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
-            {**_action("reduce_timeouts", {"scaled": scarce}, _TOLD), "typed_config": scale},
+            {**_action("reduce_timeouts", {"scaled": scarce}, _INJECTED), "typed_config": scale},
         ],
     }
 

@@ -39,13 +39,13 @@ def bound(settings: Settings) -> Json:
 
 
 def _server_name(tunnel: str) -> Json:
-    """Return the filter that makes the tunnel's id the server name on the link, and tells it to a gateway near by."""
+    """Return the filter that makes the tunnel's id the server name on the link, and names it to a near gateway."""
     text: Json = {"text_format_source": {"inline_string": tunnel}}
     named: Json = {"object_key": SERVER_NAME_KEY, "format_string": text}
     own: Mapping[str, Json] = {"object_key": clusters.TUNNEL_KEY, "factory_key": "envoy.string"}
-    told: Json = {**own, "format_string": text, "shared_with_upstream": "ONCE"}
+    passed: Json = {**own, "format_string": text, "shared_with_upstream": "ONCE"}
     kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
-    return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[named, told])
+    return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[named, passed])
 
 
 def _bound(stat_prefix: str, most: int) -> Json:

@@ -22,7 +22,7 @@ from infra.local.cloud import HOST, Cloud
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
-_BESIDE = "\n  'make edge' beside it gives what runs here public addresses: docs/edge.md\n"
+_EDGE_HINT = "\n  'make edge' beside it gives what runs here public addresses: docs/edge.md\n"
 _LITTLE = 256 * 1024  # bytes: what a fresh state needs, and some
 PARENT = int(os.environ.get("END_WITH") or 0)  # the process whose end is this one's; `make` names itself
 
@@ -97,7 +97,7 @@ def _serve(port: int, embedded: Cloud) -> None:
     cloud.check_port(port, setting="PORT")  # once more: by now the embedded cloud has its own
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
-    terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _BESIDE)
+    terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)
     threading.Thread(target=_watch, args=(embedded, server), daemon=True).start()
     server.serve_forever()
     raise CommandError(f"The embedded cloud ended by itself; its last words are in {embedded.log}.")

@@ -55,8 +55,8 @@ async def serve(
         return None
 
     def renew() -> None:
+        loop.call_later(period, renew)  # before what may fail, as for want of a file descriptor
         authority.load_into(context, link_authority.issue(gateway.lower()))
-        loop.call_later(period, renew)
 
     loop = asyncio.get_running_loop()
     renew()

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
@@ -14,7 +15,7 @@ from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 from edge.control.catalog import TYPES
 from edge.control.control import Control
 from edge.link import authority
-from edge.link import server as hop
+from edge.link import server as link
 from edge.link.authority import Authority, KeyPair
 from edge.link.proxy_protocol import Header
 from edge.link.renewal import Renewed
@@ -41,7 +42,7 @@ class Target:
 def test_a_gateway_serves_a_fresh_certificate_after_its_period() -> None:
     async def ask() -> tuple[int, int, int]:
         trusted = authority.make("hop")
-        server = await hop.serve(trusted, "gw-1", "127.0.0.1", 0, lambda _: Target(), period=0.3)
+        server = await link.serve(trusted, "gw-1", "127.0.0.1", 0, lambda _: Target(), period=0.3)
         port = server.sockets[0].getsockname()[1]
         first, second = [await _serial(trusted, port) for _ in range(2)]
         await asyncio.sleep(0.3)
@@ -51,6 +52,31 @@ def test_a_gateway_serves_a_fresh_certificate_after_its_period() -> None:
 
     first, second, third = asyncio.run(ask())
     assert first == second != third
+
+
+@dataclass(frozen=True)
+class Interrupted(Authority):
+    """An authority that issues its second certificate in vain."""
+
+    issued: list[str] = field(default_factory=list)
+
+    def issue(self, *names: str) -> KeyPair:
+        self.issued.append(names[0])
+        if len(self.issued) == 2:
+            raise OSError
+        return super().issue(*names)
+
+
+def test_a_gateway_goes_on_to_renew_its_certificate_when_that_has_failed_once() -> None:
+    async def issued() -> list[str]:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        interrupted = Interrupted(**vars(authority.make("hop")))
+        server = await link.serve(interrupted, "gw-1", "127.0.0.1", 0, lambda _: Target(), period=0.05)
+        await asyncio.sleep(0.3)
+        server.close()
+        return interrupted.issued
+
+    assert len(asyncio.run(issued())) > 2
 
 
 async def _serial(trusted: Authority, port: int) -> int:

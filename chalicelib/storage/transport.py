@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -66,28 +66,40 @@ class Transport:
         if request.stream_output or urlsplit(request.url)[:2] != urlsplit(self._address)[:2]:
             return self._session.send(request)
         connection = self._kept() or self._opened(request)
-        with _failing(connection, request, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
-            connection.request(request.method, _target(request.url), request.body, request.headers)
-            answer = connection.getresponse()
-            content = _Content(answer.read())
-        if connection.sock:  # else the service has said that it closes the connection
-            self._idle.append(connection)
-        return AWSResponse(request.url, answer.status, answer.getheaders(), content)
+        try:
+            answer = _answer(connection, request)
+        except BotoCoreError:
+            self._close_idle()  # what ended this one unnoticed may have ended them, and attempts are few
+            raise
+        self._keep(connection)
+        return answer
 
     def close(self) -> None:
         """Close what is open and not in use."""
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
         self._session.close()
+
+    def _keep(self, connection: HTTPConnection) -> None:
+        """Keep a connection for the next request, unless the service has said that it closes it or there are enough."""
+        if connection.sock and len(self._idle) < self._config.max_pool_connections:
+            self._idle.append(connection)
+        else:
+            connection.close()
 
     def _kept(self) -> HTTPConnection | None:
         """Return the connection that was used last and is open at the other end too, None where there is none."""
-        while self._idle:
-            connection = self._idle.pop()
-            if not wait_for_read(connection.sock, 0):  # nothing comes without a request but the end
-                return connection
-            connection.close()
+        with suppress(IndexError):  # other threads take from it at the same time
+            while True:
+                connection = self._idle.pop()
+                if not wait_for_read(connection.sock, 0):  # nothing comes without a request but the end
+                    return connection
+                connection.close()
         return None
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def _opened(self, request: AWSPreparedRequest) -> HTTPConnection:
         place, patience = urlsplit(self._address), self._config.connect_timeout
@@ -101,6 +113,14 @@ class Transport:
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             connection.sock.settimeout(self._config.read_timeout)
         return connection
+
+
+def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSResponse:
+    with _failing(connection, request, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
+        connection.request(request.method, _target(request.url), request.body, request.headers)
+        answer = connection.getresponse()
+        content = _Content(answer.read())
+    return AWSResponse(request.url, answer.status, answer.getheaders(), content)
 
 
 @contextmanager

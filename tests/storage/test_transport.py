@@ -1,11 +1,14 @@
 """Requests to AWS over kept connections: what a service may do to them, whom TLS trusts, and where a proxy is set."""
 
+import json
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from botocore import exceptions
 from botocore.config import Config
 from botocore.session import get_session
 
-from chalicelib.storage import transport
+from chalicelib.storage import parameters, transport
 from tests import openssl
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
@@ -28,14 +31,19 @@ SILENCE = b""
 
 @dataclass
 class Service:
-    """A server that gives prepared answers, the last one again and again; it ends a connection after `ends` of them."""
+    """A server that gives prepared answers, the last one again and again; it ends a connection after `ends` of them.
+
+    It answers nobody before so many as `at_once` have asked.
+    """
 
     answers: list[bytes]
     ends: int = 1000
+    at_once: int = 1
     tls: ssl.SSLContext | None = None
     asked: list[bytes] = field(default_factory=list)
     connections: int = 0
-    ended: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    complete: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -48,19 +56,25 @@ class Service:
             while True:
                 connection, _ = self.listener.accept()
                 self.connections += 1
-                with suppress(OSError), connection:
-                    connection.settimeout(5)
-                    self.answer(self.tls.wrap_socket(connection, server_side=True) if self.tls else connection)
-                self.ended.set()
+                threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
+
+    def talk(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            connection.settimeout(5)
+            self.answer(self.tls.wrap_socket(connection, server_side=True) if self.tls else connection)
+        self.ended.release()
 
     def answer(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as sent:
             for _ in range(self.ends):
-                head = b"".join(iter(sent.readline, b"\r\n"))
+                head = b"".join(takewhile(lambda line: line != b"\r\n", iter(sent.readline, b"")))
                 if not head:
                     return
-                sent.read(int(head.lower().partition(b"content-length: ")[2].split()[0]))
-                self.asked.append(head)
+                body = sent.read(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+                self.asked.append(head + body)
+                if len(self.asked) >= self.at_once:
+                    self.complete.set()
+                self.complete.wait(5)
                 answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
                 connection.sendall(answer)
                 if answer in (BROKEN_OFF, NO_HTTP):
@@ -76,12 +90,14 @@ def services() -> Iterator[list[Service]]:
         service.listener.close()
 
 
-def client(address: str, attempts: int = 2) -> Any:
+def client(address: str, attempts: int = 2, kept: int = 10) -> Any:
     session = get_session()
     session.set_credentials("one", "secret")
     transport.use_in(session)
     retries = {"mode": "standard", "total_max_attempts": attempts}
-    config = Config(connect_timeout=1, read_timeout=0.3, retries=retries, region_name="us-east-1")
+    patience = {"connect_timeout": 1, "read_timeout": 1}
+    others = {"region_name": "us-east-1", "parameter_validation": False}
+    config = Config(retries=retries, max_pool_connections=kept, **patience, **others)
     return session.create_client("dynamodb", endpoint_url=address, config=config)
 
 
@@ -108,8 +124,41 @@ def test_a_connection_that_the_service_ended_is_not_used_again(services: list[Se
     made = client(f"http://127.0.0.1:{service.port}")
     for _ in range(3):
         assert listed(made) == 0
-        assert service.ended.wait(5)
-        service.ended.clear()
+        assert service.ended.acquire(timeout=5)
+    assert service.connections == 3
+
+
+def test_a_transaction_whose_connection_ends_while_it_is_sent_is_sent_again_as_the_same(
+    services: list[Service],
+) -> None:
+    services.append(service := Service([WHOLE, SILENCE, WHOLE], ends=2))
+    made = client(f"http://127.0.0.1:{service.port}")
+    made.meta.events.register_last("before-parameter-build", parameters.take)
+    made.meta.events.register_first(f"before-call.dynamodb.{parameters.OPERATION}", parameters.put)
+    assert listed(made) == 0
+    assert made.transact_write_items(TransactItems=[])["ResponseMetadata"]["RetryAttempts"] == 1
+    first, second = (json.loads(asked[asked.index(b"{") :]) for asked in service.asked[1:])
+    assert first == second
+    assert first["ClientRequestToken"]
+    assert service.connections == 2
+
+
+def test_after_a_connection_that_ended_unnoticed_a_new_one_is_used(services: list[Service]) -> None:
+    services.append(service := Service([WHOLE, WHOLE, WHOLE, SILENCE, WHOLE], ends=2, at_once=3))
+    made = client(f"http://127.0.0.1:{service.port}")
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(lambda _: listed(made), range(3))) == [0, 0, 0]
+    assert listed(made) == 1
+    assert service.connections == 4
+
+
+def test_no_more_connections_are_kept_than_the_setting_says(services: list[Service]) -> None:
+    services.append(service := Service([WHOLE], at_once=3))
+    made = client(f"http://127.0.0.1:{service.port}", kept=1)
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(lambda _: listed(made), range(3))) == [0, 0, 0]
+    assert [service.ended.acquire(timeout=5) for _ in range(2)] == [True, True]
+    assert listed(made) == 0
     assert service.connections == 3
 
 

@@ -36,4 +36,5 @@ def test_the_socket_with_the_keys_is_in_a_folder_of_controls_and_envoys_group() 
     assert control["Environment"] == "EDGE_DIR=/run/tunnel-edge"
     assert (control["RuntimeDirectory"], control["RuntimeDirectoryMode"]) == ("tunnel-edge", "1770")
     assert control["Group"] == envoy["Group"] == "tunnel-edge"
-    assert (gateway["DynamicUser"], gateway.get("Group"), gateway.get("SupplementaryGroups")) == ("yes", None, None)
+    assert (gateway["DynamicUser"], gateway.get("SupplementaryGroups")) == ("yes", None)
+    assert gateway["Group"] == envoy["SupplementaryGroups"] == "tunnel-edge-link"  # of another folder

@@ -1,4 +1,7 @@
-"""Packets of SSH, read off what came in: in two thirds of asyncssh's time where they carry the bytes of a tunnel."""
+"""Packets of SSH, read off what came in: in two thirds of asyncssh's time where they carry the bytes of a tunnel.
+
+Why, and what is left to asyncssh: docs/decisions/0024-packets-of-a-tunnels-bytes-are-opened-before-asyncssh.md.
+"""
 
 from asyncssh.constants import MSG_CHANNEL_DATA
 from asyncssh.encryption import GCMEncryption

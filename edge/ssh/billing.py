@@ -1,6 +1,7 @@
 """The writing of what accounts have used: to a file twenty times a second, to the store each minute.
 
 A gateway that is killed loses a twentieth of a second: the next one in its folder writes the file of the last one.
+Where thousands of accounts are busy, it is written less often: it never takes more than a twentieth of a processor.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from edge.ssh.ledger import Ledger, Sum
 from edge.store.records import Store, Unavailable
 
 _LOOK, _WRITE = 0.05, 60.0  # seconds
+_REST = 20  # times as long as a look took, until the next one
 
 
 class Billing:
@@ -29,11 +31,13 @@ class Billing:
     async def write_for_ever(self) -> None:
         """Write what a gateway before has left, and then all that is used; also at the end."""
         await self._recover()
-        due = time.monotonic() + _WRITE
+        due, took = time.monotonic() + _WRITE, 0.0
         try:
             while True:
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(max(_LOOK, _REST * took))
+                began = time.monotonic()
                 self._keep()
+                took = time.monotonic() - began
                 if time.monotonic() > due:
                     due = time.monotonic() + _WRITE
                     await self._write()

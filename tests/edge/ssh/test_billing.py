@@ -1,7 +1,8 @@
-"""The writing of usage where the disk does not take it."""
+"""The writing of usage where the disk does not take it, and where there is much of it."""
 
 import asyncio
 import json
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,3 +36,19 @@ def test_usage_that_the_disk_does_not_take_is_written_to_the_store(
     (line,) = capsys.readouterr().err.splitlines()
     event = json.loads(line)
     assert (event["event"], event["error"]) == ("usage_not_kept", "FileNotFoundError")
+
+
+def test_usage_is_looked_at_less_often_where_that_takes_long(tmp_path: Path) -> None:
+    looks: list[str] = []
+
+    def collect(ledger: Ledger, hour: str) -> None:
+        looks.append(hour)
+        time.sleep(0.02)
+
+    async def run() -> None:
+        billing = Billing(Memory(), "gw-1", tmp_path / "usage.json", collect)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(billing.write_for_ever(), 0.8)
+
+    asyncio.run(run())
+    assert len(looks) <= 4

@@ -26,7 +26,7 @@ class Unread:
         return self
 
     def __getitem__(self, part: slice) -> "bytes | Unread":
-        """Return the first bytes, or drop them."""
+        """Return the bytes up to a stop; without one, drop those before the start, and return what is left."""
         if part.stop is not None:
             return self._data[self._at + (part.start or 0) : self._at + part.stop]
         self._at += part.start
@@ -35,7 +35,7 @@ class Unread:
         return self
 
     def behind(self, head: bytes, end: int) -> bytes | memoryview:
-        """Return the first `end` bytes behind a head that was taken off last, and the head before them."""
+        """Return a head that was taken off last with the `end` bytes behind it; no copy where they lie together."""
         if self._at < len(head):  # more has come in since
             return head + self._data[:end]
         return memoryview(self._data)[self._at - len(head) : self._at + end]
@@ -54,7 +54,7 @@ class Gcm:
         self._packet: bytes | None = None
 
     def open(self, sent: bytes | memoryview) -> bytes | None:
-        """Return a packet as it was before it was sent, None where it is not the sender's."""
+        """Return a packet as it was before it was sent, None where its tag is wrong."""
         try:
             self._packet = self._key.decrypt(self._cipher._iv, sent[_LENGTH:], sent[:_LENGTH])
         except InvalidTag:

@@ -332,6 +332,11 @@ def test_a_suspended_credential_signs_in_no_more_also_when_its_owner_is_switched
     assert credentials.read(account, made["id"])
     newest = [json.loads(line)["action"] for line in said(capsys, "audit", "list", "--json")[:2]]
     assert newest == ["ssh_credential.resume", "account.resume"]
+    told = client.get(f"/audit_events?resource_id={made['id']}").json["audit_events"]
+    assert [it["details"] for it in told if it["action"] == "ssh_credential.update"] == [
+        {"before": {"suspended": "true"}, "after": {}},
+        {"before": {}, "after": {"suspended": "true"}, "reason": "case 17"},
+    ]
     unknown = ids.new("sshcr")
     assert refused("suspend", unknown) == f"There is no SSH credential {unknown}."
 

@@ -20,6 +20,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
 
 _NONE: Mapping[str, Any] = {}
+SUSPENDED = "suspended"  # the mark of a record that the operator has suspended
 _UNTOLD = (["description"], ["metadata"], ["description", "metadata"])  # free text, of which events tell nothing
 
 
@@ -224,9 +225,10 @@ def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]
 
 
 def _telling(item: Item) -> dict[str, Any]:
-    """Return the fields of an item, and of its modules by name, that events tell."""
+    """Return the fields of an item, and of its modules by name, that events tell; and that it is suspended."""
     told = forms.of(kinds.of(item.id)).of(item.body).told() if item.body else {}
-    return {**told, **{name: _telling_of(name, item.modules) for name in item.modules}}
+    suspended = {SUSPENDED: True} if item.unseen.get(SUSPENDED) else {}
+    return {**told, **suspended, **{name: _telling_of(name, item.modules) for name in item.modules}}
 
 
 def _telling_of(module: str, modules: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from chalicelib.storage import items
 from chalicelib.storage.items import Item
 
 KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
-_MARK = "suspended"  # of the record, and of the unique key that gateways read in its place
+_MARK = changes.SUSPENDED  # of the record, and of the unique key that gateways read in its place
 
 
 def switch(change: Change, kind: Kind, account: str, id: str, *, suspended: bool) -> bool:

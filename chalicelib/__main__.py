@@ -117,7 +117,7 @@ def _tunnels(groups: Subparsers) -> None:
     who = _listing(
         group, "tell which tunnel had a name at a time, with its account, credential and address", _who, name="who"
     )
-    _about(who, name="the whole name, demo.tunnels.localhost, or of a port tunnels.localhost:20022")
+    _about(who, name="the whole name, demo.tunnels.localhost, of a port tunnels.localhost:20022, or a URL")
     who.add_argument("--at", default="", metavar="TIME", help="when (RFC 3339, default: now)")
     demo = _command(group, "demo", "keep a demonstration tunnel online until Ctrl-C", _demo)
     demo.add_argument("account", help="the account's id (acct_…)")

@@ -362,10 +362,12 @@ def forget_settings() -> None:
 
 
 def _host(name: str) -> str:
-    """Return a host name, or the address of a port, as tunnels have it."""
-    if not re.fullmatch(rf"{DOMAIN}(:[1-9][0-9]{{0,4}})?", name.lower()):
+    """Return a host name, or the address of a port, as tunnels have it; of a URL too, as complaints have it."""
+    url = re.fullmatch(r"https?://([^/?#:]+).*|(?:tls|tcp)://([^/?#]+).*", name.lower(), re.DOTALL)
+    host = url[1] or url[2] if url else name.lower()
+    if not re.fullmatch(rf"{DOMAIN}(:[1-9][0-9]{{0,4}})?", host):
         raise CommandError(f"{name} is not a whole host name, for example demo.tunnels.localhost.")
-    return name.lower()
+    return str(host)
 
 
 def check_account(id: str) -> None:

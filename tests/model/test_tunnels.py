@@ -330,6 +330,8 @@ def test_whoever_had_a_name_is_told_by_one_read_also_when_the_tunnel_has_closed(
     assert f"account {stranger.account}" in lines
     assert f"tunnel {second}" in lines
     assert not any(line == "ended_at -" for line in lines)
+    operator.main(["tunnels", "who", f"https://{NAME.upper()}:8443/login?next=%2F", "--at", told["started_at"]])
+    assert f"tunnel {second}" in capsys.readouterr().out.splitlines()
     for name, at, sentence in (
         (OTHER, "", f"Nobody had {OTHER} then or before."),
         (NAME, clock.rfc3339(clock.at(before)), f"Nobody had {NAME} then or before."),

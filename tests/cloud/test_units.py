@@ -31,10 +31,24 @@ def test_envoy_has_a_user_of_its_own_and_neither_settings_nor_credentials() -> N
     assert len({service(process).get("User") for process in PROCESSES}) == len(PROCESSES)
 
 
+def groups(process: str) -> set[str]:
+    """Return the named groups that a process is in: the gateway's user is drawn, and in nobody else's."""
+    unit = service(process)
+    return {unit["Group"], *unit.get("SupplementaryGroups", "").split()}
+
+
 def test_the_socket_with_the_keys_is_in_a_folder_of_controls_and_envoys_group() -> None:
     control, envoy, gateway = map(service, PROCESSES)
     assert control["Environment"] == "EDGE_DIR=/run/tunnel-edge"
     assert (control["RuntimeDirectory"], control["RuntimeDirectoryMode"]) == ("tunnel-edge", "1770")
     assert control["Group"] == envoy["Group"] == "tunnel-edge"
-    assert (gateway["DynamicUser"], gateway.get("SupplementaryGroups")) == ("yes", None)
-    assert gateway["Group"] == envoy["SupplementaryGroups"] == "tunnel-edge-link"  # of another folder
+    assert gateway["DynamicUser"] == "yes"
+    assert [process for process in PROCESSES if "tunnel-edge" in groups(process)] == ["control", "envoy"]
+
+
+def test_the_socket_of_the_gateway_is_in_its_own_folder_and_for_envoys_group() -> None:
+    gateway = service("gateway")
+    assert gateway["RuntimeDirectory"] == "tunnel-edge-gateway"
+    assert gateway.get("RuntimeDirectoryMode", "0755") == "0755"  # control sees there which gateways are near
+    assert gateway["Group"] == "tunnel-edge-link"  # of the socket, whose mode is 0660
+    assert [process for process in PROCESSES if "tunnel-edge-link" in groups(process)] == ["envoy", "gateway"]

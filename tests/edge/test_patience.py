@@ -34,6 +34,7 @@ def passed(hasty: Edge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         clients.append(hasty.ssh(hasty.key("acct_B"), "-R", "other:443:localhost:1"))
         hasty.started.clear()  # which other tests share
         until(lambda: answered(hasty, [hello(host)]) == b"\x16")
+        until(lambda: answered(hasty, [hello(f"other.{hasty.settings.tunnel_domain}")]) == b"")  # a page's until then
         yield host
         for client in clients:
             client.kill()

@@ -4,6 +4,7 @@ from configparser import ConfigParser, SectionProxy
 
 import pytest
 
+from edge.process.supervisor import ENVOY_ARGUMENTS
 from infra import ROOT
 
 PROCESSES = ("control", "envoy", "gateway")
@@ -29,6 +30,10 @@ def test_envoy_has_a_user_of_its_own_and_neither_settings_nor_credentials() -> N
     assert not {"Environment", "EnvironmentFile", "PassEnvironment", "LoadCredential"} & envoy.keys()
     assert "169.254.169.254" in envoy["IPAddressDeny"]  # where the instance's credentials are
     assert len({service(process).get("User") for process in PROCESSES}) == len(PROCESSES)
+
+
+def test_envoy_starts_with_the_arguments_that_it_has_beside_make_run() -> None:
+    assert service("envoy")["ExecStart"].endswith(f"/bin/envoy {' '.join(ENVOY_ARGUMENTS)}")
 
 
 def groups(process: str) -> set[str]:

@@ -22,6 +22,7 @@ from edge.control.control import Control
 from edge.link.authority import KeyPair
 from edge.process.children import Child, Program
 from edge.process.settings import Limits, Settings
+from edge.process.supervisor import ENVOY_ARGUMENTS
 from edge.ssh.gateway import Server
 from edge.store.records import Grant
 from tests import openssl
@@ -241,8 +242,7 @@ async def _start(settings: Settings, control: Control, gateway: Server, with_env
     while not settings.discovery_socket.exists():
         await asyncio.sleep(0.01)
     folder = settings.directory
-    quiet = ["--disable-hot-restart", "-l", "warning", "--concurrency", "1", "--file-flush-interval-msec", "100"]
-    command = [str(ENVOY), "-c", "bootstrap.json", *quiet]
+    command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1", "--file-flush-interval-msec", "100"]
     child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
     await child.start()
     return child, work

@@ -113,8 +113,8 @@ def test_a_header_of_the_proxy_chooses_no_tunnel(edge: Edge) -> None:
         (tunnel,) = [it.id for it, _ in edge.store.online.values() if it.name == edge.settings.address(other)]
         with coming(mine, first=_naming(tunnel)) as visitor:
             visitor.sendall(b"hello" * 10)
-            assert seen.get(timeout=10) == b"hello" * 10
-        assert seen_elsewhere.empty()
+            until(lambda: seen.get(timeout=10) == b"hello" * 10)  # a connection without a byte may be seen before it
+        assert not any(seen_elsewhere.queue)
 
 
 def _naming(tunnel: str) -> bytes:

@@ -83,7 +83,7 @@ def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str
 def _fetch(path: str, etag: str = "", also: Sequence[str] = ()) -> Mapping[str, Any]:
     """Return the function's answer to a server that has the list of a tag, or none, and wants others beside it."""
     event = requests.event("GET", path, "")
-    event["multiValueQueryStringParameters"] = {"also": [*also]} if also else None
+    event["multiValueQueryStringParameters"] = {"also": [",".join(also)]} if also else None
     event["headers"] = {"Accept": "application/octet-stream", **({"If-None-Match": etag} if etag else {})}
     answered: Mapping[str, Any] = app(event, None)
     return answered

@@ -48,7 +48,7 @@ def free_port() -> int:
 def free_ports(count: int) -> range:
     """Return so many ports, one after the other, that nothing listens on."""
     while True:
-        first = random.randrange(20_000, 32_000)  # below those that the system chooses
+        first = random.randrange(20_000, 29_000)  # of TCP_PORTS, and below those that the system chooses
         with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 probes.enter_context(socket.socket()).bind(("127.0.0.1", port))

@@ -267,11 +267,17 @@ def member(transport: InProcess, admin: Client) -> Client:
     return Client(transport, account=admin.account, user=user.id).with_token(token)
 
 
+def place_among_workers() -> tuple[int, int]:
+    """Return which process of these tests this is, and how many there are."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return worker, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
 def free_port() -> int:
     """Return a free port, which neither the system nor another process of these tests gives to somebody else."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    worker, workers = place_among_workers()
     while True:
-        port = SystemRandom().randrange(20_000 + worker, 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+        port = SystemRandom().randrange(10_000 + worker, 20_000, workers)
         with suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port

@@ -26,6 +26,7 @@ from edge.process.supervisor import ENVOY_ARGUMENTS
 from edge.ssh.gateway import Server
 from edge.store.records import Grant
 from tests import openssl
+from tests.conftest import free_port, place_among_workers
 from tests.edge.memory import Memory
 from tests.needs import need
 
@@ -38,17 +39,12 @@ def uploaded(id: str, account: str, *names: str, since: int = -1, until: int = 3
     return ServedCertificate(account, id, "", names, now + timedelta(days=since), now + timedelta(days=until))
 
 
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def free_ports(count: int) -> range:
-    """Return so many ports, one after the other, that nothing listens on."""
+    """Return so many ports of TCP_PORTS, one after the other, that no other process of these tests has."""
+    worker, workers = place_among_workers()
+    each = 10_000 // workers
     while True:
-        first = random.randrange(20_000, 29_000)  # of TCP_PORTS, and below those that the system chooses
+        first = 20_000 + worker * each + random.randrange(each - count)
         with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 probes.enter_context(socket.socket()).bind(("127.0.0.1", port))

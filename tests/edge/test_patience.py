@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import free_port
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, free_port, listens, running, until
+from tests.edge.running import Edge, listens, running, until
 from tests.edge.test_streams import Echo, own_server
 
 pytestmark = needs_envoy

@@ -18,8 +18,9 @@ from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.modules import Backend, MutualTls
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from tests import openssl
+from tests.conftest import free_port
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, free_port, listens, until
+from tests.edge.running import Edge, listens, until
 
 ACCOUNT = "acct_streams"
 pytestmark = needs_envoy

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from edge.ssh import forwarding
+from tests.conftest import free_port
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, free_port, running, until
+from tests.edge.running import Edge, running, until
 
 
 def test_each_address_is_shown_in_the_terminal(edge: Edge) -> None:

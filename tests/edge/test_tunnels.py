@@ -290,14 +290,14 @@ def test_what_the_store_has_renewed_stays_when_it_fails_for_others(tmp_path: Pat
 
 
 def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
-    with running(tmp_path, with_envoy=False, lease=2) as edge:
+    with running(tmp_path, with_envoy=False, lease=4) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "kept:80:localhost:1")
         client.says("is online")
         edge.store.is_away = True
-        time.sleep(0.9)
+        time.sleep(1.5)
         back = time.time()
         edge.store.is_away = False
-        until(lambda: all(end > back + 1.5 for end in (it.expires for it, _ in edge.store.online.values())))
+        until(lambda: all(end > back + 2.5 for end in (it.expires for it, _ in edge.store.online.values())))
 
         assert client.said[1:] == [forwarding.unkept("kept.tunnels.localhost")]
         assert len(edge.store.online) == 1

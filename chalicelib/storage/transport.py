@@ -57,13 +57,13 @@ class Transport:
     """Sends requests to one address over connections that are kept, and those to others by botocore's session."""
 
     def __init__(self, address: str, session: Any, config: Config) -> None:
-        self._address, self._session, self._config = address, session, config
-        self._tls = _trusting() if address.startswith("https:") else None
+        self._place, self._session, self._config = urlsplit(address), session, config
+        self._tls = _trusting() if self._place.scheme == "https" else None
         self._idle: deque[HTTPConnection] = deque()
 
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
         """Return the answer to a request. Raises what botocore's session raises, which its retries know."""
-        if request.stream_output or urlsplit(request.url)[:2] != urlsplit(self._address)[:2]:
+        if request.stream_output or urlsplit(request.url)[:2] != self._place[:2]:
             return self._session.send(request)
         connection = self._kept() or self._opened(request)
         try:
@@ -102,7 +102,7 @@ class Transport:
                 self._idle.pop().close()
 
     def _opened(self, request: AWSPreparedRequest) -> HTTPConnection:
-        place, patience = urlsplit(self._address), self._config.connect_timeout
+        place, patience = self._place, self._config.connect_timeout
         if self._tls:
             connection: HTTPConnection
             connection = HTTPSConnection(place.hostname or "", place.port, timeout=patience, context=self._tls)
@@ -139,7 +139,7 @@ def _failing(
 
 @cache
 def _trusting() -> ssl.SSLContext:
-    """Return what connections trust: botocore's authorities, which are read once and not for each connection."""
+    """Return TLS settings that trust botocore's authorities; these are read once, not for each connection."""
     return ssl.create_default_context(cafile=get_cert_path(True))
 
 

@@ -102,14 +102,17 @@ def _fails(edge: Edge) -> None:
     until(lambda: not _is_open(silent) and not any(map(_is_open, flood)))
 
 
-@pytest.mark.needs("fail2ban")
-def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def lines(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the log of a gateway at which sign-ins have failed, and one has not."""
     with running(tmp_path, with_envoy=False, sign_in_timeout=1) as edge:
         _fails(edge)
         edge.ssh(edge.key("acct_A"), "-R", "good:80:localhost:1").says("is online")
-    lines = capfd.readouterr().err.splitlines()
+    return capfd.readouterr().err.splitlines()
+
+
+@pytest.mark.needs("fail2ban")
+def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(tmp_path: Path, lines: list[str]) -> None:
     told = [json.loads(line) for line in lines if '"sign_in_' in line]
     reasons = {(it["event"], it["address"], it.get("reason", "")) for it in told}
     assert reasons == {
@@ -160,14 +163,9 @@ def _fail2ban(folder: Path, log: Path) -> Iterator[Path]:
 
 
 @pytest.mark.needs("fail2ban")
-def test_fail2ban_bans_whoever_floods_and_nobody_who_signs_in(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with running(tmp_path, with_envoy=False, sign_in_timeout=1) as edge:
-        _fails(edge)
-        edge.ssh(edge.key("acct_A"), "-R", "good:80:localhost:1").says("is online")
+def test_fail2ban_bans_whoever_floods_and_nobody_who_signs_in(tmp_path: Path, lines: list[str]) -> None:
     log = tmp_path / "gateway.log"
-    log.write_text(capfd.readouterr().err)
+    log.write_text("".join(f"{line}\n" for line in lines))
     (tmp_path / "fail2ban").mkdir()
     with _fail2ban(tmp_path / "fail2ban", log) as banned:
         until(lambda: bool(banned.read_text()), within=10)

@@ -40,14 +40,14 @@ class Issuer:
     id: Callable[[Any], str]
 
     def costs(self) -> list[Cost]:
-        """Return what a certificate costs, a list of 100, and a revocation."""
+        """Return the costs of a certificate, of a list of 100, and of a revocation."""
         ids = list[str]()
         signed = self._cost([self.sign] * SIGNED, lambda answer: ids.append(self.id(answer)))
         listed = self._cost([self.listing] * LISTED)
         return [signed, listed, self._cost([self.revoke(id) for id in ids[:REVOKED]])]
 
     def _cost(self, asked: Iterable[Request], hear: Callable[[Any], None] = lambda _: None) -> Cost:
-        """Return what some requests of one client cost in the mean. Raises RuntimeError when one is refused."""
+        """Return the mean cost of the requests of one client. Raises RuntimeError when one is refused."""
         process, taken = psutil.Process(self.server.pid), list[float]()
         connection = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=30)
         before = sum(process.cpu_times()[:2])

@@ -42,7 +42,7 @@ class Store(Memory):
         return self.of_account[account]
 
     def carry(self, tunnel: Carried) -> None:
-        """Have a tunnel open."""
+        """Put an open tunnel into the store."""
         opening = Opening(Grant(tunnel.account, "sshcr_1", ()), tunnel.gateway, "ts_1", "192.0.2.9", tunnel.name)
         self.online[tunnel.id] = tunnel, opening
         self.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)

@@ -63,7 +63,10 @@ def tell(account: str, id: str) -> Item:
 
 
 def check_new_key(item: Item) -> None:
-    """Have a new API key, whose token nobody has yet, say of its owner what is so now. Raises aws.Unavailable."""
+    """Correct what a new API key repeats of its owner, if that has changed meanwhile. Raises aws.Unavailable.
+
+    Nobody has its token yet.
+    """
     owner = Owned.of(item.body).owner_id
     known = _known(_holders(item.account, owner))
     if any({**key.attributes, **known} != key.attributes for key in item.unique_keys):
@@ -153,7 +156,7 @@ def _holders(account: str, id: str) -> tuple[Item, Item]:
 
 
 def _known(holders: Sequence[Item]) -> dict[str, Any]:
-    """Return what keys say of their owner."""
+    """Return the attributes of an owner that its keys repeat: its name, and whether it may act."""
     return {"active": _are_on(holders), "name": User.of(holders[0].body).name}
 
 

@@ -75,7 +75,7 @@ class Held:
 
 
 def _by_keys(item: Item) -> Held | None:
-    """Return what the unique keys of a reservation say of it, None where they do not name its domain."""
+    """Return a reservation as its unique keys describe it, None where they do not name its domain."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_OWN, "").partition("/")[2]
     is_proved = _PROVED in keys or names.KIND in keys

@@ -267,6 +267,9 @@ def member(transport: InProcess, admin: Client) -> Client:
     return Client(transport, account=admin.account, user=user.id).with_token(token)
 
 
+_given: set[int] = set()  # ports, by free_port
+
+
 def place_among_workers() -> tuple[int, int]:
     """Return which process of these tests this is, and how many there are."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -274,13 +277,15 @@ def place_among_workers() -> tuple[int, int]:
 
 
 def free_port() -> int:
-    """Return a free port, which neither the system nor another process of these tests gives to somebody else."""
+    """Return a free port, which neither the system nor another process of these tests gives away, and this one once."""
     worker, workers = place_among_workers()
     while True:
         port = SystemRandom().randrange(10_000 + worker, 20_000, workers)
         with suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
-            return port
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 NEWCOMERS = """

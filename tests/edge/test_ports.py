@@ -73,4 +73,4 @@ def test_ports_that_two_accounts_open_and_close_serve_nobody_else_and_leave_noth
         assert {pair for pair in churn.met if pair[1]} == {("acct_A", "acct_A"), ("acct_B", "acct_B")}
         until(lambda: not (edge.store.online or len(edge.gateway.tunnels)))
         until(lambda: not any(it.name.startswith("port/") for it in edge.control.discovery.catalog.names("listener")))
-        assert not any(map(listens, edge.settings.tcp_ports))
+        until(lambda: not any(map(listens, edge.settings.tcp_ports)))

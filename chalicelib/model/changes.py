@@ -54,9 +54,10 @@ class Change:
         """
         own = (*self.own, *writes.put(item, _holder(item)), *listening.moved(None, item))
         created = (*self.created, item)
-        made = self._with_event(item, "create", told=_whole(item, more))
+        events = self._and_event(item, "create", told=_whole(item, more))
         count = self.names + names.weight(item, item.unique_keys)
-        return replace(made, own=own, once=self.once or once, created=created, names=count)
+        first, once = self.item or item, self.once or once
+        return replace(self, item=first, once=once, own=own, events=events, created=created, names=count)
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
@@ -72,24 +73,26 @@ class Change:
         own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.moved(before, after))
         created = (*self.created, after)
         count = self.names + names.weight(after, after.unique_keys) - names.weight(before, before.unique_keys)
-        made = self._with_event(after, verb, module, changed, told)
+        events = self._and_event(after, verb, module, changed, told)
         given_up = (*self.given_up, *histories.given_up(before, after))
-        return replace(made, own=own, given_up=given_up, created=created, names=count)
+        first = self.item or after
+        return replace(self, item=first, own=own, events=events, given_up=given_up, created=created, names=count)
 
     def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
         own = (*self.own, *writes.remove(item, _holder(item)), *listening.moved(item, None))
         gone = replace(item, revision=item.revision + 1)
-        made = self._with_event(gone, "delete", told=_whole(item, more))
+        events = self._and_event(gone, "delete", told=_whole(item, more))
         count = self.names - names.weight(item, item.unique_keys)
         given_up = (*self.given_up, *histories.given_up(item, None))
-        return replace(made, own=own, given_up=given_up, item=self.item or item, names=count)
+        return replace(self, item=self.item or item, own=own, events=events, given_up=given_up, names=count)
 
     def end(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item whose lease has ended. `more` is as of `put`."""
         gone = replace(item, revision=item.revision + 1)
-        return replace(self._with_event(gone, "delete", told=_whole(item, more)), own=(*self.own, *writes.end(item)))
+        events = self._and_event(gone, "delete", told=_whole(item, more))
+        return replace(self, item=self.item or gone, own=(*self.own, *writes.end(item)), events=events)
 
     def also(self, *more: Write) -> "Change":
         """Add other writes and their conditions, which have no event of their own."""
@@ -142,14 +145,13 @@ class Change:
         if self.check and self.item is None:  # a further item goes with the one that was checked
             self.check(item)
 
-    def _with_event(
+    def _and_event(
         self, item: Item, verb: Verb, module: str = "", changed: Sequence[str] = (), told: Details = _NONE
-    ) -> "Change":
-        """Return the change with an event of an item, or of a module of it; records of the edge itself have none."""
+    ) -> tuple[Item, ...]:
+        """Return the events with that of an item, or of a module of it; records of the edge itself have none."""
         if kinds.is_of_the_edge(item.scope):
-            return replace(self, item=self.item or item)
-        event = audit.event(_named(self.by, item), item, verb, module, changed, told)
-        return replace(self, item=self.item or item, events=(*self.events, event))
+            return self.events
+        return (*self.events, audit.event(_named(self.by, item), item, verb, module, changed, told))
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:

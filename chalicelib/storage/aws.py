@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
-from botocore import exceptions
+from botocore import exceptions, handlers
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
@@ -124,6 +125,8 @@ def _connect(service: str) -> Any:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"before-parse.{name}", answers.blank_unreadable)
+    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # nobody reads them
+    made.meta.events.register_first(f"before-call.{name}", _name_host)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
     if service == "dynamodb":
@@ -141,6 +144,18 @@ def _session() -> Session:
     models.use_in(session)
     transport.use_in(session)
     return session
+
+
+def _name_host(params: dict[str, Any], **_: object) -> None:
+    """Name the host of a request, which botocore's signer would find out twice for each."""
+    params["headers"]["Host"] = _host(params["url"])
+
+
+@cache
+def _host(address: str) -> str:
+    """Return the host of an address as a request names it: with its port, unless that is the usual one."""
+    scheme, netloc = urlsplit(address)[:2]
+    return netloc.rpartition("@")[2].lower().removesuffix({"http": ":80", "https": ":443"}[scheme])
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:

@@ -130,6 +130,28 @@ def test_the_client_of_a_function_is_made_when_it_is_imported(setting: str, told
     assert done.stdout == f"{told}\n"
 
 
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("https://dynamodb.eu-west-1.amazonaws.com", b"dynamodb.eu-west-1.amazonaws.com"),
+        ("https://Store.example:443", b"store.example"),
+        ("http://somebody:secret@[::1]:4566", b"[::1]:4566"),
+    ],
+)
+def test_a_request_names_the_host_that_its_signature_covers(address: str, host: bytes) -> None:
+    script = (
+        "from chalicelib.storage import aws\n"
+        "def told(request, **_): print(request.headers['Host'], request.headers['Authorization']); raise SystemExit\n"
+        "aws.client('dynamodb').meta.events.register('before-send', told)\n"
+        "aws.call('dynamodb', 'list_tables')"
+    )
+    keys = ["AWS_ACCESS_KEY_ID=one", "AWS_SECRET_ACCESS_KEY=secret", "AWS_DEFAULT_REGION=eu-west-1"]
+    command = ["env", *keys, f"AWS_ENDPOINT_URL={address}", sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout.startswith(f"{host!r} b'AWS4-HMAC-SHA256 ")
+    assert "SignedHeaders=content-type;host;x-amz-date;x-amz-target," in done.stdout
+
+
 def test_a_function_without_a_region_says_so_when_it_is_called() -> None:
     script = (
         "from chalicelib.storage import aws\n"

@@ -226,3 +226,11 @@ def test_no_private_key_is_in_a_file_and_the_socket_of_keys_is_of_two_users(edge
 
     assert held == {"authority.pem", "ssh_host_ed25519_key"}
     assert edge.settings.discovery_socket.stat().st_mode & 0o777 == 0o660
+
+
+@pytest.mark.parametrize("name", ["x\x7freal-ip", "x\xa0real-ip", "xéreal-ip"])
+def test_a_header_whose_name_is_not_of_ascii_is_refused(edge: Edge, who: str, name: str) -> None:
+    with edge.connect(who, "http/1.1") as connection:
+        connection.sendall(f"GET / HTTP/1.1\r\nHost: {who}.tunnels.localhost\r\n{name}: 6.6.6.6\r\n\r\n".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
+    assert edge.curl(who, "--http2", "-w", "%{http_code}", *headers([name])) == "000"  # the connection ends

@@ -37,8 +37,7 @@ def page(account: str, *, before: str | None, count: int) -> Page:
     marks = shards.marks(account) if before else marks
     pages = [(first, has_more)]
     if shards.MARK in marks:
-        others = (shards.scope(account, shard) for shard in range(1, shards.COUNT))
-        pages += [table.page(scope, before=before, count=count) for scope in others]
+        pages += [table.page(scope, before=before, count=count) for scope in shards.scopes(account)[1:]]
     if shards.WITHOUT_EDGE not in marks:
         pages.append(_of_the_edge(account, before, count))
     return merged(pages, count)
@@ -69,7 +68,7 @@ def of_operator() -> list[Item]:
 
 def between(account: str, after: str, before: str) -> Iterator[Item]:
     """Yield all events of an account between two ids, which are left out, the oldest first. Raises aws.Unavailable."""
-    scopes = [_edge(account), *(shards.scope(account, shard) for shard in range(shards.COUNT))]
+    scopes = [_edge(account), *shards.scopes(account)]
     found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
     yield from _trusted(event for event in found if event.id not in (after, before))
 
@@ -86,7 +85,7 @@ def _of_the_edge(account: str, before: str | None, count: int) -> Page:
 
 
 def _indexed(index: str, account: str, name: str, before: str | None, count: int) -> Page:
-    own = {_edge(account), *(shards.scope(account, shard) for shard in range(shards.COUNT))}
+    own = {_edge(account), *shards.scopes(account)}
     value = f"{account}#{name}"
     return _sound(lambda place, most: table.indexed(index, value, before=place, count=most), own, before, count)
 

@@ -26,6 +26,12 @@ def scope(account: str, shard: int) -> str:
     return shards.scope(_collection(account), shard)
 
 
+def scopes(account: str) -> list[str]:
+    """Return the storage scopes of all shards, the first one's first."""
+    collection = _collection(account)
+    return [collection, *shards.others(collection)]
+
+
 def is_first(event: Item) -> bool:
     """Tell whether an event is to lie in the first shard."""
     return event.scope == scope(event.account, 0)

@@ -185,7 +185,8 @@ def _stores(groups: Subparsers) -> None:
 def _trails(groups: Subparsers) -> None:
     trail = _group(groups, "audit", "audit events")
     _listing(trail, "list the events of what no account has, as blocked networks, newest first", _list_events)
-    exported.arguments(_command(trail, "export", "print the events of an account, oldest first", exported.export))
+    about = "print the events of an account that are a minute old, oldest first"
+    exported.arguments(_command(trail, "export", about, exported.export))
 
 
 def _migrations(groups: Subparsers) -> None:

@@ -1,6 +1,6 @@
 """Audit events for other systems: one JSON object to a line, the oldest first, each once, however often it is gone on.
 
-What is a minute old is left to the next export: until then a change that began earlier may still be written.
+What is less than a minute old is left to the next export: until then a change that began earlier may still be written.
 """
 
 import json

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
 from chalicelib.model.tls_certificates import ServedCertificate
@@ -23,6 +24,7 @@ _LOOK = 180.0  # seconds until all is read again
 _OF_EDGES = re.compile(
     r"accounts|[^#]+#/(?:edges|backends|certificate_authorities|reserved_addrs)(?:/.*)?"
 )  # what control/edges.py reads
+_CERTIFICATES = re.compile(f"[^#]+#{kinds.TLS_CERTIFICATES.path}")
 
 
 @dataclass(frozen=True)
@@ -124,12 +126,13 @@ class Reader:
         self._unread |= changed - self._of_edges
         found = {place: self._store.present(place) for place in self._unread}
         self._unread = set()
-        uploaded = {place: it for place, it in found.items() if isinstance(it, ServedCertificate)}
+        # Also of one that is gone: its account's may be being read, as they were before.
+        accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATES.fullmatch(place.scope)}
         facts = [_fact(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
         back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
         facts += _served(self._store.carried_by(id) for id in back)
         of_edges, self._of_edges = frozenset(self._of_edges), set()
-        return News(tuple(facts), frozenset(it.account for it in uploaded.values()), of_edges)
+        return News(tuple(facts), frozenset(accounts), of_edges)
 
     def _look(self) -> Look:
         """Return all there is; end what has lapsed, each with its event."""

@@ -5,7 +5,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from chalicelib.model import tunnels
+from chalicelib.model import kinds, tunnels
 from chalicelib.model.backends import HttpResponse, Weighted
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.modules import Backend
@@ -14,10 +14,12 @@ from chalicelib.model.tunnels import Usage
 from chalicelib.storage import table
 from edge.control.edges import Edges
 from edge.control.reading import Reader
+from edge.link.authority import KeyPair
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import Records
-from edge.traffic.world import World
+from edge.traffic.world import Gone, World
 from tests.edge.memory import Memory
+from tests.edge.running import uploaded
 from tests.transports import Client
 
 WRITERS, CHANGES, STARTS = 16, 2000, 10
@@ -174,6 +176,18 @@ def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     store.log.clear()
     control.look()
     assert (control.known(), control.reader.missed) == (({}, {}), 2)
+
+
+def test_the_certificates_of_an_account_are_read_again_where_one_is_uploaded_or_deleted() -> None:
+    store, world = Memory(), World("tunnels.localhost")
+    reader = Reader(store)
+    reader.news(world)
+    store.upload(uploaded("cert_1", "acct_1", "a.tunnels.localhost"), KeyPair("chain", "key"))
+    assert reader.news(world).accounts == {"acct_1"}
+    del store.uploaded["cert_1"]
+    store.tell("acct_1", kinds.TLS_CERTIFICATES.path, "cert_1")
+    news = reader.news(world)
+    assert (news.facts, news.accounts) == ((Gone("cert_1"),), {"acct_1"})
 
 
 def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:

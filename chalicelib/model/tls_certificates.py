@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.model import details, texts
+from chalicelib.model import details, kinds, texts
 from chalicelib.model.records import Described, Traced
-from chalicelib.storage import vault
+from chalicelib.storage import items, table, vault
 from chalicelib.storage.items import Item
 
 
@@ -85,7 +85,24 @@ class ServedCertificate:
         return ServedCertificate(item.account, item.id, stored.certificate_pem, names, start, end)
 
 
-def private_key(certificate: Item) -> bytes:
-    """Return the private key of a stored certificate as PKCS#8 DER: do not keep it. Raises aws.Unavailable."""
-    context = vault.context(certificate.account, certificate.id)
-    return vault.unseal(certificate.sealed["private_key"], context, bytes)
+@dataclass(frozen=True)
+class Sealed:
+    """A certificate as the edge serves it, with its private key as the vault encrypted it."""
+
+    certificate: ServedCertificate
+    key: bytes = field(repr=False)
+
+
+def of_account(account: str) -> list[Sealed]:
+    """Return the certificates that an account has uploaded, without those of another form than the API writes.
+
+    Raises aws.Unavailable.
+    """
+    every = ((ServedCertificate.of(it), it) for it in table.every(items.scope(account, kinds.TLS_CERTIFICATES.path)))
+    return [Sealed(served, it.sealed.get("private_key", b"")) for served, it in every if served]
+
+
+def private_key(sealed: Sealed) -> bytes:
+    """Return the private key of a certificate as PKCS#8 DER: do not keep it. Raises aws.Unavailable."""
+    context = vault.context(sealed.certificate.account, sealed.certificate.id)
+    return vault.unseal(sealed.key, context, bytes)

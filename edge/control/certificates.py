@@ -70,14 +70,13 @@ class Certificates:
         """Read an account's certificates; one whose records cannot be read has none, and keeps nobody else waiting."""
         try:
             held = tuple(self._store.held_for(account, names))
-            every = self._store.certificates(account)
-            wanted = [it for it in every if any(certificate_choice.covers_any(it, name) for name in names)]
-            pairs = {it.id: self._store.key_pair(account, it.id) for it in wanted if it.id not in known}
+            every = {it.certificate.id: it for it in self._store.certificates(account)}
+            served = [it.certificate for it in every.values()]
+            wanted = [it for it in served if any(certificate_choice.covers_any(it, name) for name in names)]
+            pairs = {it.id: self._store.key_pair(every[it.id]) for it in wanted if it.id not in known}
         except Unavailable:
             return Uploaded(account, names, is_away=True)
         except Exception as error:
             log.event("certificates_unreadable", account=account, reason=type(error).__name__)
             return Uploaded(account, names)
-        has_key = {id: pair for id, pair in pairs.items() if pair}
-        usable = tuple(it for it in wanted if it.id in has_key or it.id in known)
-        return Uploaded(account, names, usable, held, has_key)
+        return Uploaded(account, names, tuple(wanted), held, pairs)

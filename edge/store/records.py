@@ -9,7 +9,7 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import acl
-from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tls_certificates import Sealed, ServedCertificate
 from chalicelib.model.tunnels import Carried, Proto, Usage
 from chalicelib.storage.change_log import Change, Place
 from edge.link.authority import Authority, KeyPair
@@ -178,7 +178,7 @@ class Store(Protocol):
     def carried_by(self, gateway: str) -> list[Carried]:
         """Return the tunnels that a gateway carries, also those whose lease has ended."""
 
-    def certificates(self, account: str) -> list[ServedCertificate]:
+    def certificates(self, account: str) -> list[Sealed]:
         """Return the certificates that an account has uploaded, without those that cannot be understood."""
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
@@ -187,8 +187,8 @@ class Store(Protocol):
         For a wildcard elsewhere also all that are proved directly below it.
         """
 
-    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
-        """Return an uploaded certificate with its key."""
+    def key_pair(self, sealed: Sealed) -> KeyPair:
+        """Return an uploaded certificate with its key, opened."""
 
     def listening(self) -> Mapping[tuple[str, str], int]:
         """Return the revision of every edge that listens somewhere, by account and id."""

@@ -34,7 +34,7 @@ from chalicelib.model.proofs import Step
 from chalicelib.model.reservations import Held, NotProved
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import credentials, revoked
-from chalicelib.model.tls_certificates import ServedCertificate, TlsCertificate
+from chalicelib.model.tls_certificates import Sealed, ServedCertificate
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried, Usage
 from chalicelib.storage import aws, change_log, items, table
 from chalicelib.storage.change_log import Change, Place
@@ -274,22 +274,17 @@ class Records:
         return tunnels.carried_by(gateway)
 
     @_translated
-    def certificates(self, account: str) -> list[ServedCertificate]:
-        found = map(ServedCertificate.of, table.newest(items.scope(account, kinds.TLS_CERTIFICATES.path)))
-        return [it for it in found if it]
+    def certificates(self, account: str) -> list[Sealed]:
+        return tls_certificates.of_account(account)
 
     @_translated
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
         return reservations.held_for(account, hosts, self._tunnel_domain)
 
     @_translated
-    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
-        item = table.read(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate)
-        if item is None:
-            return None
-        lines = base64.encodebytes(tls_certificates.private_key(item)).decode()
-        pem = f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n"
-        return KeyPair(TlsCertificate.of(item.body).certificate_pem, pem)
+    def key_pair(self, sealed: Sealed) -> KeyPair:
+        lines = base64.encodebytes(tls_certificates.private_key(sealed)).decode()
+        return KeyPair(sealed.certificate.chain, f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n")
 
     @_translated
     def listening(self) -> Mapping[tuple[str, str], int]:

@@ -80,7 +80,7 @@ def _authorize(admin: Client) -> None:
 def _work_as_an_edge(admin: Client) -> None:
     bot = operations.add_owner(admin.account, "bot", "machine", admin=False)
     issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
-    certificate = admin.create("/tls_certificates", issued.upload)["id"]
+    admin.create("/tls_certificates", issued.upload)
     names.forget_settings()  # which a process reads once
     edge = store.connect(Settings())
     edge.link_authority()
@@ -112,8 +112,8 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.banned_patterns()
     edge.banned()
     edge.use(admin.account, "2026-11-22T14", "gw-1", Usage(1, 1, 1))
-    edge.certificates(admin.account)
-    edge.key_pair(admin.account, certificate)
+    (sealed,) = edge.certificates(admin.account)
+    edge.key_pair(sealed)
     _read_edges(admin, edge)
     _say_as_an_edge(admin, edge)
     edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)

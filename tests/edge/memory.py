@@ -12,7 +12,7 @@ from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tls_certificates import Sealed, ServedCertificate
 from chalicelib.model.tunnels import GATEWAYS, Carried, Usage
 from chalicelib.storage import items
 from chalicelib.storage.change_log import Change, Place
@@ -36,7 +36,7 @@ class Memory:
 
     keys: dict[str, Grant] = field(default_factory=dict)
     signed: dict[tuple[str, str], Grant] = field(default_factory=dict)
-    uploaded: dict[str, tuple[ServedCertificate, KeyPair | None]] = field(default_factory=dict)
+    uploaded: dict[str, tuple[ServedCertificate, KeyPair]] = field(default_factory=dict)
     edges: dict[str, ServedEdge] = field(default_factory=dict)
     led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
     hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
@@ -197,18 +197,17 @@ class Memory:
         with self.lock:
             return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
 
-    def certificates(self, account: str) -> list[ServedCertificate]:
+    def certificates(self, account: str) -> list[Sealed]:
         self._reach()
-        return [it for it, _ in self.uploaded.values() if it.account == account]
+        return [Sealed(it, b"") for it, _ in self.uploaded.values() if it.account == account]
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
         self._reach()
         return list(self.held.values())
 
-    def key_pair(self, account: str, certificate: str) -> KeyPair | None:
+    def key_pair(self, sealed: Sealed) -> KeyPair:
         self._reach()
-        it, pair = self.uploaded.get(certificate, (None, None))
-        return pair if it and it.account == account else None
+        return self.uploaded[sealed.certificate.id][1]
 
     def listening(self) -> Mapping[tuple[str, str], int]:
         self._reach()
@@ -265,7 +264,7 @@ class Memory:
         self.held[held.id] = held
         self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id)
 
-    def upload(self, certificate: ServedCertificate, pair: KeyPair | None) -> None:
+    def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
         """Keep a certificate with its key."""
         self.uploaded[certificate.id] = certificate, pair
         self.tell(certificate.account, kinds.TLS_CERTIFICATES.path, certificate.id)

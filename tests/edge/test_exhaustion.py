@@ -13,7 +13,7 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
-from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tls_certificates import Sealed
 from edge.control.certificates import Certificates
 from edge.link import authority
 from edge.link.authority import KeyPair
@@ -126,7 +126,7 @@ class Slow(Memory):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def certificates(self, account: str) -> list[ServedCertificate]:
+    def certificates(self, account: str) -> list[Sealed]:
         if account == "acct_broken":
             raise KeyError(account)
         assert account != "acct_slow" or self.may_go_on.wait(10)

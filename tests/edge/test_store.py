@@ -662,18 +662,19 @@ def test_a_certificate_that_is_uploaded_and_deleted_is_told_and_read_with_its_ke
     began = time.time() - 0.001
     issued = openssl.issue(f"/CN={NAME}", extensions=(f"subjectAltName=DNS:{NAME}",))
     id = admin.create("/tls_certificates", issued.upload)["id"]
-    (found,) = records.certificates(admin.account)
+    with calls() as made:
+        (sealed,) = records.certificates(admin.account)
+        pair = records.key_pair(sealed)
+    assert made == ["Query", "Decrypt"]
+    found = sealed.certificate
     assert (found.id, found.account, found.names) == (id, admin.account, (NAME,))
     assert [records.present(place) for change in records.changes(began) for place in change.places][-1] == found
-    pair = records.key_pair(admin.account, id)
-    assert pair
     assert pair.chain == issued.certificate
     stored, uploaded = (load_pem_private_key(key.encode(), None) for key in (pair.key, issued.key))
     assert stored.public_key() == uploaded.public_key()
-    assert records.key_pair(admin.account, "cert_other") is None
     admin.delete(f"/tls_certificates/{id}")
     assert told(records, began) >= {None}
-    assert records.key_pair(admin.account, id) is None
+    assert records.certificates(admin.account) == []
 
 
 @pytest.mark.parametrize(
@@ -697,7 +698,7 @@ def test_a_certificate_that_cannot_be_understood_is_passed_over_and_those_beside
     item = table.read(scope, lost)
     assert item
     dynamodb.do(Write.update(scope, lost, Condition(""), sets={"body": damaged(item.body)}))
-    assert [it.id for it in records.certificates(admin.account)] == [whole]
+    assert [it.certificate.id for it in records.certificates(admin.account)] == [whole]
     assert records.present(Place(scope, lost)) is None
 
 

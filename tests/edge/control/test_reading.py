@@ -187,7 +187,8 @@ def test_the_certificates_of_an_account_are_read_again_where_one_is_uploaded_or_
     del store.uploaded["cert_1"]
     store.tell("acct_1", kinds.TLS_CERTIFICATES.path, "cert_1")
     news = reader.news(world)
-    assert (news.facts, news.accounts) == ((Gone("cert_1"),), {"acct_1"})
+    assert news.facts == (Gone("cert_1"),)
+    assert news.accounts == {"acct_1"}
 
 
 def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:

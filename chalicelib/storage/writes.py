@@ -96,22 +96,16 @@ def commit(
         dynamodb.do(writes[0])
         return None
     writes = _joined(_passed_on(writes))
-    for number in range(_TRIES):
-        _pause(number)
+    for _ in tries():
         try:
             return dynamodb.transact(writes)
         except TransactionFailed as failed:
             if failed.was_retried and proof and dynamodb.get(*proof):
                 return None
-            match writes[failed.places[0]].failing:
-                case None:
-                    raise Overtaken from None
-                case Taken() as taken if new := next((item for item in created if taken.key in item.unique_keys), None):
-                    writes = _taken_over(writes, taken, new, ended)
-                case MissingTarget(reference=found) if table.read(*found.target):
-                    raise TooManyReferrers(found) from None
-                case meant:
-                    raise meant from None
+            failing = writes[failed.places[0]].failing
+        if not isinstance(failing, Taken):
+            raise _meaning(failing)
+        writes = _taken_over(writes, failing, created, ended)
     raise aws.Unavailable("TransactionConflict")
 
 
@@ -128,13 +122,16 @@ def retried(attempt: Callable[[], T]) -> T:
 def tries() -> Iterator[None]:
     """Yield at most twelve times, each after a random and longer pause, so that competing writers spread out."""
     for number in range(_TRIES):
-        _pause(number)
+        if number:
+            time.sleep(random.uniform(0, number * _PAUSE))
         yield
 
 
-def _pause(number: int) -> None:
-    if number:
-        time.sleep(random.uniform(0, number * _PAUSE))
+def _meaning(failing: Exception | None) -> Exception:
+    """Return what the failing of a write means: where it says nothing, that the record has changed."""
+    if isinstance(failing, MissingTarget) and table.read(*failing.reference.target):
+        return TooManyReferrers(failing.reference)
+    return failing or Overtaken()
 
 
 def _moved(write: Write) -> Write:
@@ -186,10 +183,13 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 
 
 def _taken_over(
-    writes: Sequence[Write], taken: Taken, new: Item, ended: Callable[[Item], Sequence[Write]]
+    writes: Sequence[Write], taken: Taken, created: Sequence[Item], ended: Callable[[Item], Sequence[Write]]
 ) -> Sequence[Write]:
-    """Return the writes with the key taken over for a new item. Raises Taken where its holder may keep it."""
+    """Return the writes with the key taken over for a created item. Raises Taken where its holder may keep it."""
     key = taken.key
+    new = next((item for item in created if key in item.unique_keys), None)
+    if new is None:
+        raise taken
     others = [write for write in writes if write.failing is not taken]
     if key.kind in shared_keys.KINDS:
         return [*others, *shared_keys.take_over(key, new.scope, new.id, ended)]

@@ -4,7 +4,7 @@ Nothing but this and the view beneath it, which hands all errors over, catches e
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -44,19 +44,7 @@ def wrap(app: Chalice) -> None:
             if response.status_code == Forbidden.status:
                 _note_denied(context.get("authorizer", {}).get("key", ""))
         response.headers["Operation-Id"] = operation_id
-        who = context.get("authorizer", {})
-        line = {
-            "operation_id": operation_id,
-            "account": who.get("account"),
-            "key": who.get("key"),
-            "method": request.method if request else None,
-            "route": request.path if request else None,
-            "status": response.status_code,
-            "duration_ms": round((time.perf_counter() - started) * 1000, 2),
-            "bytes": len(response.body if isinstance(response.body, bytes) else response.body.encode()),
-            **context.get("noted", {}),
-        }
-        log.request(line, error)
+        log.request(_line(request, context, response, time.perf_counter() - started), error)
         return response
 
     app.register_middleware(answer, "http")
@@ -76,6 +64,24 @@ def _attempt(
         error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
         api_error = _api_error(error)
         return error_response(api_error, operation_id), error if api_error.status >= 500 else None
+
+
+def _line(
+    request: Request | None, context: Mapping[str, Any], response: Response, seconds: float
+) -> dict[str, str | float | None]:
+    """Return the log line of a request that was answered after so many seconds."""
+    caller = context.get("authorizer", {})
+    return {
+        "operation_id": context["operationId"],
+        "account": caller.get("account"),
+        "key": caller.get("key"),
+        "method": request.method if request else None,
+        "route": request.path if request else None,
+        "status": response.status_code,
+        "duration_ms": round(seconds * 1000, 2),
+        "bytes": len(response.body if isinstance(response.body, bytes) else response.body.encode()),
+        **context.get("noted", {}),
+    }
 
 
 def _note_denied(key: str) -> None:

@@ -71,12 +71,8 @@ def signed(
 
     Raises InvalidRequest, Conflict, aws.Unavailable.
     """
+    _check_signable(certificate, signer)
     authority = signer.authority
-    if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
-        raise InvalidRequest.of({"valid_until": "must be after valid_after"})
-    if signer.has_revoked_key:
-        rule = "must be a key that the authority has not revoked"
-        raise Conflict("The authority has revoked this public key.", {"public_key": rule})
     issued = stored(
         description=request.description,
         metadata=request.metadata,
@@ -90,3 +86,12 @@ def signed(
         **options,
     )
     return New(issued, details=authorities.told_of(issued, certificate.serial, signer.fingerprint))
+
+
+def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:
+    """Raise InvalidRequest or Conflict for a certificate that is not to be signed."""
+    if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
+        raise InvalidRequest.of({"valid_until": "must be after valid_after"})
+    if signer.has_revoked_key:
+        rule = "must be a key that the authority has not revoked"
+        raise Conflict("The authority has revoked this public key.", {"public_key": rule})

@@ -24,6 +24,21 @@ def manager(limits: Limits) -> Json:
     ask nothing would keep others out. Envoy's own monitor of connections triggers nothing (envoyproxy/envoy#12419), so
     that control says how many there are.
     """
+    return {
+        "refresh_interval": "0.25s",
+        "resource_monitors": _monitors(limits),
+        "buffer_factory_config": {"minimum_account_to_track_power_of_two": _TRACKED},
+        "actions": [
+            _action("shrink_heap", {"threshold": {"value": 0.8}}),
+            _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.85, "saturation_threshold": 0.95}}),
+            _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
+            _shrinking_idle_timeouts(),
+        ],
+    }
+
+
+def _monitors(limits: Limits) -> list[Json]:
+    """Return what is watched: the number of connections, the heap, and what control writes of connections."""
     connections = parts.typed(
         "envoy.resource_monitors.global_downstream_max_connections",
         f"{parts.TYPE}.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
@@ -39,23 +54,17 @@ def manager(limits: Limits) -> Json:
         f"{parts.TYPE}.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig",
         filename=f"./{PRESSURE}",
     )
+    return [connections, heap, pressure]
+
+
+def _shrinking_idle_timeouts() -> Json:
     idle: Json = {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": _IDLE_AT_LEAST}
     scale: Json = {
         "@type": f"{parts.TYPE}.config.overload.v3.ScaleTimersOverloadActionConfig",
         "timer_scale_factors": [idle],
     }
     scarce: Json = {"scaling_threshold": 0.5, "saturation_threshold": 0.9}
-    return {
-        "refresh_interval": "0.25s",
-        "resource_monitors": [connections, heap, pressure],
-        "buffer_factory_config": {"minimum_account_to_track_power_of_two": _TRACKED},
-        "actions": [
-            _action("shrink_heap", {"threshold": {"value": 0.8}}),
-            _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.85, "saturation_threshold": 0.95}}),
-            _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
-            {**_action("reduce_timeouts", {"scaled": scarce}, _INJECTED), "typed_config": scale},
-        ],
-    }
+    return {**_action("reduce_timeouts", {"scaled": scarce}, _INJECTED), "typed_config": scale}
 
 
 def _action(name: str, trigger: Mapping[str, Json], monitor: str = _HEAP) -> dict[str, Json]:

@@ -29,6 +29,7 @@ NEEDS = {
     "go": Need((("go",),), ("golang-go",)),
     "java": Need((("java",),), ("default-jre-headless",)),
     "jq": Need((("jq",),), ("jq",)),
+    "nftables": Need((("nft",), ("ip",), ("unshare",)), ("nftables", "iproute2", "util-linux")),
     "npm": Need((("npm",), ("node",)), ("nodejs", "npm")),
     "openssl": Need((("openssl",),), ("openssl",)),
     "redis": Need((("redis-server",), ("redis-cli",)), ("redis-server", "redis-tools")),

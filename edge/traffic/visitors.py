@@ -1,7 +1,7 @@
 """The bounds of one visitor: an address, or of IPv6 its /64. Pure.
 
 Envoy counts requests by address. It has no count of connections by address (envoyproxy/envoy#27853): ports have budgets
-apart, and the system keeps those that say nothing to itself.
+apart, the system keeps those that say nothing to itself, and infra/deploy/tunnel-edge.nft counts the others.
 """
 
 from edge.process.settings import Limits

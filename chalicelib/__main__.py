@@ -20,7 +20,7 @@ from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.items import Item
 
-_SWITCHES = (("disable", "switch off", False), ("enable", "switch on again", True))
+_SWITCHES = (("disable", "switch off", "off"), ("enable", "switch on again", "on"))
 
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
 
@@ -61,11 +61,11 @@ def _accounts(groups: Subparsers) -> None:
     _limits(create)
     _listing(group, "list all accounts with their users and bots", _list)
     _listing(group, "list the names that a user and a bot of one account share", _list_clashes, name="clashes")
-    for action, about, active in _SWITCHES:
+    for action, about, to in _SWITCHES:
         switch = _command(group, action, f"{about} an account, with all that lets in for it", _switch_account)
         _about(switch, account="the account's id (acct_…)")
         _reason(switch)
-        switch.set_defaults(active=active)
+        switch.set_defaults(to=to)
     limits = _command(group, "limits", "bound what an account may do", _limit_account)
     _about(limits, account="the account's id (acct_…)")
     about = "its tunnels have names that it has reserved, and no others"
@@ -82,11 +82,11 @@ def _owners(groups: Subparsers) -> None:
         listing = _listing(group, f"list the {kind} of an account", _list_owners)
         _about(listing, account="the account's id (acct_…)")
         listing.set_defaults(prefix=prefix)
-        for action, about, active in _SWITCHES:
+        for action, about, to in _SWITCHES:
             switch = _command(group, action, f"{about} one, with their keys and SSH credentials", _switch_owner)
             _about(switch, account="the account's id (acct_…)", owner=f"the id ({prefix}_…)")
             _reason(switch)
-            switch.set_defaults(active=active)
+            switch.set_defaults(to=to)
         if prefix == "usr":
             delete = _command(
                 group, "delete", "remove one who owns nothing", lambda it: operations.delete_user(it.account, it.user)
@@ -273,7 +273,7 @@ def _state(item: Item) -> str:
 
 
 def _switch_account(arguments: Namespace) -> None:
-    operations.switch_account(arguments.account, active=arguments.active)
+    operations.switch_account(arguments.account, arguments.to)
 
 
 def _limit_account(arguments: Namespace) -> None:
@@ -281,7 +281,7 @@ def _limit_account(arguments: Namespace) -> None:
 
 
 def _switch_owner(arguments: Namespace) -> None:
-    operations.switch_owner(arguments.account, arguments.owner, active=arguments.active)
+    operations.switch_owner(arguments.account, arguments.owner, arguments.to)
 
 
 def _add(arguments: Namespace) -> None:

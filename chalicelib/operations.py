@@ -12,7 +12,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, bans, blocks, changes, histories, kinds, names, owners, shards, tunnels
 from chalicelib.model import usage as used
-from chalicelib.model.accounts import Account, Owner, User
+from chalicelib.model.accounts import Account, Owner, Switch, User
 from chalicelib.model.audit import OPERATOR, keep_key, told
 from chalicelib.model.bans import TooManyPatterns
 from chalicelib.model.changes import Change
@@ -75,16 +75,16 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     return owner
 
 
-def switch_owner(account_id: str, owner_id: str, *, active: bool) -> None:
+def switch_owner(account_id: str, owner_id: str, to: Switch) -> None:
     """Switch a user or bot on or off, with all their keys and SSH credentials. Raises Unknown."""
-    if not owners.switch(account_id, owner_id, active=active, by=OPERATOR):
+    if not owners.switch(account_id, owner_id, to, by=OPERATOR):
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
 
 
-def switch_account(account_id: str, *, active: bool) -> None:
+def switch_account(account_id: str, to: Switch) -> None:
     """Switch an account on or off, with all keys and SSH credentials of its owners. Raises Unknown."""
     check_account(account_id)
-    owners.switch_account(Change(OPERATOR), account_id, active=active)
+    owners.switch_account(Change(OPERATOR), account_id, to)
 
 
 def limit_account(account_id: str, *, only_reserved: bool) -> None:
@@ -102,19 +102,19 @@ def suspend(id: str) -> None:
 
     Raises CommandError.
     """
-    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.suspend", id)), id, active=False)
+    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.suspend", id)), id, "off")
 
 
 def resume(id: str) -> None:
     """Let in again what was suspended. Raises CommandError."""
-    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.resume", id)), id, active=True)
+    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.resume", id)), id, "on")
 
 
-def _switch(change: Change, id: str, *, active: bool) -> None:
+def _switch(change: Change, id: str, to: Switch) -> None:
     kind = kinds.of(id)
     if kind is kinds.ACCOUNTS:
-        owners.switch_account(change, id, active=active)
-    elif not any(suspensions.switch(change, kind, it.id, id, suspended=not active) for it in list_accounts()):
+        owners.switch_account(change, id, to)
+    elif not any(suspensions.switch(change, kind, it.id, id, to) for it in list_accounts()):
         raise CommandError(f"There is no {kind.name} {id}.")
 
 

@@ -83,9 +83,9 @@ def repeat(revocation: Line) -> bool:
     if revocation.record:
         return _revoke(Issuer(account, id, revocation.record[_PUBLIC_KEY]), revocation.record)
     if id == account:
-        return owners.switch_account(Change(OPERATOR), id, active=False)
+        return owners.switch_account(Change(OPERATOR), id, "off")
     if id.partition("_")[0] in _SWITCHED_OFF:
-        return owners.switch(account, id, active=False, by=OPERATOR)
+        return owners.switch(account, id, "off", by=OPERATOR)
     return changes.delete(Change(OPERATOR), items.scope(account, kinds.of(id).path), id)
 
 

@@ -133,8 +133,8 @@ def test_users_and_accounts_that_were_switched_off_since_are_switched_off_again(
     admin: Client, stranger: Client, member: Client, tables: Tables, capsys: Output, file: Path
 ) -> None:
     tables.remember()
-    operations.switch_owner(admin.account, member.user, active=False)
-    operations.switch_account(stranger.account, active=False)
+    operations.switch_owner(admin.account, member.user, "off")
+    operations.switch_account(stranger.account, "off")
     tables.restore()
     assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 200, 200]
     listed = said(capsys, "revocations", "list", LATER)

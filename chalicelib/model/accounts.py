@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from chalicelib import clock, ids
 from chalicelib.model import kinds
@@ -10,6 +10,8 @@ from chalicelib.model.records import Created, Described
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
+
+Switch: TypeAlias = Literal["on", "off"]  # to what somebody is switched
 
 SCOPE = "accounts"
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.model import accounts, changes, kinds
-from chalicelib.model.accounts import User
+from chalicelib.model.accounts import Switch, User
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Owned
@@ -27,18 +27,18 @@ class LastAdmin(Exception):
     """The account would be left without a user or bot that is an admin and active."""
 
 
-def switch(account: str, id: str, *, active: bool, by: Trail) -> bool:
+def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
     """Switch a user or bot on or off; False when the account has none of that id. Raises aws.Unavailable."""
     found = accounts.read(account, id)
-    if found is None or _switch(Change(by), found.scope, id, active) is None:
+    if found is None or _switch(Change(by), found.scope, id, to) is None:
         return False
     tell(account, id)
     return True
 
 
-def switch_account(change: Change, account: str, *, active: bool) -> bool:
+def switch_account(change: Change, account: str, to: Switch) -> bool:
     """Switch an account on or off; False when there is none. Raises aws.Unavailable."""
-    switched = _switch(change, accounts.SCOPE, account, active)
+    switched = _switch(change, accounts.SCOPE, account, to)
     if switched is None:
         return False
     for owner in accounts.owners(account):
@@ -183,9 +183,9 @@ def _letting_in(account: str, owner: str) -> list[UniqueKey]:
     return [key for item in owned(account, owner) for key in item.unique_keys]
 
 
-def _switch(change: Change, scope: str, id: str, active: bool) -> Item | None:
+def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
     def switched(item: Item) -> Item:
-        return marked(item, replace(item, body={**item.body, "active": active}))
+        return marked(item, replace(item, body={**item.body, "active": to == "on"}))
 
     return changes.rewrite(change, scope, id, switched)
 

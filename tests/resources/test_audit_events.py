@@ -95,8 +95,8 @@ def test_each_change_of_a_module_makes_one_event(admin: Client, module: Module) 
 
 
 def test_an_account_has_no_address(admin: Client) -> None:
-    owners.switch_account(Change(audit.OPERATOR), admin.account, active=False)
-    owners.switch_account(Change(audit.OPERATOR), admin.account, active=True)
+    owners.switch_account(Change(audit.OPERATOR), admin.account, "off")
+    owners.switch_account(Change(audit.OPERATOR), admin.account, "on")
     shown = {event["action"]: event["resource_uri"] for event in page(admin)}
     assert {action for action, uri in shown.items() if not uri} == {"account.create", "account.update"}
 

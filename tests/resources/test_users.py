@@ -91,7 +91,7 @@ def test_only_the_operator_switches_off_the_last_active_admin(admin: Client, mem
     assert admin.patch(gone, {"active": True}).status == 200
     assert admin.patch(of(admin), {"active": False}).status == 200
     assert_refused(other.patch(gone, {"active": False}), 409, "conflict", LAST)
-    operations.switch_owner(admin.account, gone.removeprefix(f"{PATH}/"), active=False)
+    operations.switch_owner(admin.account, gone.removeprefix(f"{PATH}/"), "off")
     assert other.get(KEYS).status == 401
 
 
@@ -121,7 +121,7 @@ def test_an_admin_who_is_switched_off_meanwhile_is_not_the_one_who_stays(admin: 
 
 def test_a_user_whom_the_operator_switches_on_meanwhile_is_on(admin: Client, member: Client) -> None:
     def overtake() -> None:
-        operations.switch_owner(admin.account, member.user, active=True)
+        operations.switch_owner(admin.account, member.user, "on")
 
     with before_transaction(2, overtake):  # the keys are told by the second
         assert admin.patch(of(member), {"active": False}).status == 200

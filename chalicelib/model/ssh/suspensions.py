@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.model import changes, kinds
+from chalicelib.model.accounts import Switch
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import Kind
 from chalicelib.storage import items
@@ -14,13 +15,15 @@ KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
 _MARK = changes.SUSPENDED  # of the record, and of the unique key that gateways read in its place
 
 
-def switch(change: Change, kind: Kind, account: str, id: str, *, suspended: bool) -> bool:
-    """Suspend one of KINDS, or let it in again; False where the account has none of that id. Raises aws.Unavailable.
+def switch(change: Change, kind: Kind, account: str, id: str, to: Switch) -> bool:
+    """Suspend one of KINDS ("off"), or let it in again ("on"); False where the account has none of that id.
 
-    It stays suspended when its owner is switched on again. Its tunnels end as the log of changes tells.
+    It stays suspended when its owner is switched on again. Its tunnels end as the log of changes tells. Raises
+    aws.Unavailable.
     """
 
     def switched(item: Item) -> Item:
+        suspended = to == "off"
         others = {name: value for name, value in item.unseen.items() if name != _MARK}
         keys = (replace(key, attributes={_MARK: suspended}) for key in item.unique_keys)
         return replace(item, unseen={**others, _MARK: True} if suspended else others, unique_keys=tuple(keys))

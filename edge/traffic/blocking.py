@@ -30,10 +30,10 @@ def network_filter() -> Json:
 
 def resources(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource, Resource]:
     """Return the rules of the filters: what comes from these networks, or asks for a name or pattern of banned hosts,
-    is a 403, also on connections from before.
+    is a 403, also on connections that are open.
 
-    A new connection of bytes ends when its client sends something; one that was open before stays. A wildcard host,
-    and an edge from before the ban, would serve a banned name.
+    A new connection of bytes ends when its client sends something; those that are open the gateway ends. Banned hosts
+    are refused here too, since a wildcard host, or an edge from before the ban, has them.
     """
     ranges = [ipaddress.ip_network(network) for network in networks]
     sources: list[Json] = [

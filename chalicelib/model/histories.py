@@ -4,19 +4,18 @@ A tunnel has a record below its name from the transaction that opens it on; the 
 edge has one below each hostport that it has given up, written before the transaction that does so.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, kinds
+from chalicelib.model import audit, kinds, listening
 from chalicelib.model.kinds import EDGE
 from chalicelib.storage import items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
 _REPEATED = ("credential", "address", "client", "gateway", "tunnel_session", "started_at")
-_EDGES = frozenset(kind.path for kind in kinds.EDGES)
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def last(name: str, second: int) -> Had | None:
 
 def given_up(before: Item, after: Item | None) -> list[Write]:
     """Return the writes by which an edge is found by each hostport that a change takes from it."""
-    old, new = (_hostports(item) if item else () for item in (before, after))
+    old, new = (listening.hostports(item) if item else () for item in (before, after))
     now = clock.now()
     told = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
     body, id, expires = {**told, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end")), audit.kept_until(now)
@@ -79,11 +78,6 @@ def listened(hostport: str) -> Iterator[Listened]:
     """Yield the edges that gave up a hostport, the latest first. Raises aws.Unavailable."""
     for found in table.newest(_left(hostport)):
         yield Listened(**found.body)
-
-
-def _hostports(item: Item) -> Sequence[str]:
-    found: Sequence[str] = item.body.get("hostports", ()) if item.path in _EDGES else ()
-    return found
 
 
 def _left(hostport: str) -> str:

@@ -16,9 +16,15 @@ _PATHS = frozenset(kind.path for kind in kinds.EDGES)
 _SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for some thousand
 
 
+def hostports(item: Item) -> Sequence[str]:
+    """Return where an item listens, nowhere if it is no edge."""
+    found: Sequence[str] = item.body.get("hostports", ()) if item.path in _PATHS else ()
+    return found
+
+
 def moved(before: Item | None, after: Item | None) -> list[Write]:
     """Return the write that lists an edge or takes it off the list, none where a change leaves its hostports alone."""
-    old, new = (_hostports(item) if item else () for item in (before, after))
+    old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
         return [
             Write.put({"scope": _shard(after.id), "id": after.id, "body": {"account": after.account}, "revision": 1})
@@ -44,11 +50,6 @@ def every() -> Iterator[tuple[str, str]]:
 def is_whole(account: str, id: str) -> bool:
     """Tell whether a record of the list names an edge of an account."""
     return kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in kinds.EDGES)
-
-
-def _hostports(item: Item) -> Sequence[str]:
-    found: Sequence[str] = item.body.get("hostports", ()) if item.path in _PATHS else ()
-    return found
 
 
 def _shard(edge: str) -> str:

@@ -78,7 +78,7 @@ class Encoded:
 
 
 class Parts:
-    """The parts of a resource, in any order. The digest of all changes with each: of thousands no other is read."""
+    """The parts of a resource, in any order. `digest` is the exclusive or of theirs, so that a change costs one."""
 
     def __init__(self) -> None:
         self.digest = 0
@@ -113,9 +113,13 @@ class Answer:
 
 
 class Catalog:
-    """All resources, and the last answer to each."""
+    """All resources, and the last answer to each.
 
-    def __init__(self) -> None:
+    `key` is secret, or accounts could choose names whose digests cancel each other out.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
         self.answers: dict[Name, Answer] = {}
         self._parts: dict[Name, Parts] = {}
         self._asking: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
@@ -128,7 +132,9 @@ class Catalog:
             if resource is None:
                 parts.drop(key.part)
             else:
-                parts.put(key.part, encoded(resource))
+                value = encoded(resource)
+                digest = hashlib.blake2b(value, digest_size=16, key=self._key).digest()
+                parts.put(key.part, Encoded(int.from_bytes(digest), value))
         for name in before:
             self._index(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
@@ -191,14 +197,11 @@ def _stands_for(listener: str) -> list[str]:
     return [edge, certificate]
 
 
-def encoded(resource: Resource) -> Encoded:
-    """Return a resource, or a part of one, as Envoy reads it. Raises json_format.ParseError for what is none."""
-    value = _value(resource)
-    return Encoded(int.from_bytes(hashlib.blake2b(value, digest_size=16).digest()), value)
+def encoded(resource: Resource) -> bytes:
+    """Return a resource, or a part of one, as Envoy reads it. Raises json_format.ParseError for what is none.
 
-
-def _value(resource: Resource) -> bytes:
-    """Return a resource's encoding, of a listener its address behind the rest: the port is no word, but a number."""
+    Of a listener the address stands behind the rest: its port is no word, but a number.
+    """
     kind, body = resource.key.kind, resource.body
     if kind != "listener" or not isinstance(body, Mapping) or "address" not in body:
         return _worded(kind, json.dumps(body), resource.words)

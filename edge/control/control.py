@@ -5,6 +5,7 @@ every few minutes proves that nothing was missed.
 """
 
 import asyncio
+import hashlib
 import heapq
 import json
 import secrets
@@ -50,7 +51,7 @@ class Control:
     """The resources of one edge host."""
 
     def __init__(self, settings: Settings, store: Store, link_authority: Authority) -> None:
-        self.discovery = Discovery()
+        self.discovery = Discovery(_version_key(link_authority))
         self.reader = Reader(store)
         self._settings, self._store = settings, store
         self._certificates, self._edges = Certificates(store), Edges(store)
@@ -232,6 +233,11 @@ class Control:
 def _named(facts: Iterable[Fact]) -> set[str]:
     """Return the accounts that facts may give a name."""
     return {it.account for it in facts if isinstance(it, Carried | ServedEdge)}
+
+
+def _version_key(link_authority: Authority) -> bytes:
+    """Return the secret of the versions: another process has the same, so that Envoy is not sent what it has."""
+    return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
 
 
 def _host(settings: Settings) -> str:

@@ -24,10 +24,10 @@ _MOST = 64 << 20  # bytes of what Envoy says at once: it names all that it has w
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # which has no types
-    """The streams of Envoy, which hear of every change."""
+    """The streams of Envoy, which hear of every change. `key` is the secret of the versions."""
 
-    def __init__(self) -> None:
-        self.catalog = Catalog()
+    def __init__(self, key: bytes) -> None:
+        self.catalog = Catalog(key)
         self._streams: dict[Stream, asyncio.Event] = {}  # each with what wakes it
         self._heard = asyncio.Condition()
         self._news: set[Name] = set()

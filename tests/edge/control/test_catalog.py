@@ -1,6 +1,7 @@
 """How resources are encoded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
 
 import pytest
 from google.protobuf import json_format
@@ -39,4 +40,30 @@ def test_a_resource_is_encoded_as_if_there_were_no_other_like_it(make: Callable[
     for site in SITES * 2:
         resource = make(site)
         message = catalog.MESSAGES[resource.key.kind]
-        assert message.FromString(catalog.encoded(resource).value) == json_format.ParseDict(resource.body, message())
+        assert message.FromString(catalog.encoded(resource)) == json_format.ParseDict(resource.body, message())
+
+
+def cancelling(digests: Mapping[str, int]) -> set[str]:
+    """Return some names whose digests are 0 by exclusive or, as a client can choose who knows them all."""
+    basis: dict[int, tuple[int, frozenset[str]]] = {}
+    for name, digest in digests.items():
+        left, used = digest, frozenset({name})
+        while left and left.bit_length() in basis:
+            other, others = basis[left.bit_length()]
+            left, used = left ^ other, used ^ others
+        if not left:
+            return set(used)
+        basis[left.bit_length()] = left, used
+    raise AssertionError
+
+
+def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_the_same() -> None:
+    names = [f"n{number}.tunnels.localhost" for number in range(200)]
+    parts = {name: listeners.of_name(name, Settings()) for name in names}
+    known = {name: int.from_bytes(blake2b(catalog.encoded(it), digest_size=16).digest()) for name, it in parts.items()}
+    chosen = {it.key: it for name, it in parts.items() if name in cancelling(known)}
+    made = catalog.Catalog(b"a key of the edge")
+    whole = listeners.fixed(Settings())[1]
+    made.change({whole.key: whole})
+    assert made.change(chosen) == [catalog.Name("listener", whole.key.name)]
+    assert made.change(dict.fromkeys(chosen)) == [catalog.Name("listener", whole.key.name)]

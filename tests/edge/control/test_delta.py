@@ -11,7 +11,7 @@ SECRETS = tuple(f"cert_{number}" for number in range(8))
 
 
 def catalog(*keys: Key) -> Catalog:
-    made = Catalog()
+    made = Catalog(b"key")
     made.change({key: Resource(key, {"name": key.name}) for key in keys})
     return made
 

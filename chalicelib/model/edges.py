@@ -118,7 +118,7 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
 
 
 def hostports_at(name: str) -> list[str]:
-    """Return the hostports of which an edge has one that listens on a host at port 443, or on host:port."""
+    """Return the hostports that stand for a host at port 443, with those of wildcards above it, or for host:port."""
     return [name] if ":" in name else [f"{host}:443" for host in proofs.proving_names(name)]
 
 

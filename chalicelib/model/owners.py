@@ -165,7 +165,10 @@ def _are_on(holders: Sequence[Item]) -> bool:
 
 
 def _another_admin(item: Item) -> list[Write]:
-    """Return the check that another active admin stays, none for who is not one. Raises LastAdmin, aws.Unavailable."""
+    """Return the check that another admin remains active; none where a user or bot is no active admin itself.
+
+    Raises LastAdmin, aws.Unavailable.
+    """
     if not _is_admin(item):
         return []
     others = [owner for owner in accounts.owners(item.account) if owner.id != item.id and _is_admin(owner)]

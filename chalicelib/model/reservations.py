@@ -69,7 +69,11 @@ class Held:
             is_proved = not stored.proof or Proof(**stored.proof).holds
         except TypeError:
             return _by_keys(item)
-        if not (isinstance(stored.domain, str) and isinstance(stored.certificate_id, str) and _is_told(stored)):
+        if not (
+            isinstance(stored.domain, str)
+            and isinstance(stored.certificate_id, str)
+            and isinstance(stored.proxy_protocol, bool)
+        ):
             return _by_keys(item)
         return Held(item.account, item.id, stored.domain, is_proved, stored.certificate_id, stored.proxy_protocol)
 
@@ -203,9 +207,9 @@ def free_address(account: str, addresses: Sequence[str]) -> str | None:
 
 
 def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
-    """Tell whether an account's reservation of a tunnel's name or address says so.
+    """Tell whether an account's reservation of a tunnel's name or address has `proxy_protocol`; False without one.
 
-    Raises Unreadable where it does not say, aws.Unavailable.
+    Raises Unreadable, aws.Unavailable.
     """
     if ":" in name:
         return any(_is_proxied(account, id) for id in names.reservations(account, name))
@@ -219,7 +223,7 @@ def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
 
 
 def _is_proxied(account: str, id: str) -> bool:
-    """Tell whether a reserved address says so, False where there is none. Raises Unreadable."""
+    """Tell whether a reserved address has `proxy_protocol`; False where there is none. Raises Unreadable."""
     found = table.read_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
     if found is None:
         return False
@@ -227,14 +231,9 @@ def _is_proxied(account: str, id: str) -> bool:
         stored = ReservedAddr.of(found.body)
     except TypeError:
         raise Unreadable from None
-    if not _is_told(stored):
+    if not isinstance(stored.proxy_protocol, bool):
         raise Unreadable
     return stored.proxy_protocol
-
-
-def _is_told(stored: ReservedDomain | ReservedAddr) -> bool:
-    """Tell whether a reservation says whether what is behind it reads the PROXY protocol."""
-    return isinstance(stored.proxy_protocol, bool)
 
 
 def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:

@@ -223,7 +223,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_id(value: object) -> bool:
-    """Tell whether a value begins as the ids of a kind."""
+    """Tell whether a value is a text with the prefix of a known kind's ids."""
     try:
         return isinstance(value, str) and bool(kinds.of(value))
     except kinds.UnknownKind:

@@ -140,9 +140,9 @@ class Catalog:
         return [name for name, digest in before.items() if digest != self._digest(name)]
 
     def version(self, name: Name) -> str | None:
-        """Return the version of a resource, None where it is not there: it is the same in another process.
+        """Return the version of a resource, None where it is not there.
 
-        So Envoy is not sent again what it has.
+        Another process gives the same content the same version, so that Envoy is not sent again what it has.
         """
         digest = self._digest(name)
         return None if digest is None else f"{digest:032x}"
@@ -180,7 +180,7 @@ class Catalog:
         return parts.digest if parts else None
 
     def _index(self, name: Name) -> None:
-        """Note what a listener names; forget what is there no more."""
+        """Note what a listener names; forget a resource without its first part."""
         is_whole, named = self._parts[name].is_whole, _stands_for(name.name)
         if not is_whole:
             del self._parts[name]

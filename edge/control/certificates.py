@@ -41,7 +41,7 @@ class Certificates:
         self._threads = ThreadPoolExecutor(_AT_ONCE)
 
     def read(self, account: str, names: frozenset[str]) -> None:
-        """Have the certificates of an account read for its names, once more where they are being read."""
+        """Begin to read the certificates of an account for its names, once more where they are being read."""
         self._wanted[account] = names
 
     def forget(self, account: str) -> None:

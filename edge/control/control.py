@@ -176,7 +176,7 @@ class Control:
         return [*(Gone(it.id) for it in unused), *(Gone(it.id) for it in idle)]
 
     def _read(self, account: str) -> None:
-        """Have the certificates of an account read, or forget them where it has no names."""
+        """Begin to read the certificates of an account, or forget them where it has no names."""
         if names := self._world.names_of(account):
             self._certificates.read(account, names)
         else:

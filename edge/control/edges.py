@@ -217,9 +217,9 @@ def _switched(value: Value | None, is_on: bool | None) -> Value | None:
 
 
 def _placed(value: Value | None, former: Value | None) -> Value | None:
-    """Return an edge that cannot be understood where it was before, if its records do not say where: no other is there.
+    """Return an edge that cannot be understood with its former hostports, if its records name none.
 
-    Neither a tunnel nor another edge is then served in its place, without its modules.
+    So neither a tunnel nor another edge is served in its place, without its modules.
     """
     if isinstance(value, ServedEdge) and isinstance(former, ServedEdge) and value.error and not value.hostports:
         return replace(value, hostports=former.hostports)

@@ -53,7 +53,7 @@ def bound(listening: Iterable[Listening], most: int) -> None:
 
 
 def has_gone(connection: Connected) -> bool:
-    """Tell whether the other side has closed a connection, and does not read any more either; not of a closed one."""
+    """Tell whether the other side has closed a connection both ways; False for one that is closed on this side."""
     number = connection.fileno()
     if number < 0:
         return False

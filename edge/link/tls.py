@@ -185,7 +185,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
 
 
 def linger(transport: asyncio.Transport) -> None:
-    """End a connection that is closing where nothing was taken for a while; nobody may be there any more."""
+    """Abort a closing connection as soon as the other side has taken none of what is unsent for _LINGER seconds."""
 
     def look(unsent: int) -> None:
         left = transport.get_write_buffer_size()

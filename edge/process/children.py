@@ -84,7 +84,7 @@ class Child:
 
 
 def _end_with_the_parent() -> None:
-    """Have the system end this process when its parent dies, however that dies; and leave Ctrl-C to the parent."""
+    """Ask the system to end this process when its parent dies, in whatever way; leave Ctrl-C to the parent."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

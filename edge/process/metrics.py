@@ -50,7 +50,7 @@ class Process(Collector):
             yield CounterMetricFamily(f"{self._prefix}_{name}", "See docs/edge.md.", value)
 
     async def read(self) -> bytes:
-        """Return the text."""
+        """Return the metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
 

@@ -54,7 +54,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the edge listens, under which domain, and where it keeps its files.
+    """The addresses on which the edge listens, its domain, and the folders of its files.
 
     `tcp_ports` are what tunnels and edges of TCP may listen on. `dns_servers` are asked for the records of domains
     instead of the domains' own; each is an address and a port. `hop_host` is where other hosts' Envoy reaches this
@@ -93,7 +93,7 @@ class Settings:
 
     @cached_property
     def access_log_file(self) -> str:
-        """Return where Envoy writes its access log: it runs in another folder."""
+        """Return the path of Envoy's access log, absolute by default, since Envoy runs in another folder."""
         return self.access_log or str(self.directory.resolve() / "access.log")
 
     @property

@@ -23,7 +23,7 @@ class Meter:
         return Usage(self.bytes_in, self.bytes_out, self.requests)
 
     def rests_at(self, usage: Usage) -> bool:
-        """Tell whether nothing was counted since the counts were these."""
+        """Tell whether the counts of bytes are those of a usage: nothing has moved since."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 

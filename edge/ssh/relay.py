@@ -218,7 +218,7 @@ class Relay:
 
     @property
     def is_held(self) -> bool:
-        """Whether nothing more is read from Envoy, since the SSH client reads more slowly."""
+        """Tell whether nothing more is read from Envoy, since the SSH client reads more slowly."""
         return bool(self._holding)
 
     def end(self, last: bytes = b"") -> None:

@@ -67,12 +67,12 @@ class Body:
             self._left, self._is_chunked = 0, False
 
     def slow_for(self, seconds: float, rate: int) -> float:
-        """Return for how many seconds less than `rate` bytes a second have come, after so many more of them."""
+        """Return for how many seconds less than `rate` bytes a second have come, `seconds` after the last call."""
         is_slow = self.is_owed and self._came < rate * seconds
         self._slow = self._slow + seconds if is_slow else 0.0
         self._came = 0
         return self._slow
 
     def unread(self) -> None:
-        """Hear that nobody has read of it: so nobody has been slow."""
+        """Begin to measure anew: the upstream has read nothing, so that the visitor could not send."""
         self._slow, self._came = 0.0, 0

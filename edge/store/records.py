@@ -53,7 +53,7 @@ class TooManyTunnels(NotOpened):
 
 @dataclass(frozen=True)
 class Grant:
-    """Who signed in: an account, by a credential or user certificate of that id, and what that may bind."""
+    """The account that signed in, the id of its credential or user certificate, and what that may bind."""
 
     account: str
     credential: str
@@ -128,7 +128,7 @@ class Store(Protocol):
         """Tell whether an account has reserved or proved a name or address: its own then while no tunnel has it."""
 
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
-        """Tell whether an account's reservation of a name or address says so. Raises NameUnreadable."""
+        """Tell whether an account's reservation of a name or address has `proxy_protocol`. Raises NameUnreadable."""
 
     def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         """Return one of some addresses that nobody has or has reserved, None where there is none."""

@@ -171,7 +171,7 @@ def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
 
 
 def _unreadable(edge: ServedEdge, name: str, world: World) -> str:
-    """Return why it is not known what a host's reservation says, "" where it is."""
+    """Return the error of a host whose reservation cannot be understood, else ""."""
     held = None if port_of(name) else world.reservation_of(edge.account, name)
     return "" if held is None or held.is_readable else _UNREADABLE
 

@@ -30,7 +30,7 @@ def match(settings: Settings) -> dict[str, Json]:
 
 
 def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> Mapping[str, Json]:
-    """Return the choice of a chain by the proxies alone, of `refused` by others."""
+    """Return a matcher of filter chains that is for connections of the proxies; those of others get `refused`."""
     ranges = _ranges(settings)
     if not ranges:
         return matcher
@@ -42,7 +42,7 @@ def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> M
 
 
 def guarded_part(matcher: Mapping[str, Json], settings: Settings) -> Mapping[str, Json]:
-    """Return a part of a choice that is guarded, where the whole has it."""
+    """Return a matcher where it stands in one that `guarded` has made."""
     return {"on_no_match": {"matcher": matcher}} if settings.proxy_protocol_from else matcher
 
 

@@ -223,7 +223,7 @@ class World:
         return sorted({*filter(self.listening, self.edge_index.below(domain)), *tunnels, *withheld})
 
     def is_withheld(self, name: str) -> bool:
-        """Tell whether a name is proved to be another's than the account's whose wildcard would stand for it."""
+        """Tell whether the wildcard edge above a name may not answer for it, since another account has proved it."""
         wildcard = self.listening(f"*.{name.partition('.')[2]}")
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 
@@ -312,7 +312,7 @@ class World:
         return list(self._by_domain.get(domain, {}).values())
 
     def _held_under(self, host: str) -> list[Held]:
-        """Return the reservations of names that a wildcard stands for; none for another host."""
+        """Return the reservations directly below a wildcard host; none for any other host."""
         found = self._held_below.get(host.removeprefix(domains.WILDCARD), {}) if host.startswith("*") else {}
         return [it for it in found.values() if not it.domain.startswith("*")]
 
@@ -323,7 +323,7 @@ class World:
         return frozenset(it.account for host in hosts for it in self.edge_index.at(host)).union(tunnels)
 
     def hosts_of(self, held: Held) -> frozenset[str]:
-        """Return the names that a reservation stands for, whoever has them, and the wildcard that would have it."""
+        """Return the served names of any account for which a reservation matters, and the wildcard above its domain."""
         if not held.domain.startswith(domains.WILDCARD):
             wildcard = f"*.{held.domain.partition('.')[2]}"
             is_covered = bool(self.edge_index.at(wildcard))

@@ -28,7 +28,7 @@ class SshCredential(Owned):
         return {**super().told(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the one of its public key, which repeats the rules; `owners` adds whether the owner may act."""
+        """Return the unique key of its public key, with the ACL; `owners` adds whether the owner may act."""
         repeated = {"account": account, "id": id, "owner_id": self.owner_id, "acl": self.acl}
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), repeated),)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from chalicelib import exported, migrated, openapi, operations, restored, routes
+from chalicelib import exported, migrated, openapi, operations, restored, routes, traffic
 from chalicelib.model import accounts, audit, bans, blocks, events, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
@@ -111,7 +111,7 @@ def _keys(groups: Subparsers) -> None:
 def _tunnels(groups: Subparsers) -> None:
     group = _group(groups, "tunnels", "the tunnels that are online")
     _command(group, "list", "list them, with their accounts and what opened them", _list_tunnels)
-    end = _command(group, "end", "take one offline; its client may come back", lambda it: operations.end_tunnel(it.id))
+    end = _command(group, "end", "take one offline; its client may come back", lambda it: traffic.end_tunnel(it.id))
     end.add_argument("id", help="the tunnel's id (tn_…)")
     _reason(end)
     who = _listing(
@@ -125,7 +125,7 @@ def _tunnels(groups: Subparsers) -> None:
         "--label",
         action="append",
         default=[],
-        type=operations.label,
+        type=traffic.label,
         metavar="NAME=VALUE",
         help="a label to carry, for tunnel groups to find it by; may be repeated",
     )
@@ -158,8 +158,8 @@ def _networks(groups: Subparsers) -> None:
 
 def _names(groups: Subparsers) -> None:
     group = _group(groups, "names", "the host names and ports that nobody may have")
-    ban = _command(group, "ban", "let nobody have it", lambda it: operations.ban_name(it.name))
-    allow = _command(group, "allow", "let everybody have it again", lambda it: operations.allow_name(it.name))
+    ban = _command(group, "ban", "let nobody have it", lambda it: traffic.ban_name(it.name))
+    allow = _command(group, "allow", "let everybody have it again", lambda it: traffic.allow_name(it.name))
     for command in (ban, allow):
         _about(
             command,
@@ -296,17 +296,17 @@ def _issue(arguments: Namespace) -> None:
 
 def _demo(arguments: Namespace) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    tunnel = operations.open_demo_tunnel(arguments.account, dict(arguments.label))
+    tunnel = traffic.open_demo_tunnel(arguments.account, dict(arguments.label))
     try:
         print(f"tunnel {tunnel} is online until Ctrl-C", flush=True)
-        while tunnels.renew_lease(arguments.account, tunnel, lease=operations.DEMO_LEASE):
-            time.sleep(operations.DEMO_LEASE / 3)
+        while tunnels.renew_lease(arguments.account, tunnel, lease=traffic.DEMO_LEASE):
+            time.sleep(traffic.DEMO_LEASE / 3)
     except KeyboardInterrupt:
         tunnels.close_tunnel(arguments.account, tunnel, by=OPERATOR)
 
 
 def _list_tunnels(_: Namespace) -> None:
-    for account, tunnel in operations.list_tunnels():
+    for account, tunnel in traffic.list_tunnels():
         found = tunnels.of(tunnel)
         labels = found.labels.items() if isinstance(found, BackendTunnel) else ()
         what = ",".join(f"{key}={value}" for key, value in labels) or tunnel.body.get("public_url")
@@ -314,7 +314,7 @@ def _list_tunnels(_: Namespace) -> None:
 
 
 def _who(arguments: Namespace) -> None:
-    found = asdict(operations.who_had(arguments.name, arguments.at))
+    found = asdict(traffic.who_had(arguments.name, arguments.at))
     if arguments.json:
         print(json.dumps(found))
         return
@@ -323,7 +323,7 @@ def _who(arguments: Namespace) -> None:
 
 
 def _usage(arguments: Namespace) -> None:
-    days = operations.usage(arguments.account, arguments.month)
+    days = traffic.usage(arguments.account, arguments.month)
     if arguments.json:
         for day, used in days.items():
             print(json.dumps({"day": day, **asdict(used)}))
@@ -333,7 +333,7 @@ def _usage(arguments: Namespace) -> None:
 
 
 def _block(arguments: Namespace) -> None:
-    print(f"{operations.block(arguments.network)} is blocked")
+    print(f"{traffic.block(arguments.network)} is blocked")
 
 
 def _on_id(act: Callable[[str], None]) -> Callable[[Namespace], None]:
@@ -341,7 +341,7 @@ def _on_id(act: Callable[[str], None]) -> Callable[[Namespace], None]:
 
 
 def _unblock(arguments: Namespace) -> None:
-    operations.unblock(arguments.network)
+    traffic.unblock(arguments.network)
 
 
 def _list_blocks(arguments: Namespace) -> None:
@@ -366,7 +366,7 @@ def _list_names(_: Namespace) -> None:
 
 
 def _forget_settings(_: Namespace) -> None:
-    operations.forget_settings()
+    traffic.forget_settings()
 
 
 def _create_store(arguments: Namespace) -> None:

@@ -12,7 +12,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from app import app
-from chalicelib import clock, ids, operations
+from chalicelib import clock, ids, traffic
 from chalicelib.__main__ import main
 from chalicelib.crypto import public_keys
 from chalicelib.http.middleware import ANY_METHOD
@@ -163,9 +163,9 @@ def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(
     account, admin, token = created(capsys)
     client = Client(transport, account=account, user=admin).with_token(token)
     group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})
-    tunnel = client.get(f"/tunnels/{operations.open_demo_tunnel(account, dict([operations.label('app=web')]))}").json
+    tunnel = client.get(f"/tunnels/{traffic.open_demo_tunnel(account, dict([traffic.label('app=web')]))}").json
     assert (tunnel["labels"], tunnel["backends"]["id"]) == ({"app": "web"}, group["id"])
-    bare = client.get(f"/tunnels/{operations.open_demo_tunnel(account, {})}").json
+    bare = client.get(f"/tunnels/{traffic.open_demo_tunnel(account, {})}").json
     assert "labels" not in bare
     assert bare["public_url"].endswith(".tunnels.example")
 

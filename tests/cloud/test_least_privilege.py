@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import clock, ids, operations
+from chalicelib import clock, ids, operations, traffic
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
 from chalicelib.model import names, proofs
@@ -98,7 +98,7 @@ def _work_as_an_edge(admin: Client) -> None:
         leased = edge.open(opening, lease=60, most=100)
     _open_a_port(admin, edge, grants[0])
     edge.is_reserved(admin.account, "a.tunnels.localhost")
-    operations.ban_name("banned.tunnels.localhost")
+    traffic.ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
         edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)

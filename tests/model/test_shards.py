@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import ids, operations
+from chalicelib import ids, operations, traffic
 from chalicelib.model import audit, events, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
@@ -185,7 +185,7 @@ def test_what_the_edge_writes_is_listed_as_soon_as_it_can_act_for_an_account(adm
     if kind in BODIES:
         quiet.create(kind, body)
     else:
-        operations.open_demo_tunnel(account.id, {})
+        traffic.open_demo_tunnel(account.id, {})
     assert shards.marks(account.id) == frozenset()
     tunnel = {"tunnel_session": "ts", "region": "r", "forwards_to": ""}
     Change(audit.EDGE).put(Item(f"{account.id}#/tunnels", ids.new("tn"), tunnel)).commit()

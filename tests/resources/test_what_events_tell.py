@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import operations
+from chalicelib import operations, traffic
 from chalicelib.model import names
 from chalicelib.storage import aws
 from tests.resources.test_audit_events import page
@@ -113,7 +113,7 @@ def test_the_operators_reason_is_told_by_the_events_of_what_ends_or_is_switched(
     )
     labels = {"app": "web"}
     commands = {
-        f"tunnels end {operations.open_demo_tunnel(account, labels)}": "tunnel.delete",
+        f"tunnels end {traffic.open_demo_tunnel(account, labels)}": "tunnel.delete",
         f"keys revoke {account} {key}": "api_key.delete",
         f"bots disable {account} {bot}": "bot_user.update",
         f"bots enable {account} {bot}": "bot_user.update",

@@ -1,7 +1,7 @@
 """The PROXY protocol, version 2: who a visitor is, said before the first byte of a connection. Pure.
 
-Its text: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of what follows the addresses the id of a tunnel
-is read, and the rest is passed over.
+Its text: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of what follows the addresses two values of our
+own are read, and the rest is passed over.
 """
 
 import struct
@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 Address: TypeAlias = tuple[str, int]
 TUNNEL = 0xE0  # the type of the value that is the id of a tunnel: one of those for applications
+PRIVATE = 0xE1  # the type of an empty value that says that the header is for the gateway alone
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _FIXED = struct.Struct("!12sBBH")
@@ -25,12 +26,14 @@ _IPV4, _IPV6 = struct.Struct("!4s4sHH"), struct.Struct("!16s16sHH")
 class Header:
     """The addresses of a visitor and of what it has called; None where the proxy speaks for itself.
 
-    `tunnel` is the id of the tunnel that is wanted, "" where none is named; it is not passed on.
+    `tunnel` is the id of the tunnel that is wanted, "" where none is named. Neither it nor `is_private`, that no
+    upstream shall read the header, is passed on.
     """
 
     source: Address | None = None
     destination: Address | None = None
     tunnel: str = ""
+    is_private: bool = False
 
     def encoded(self) -> bytes:
         """Return the header as it is sent. Both addresses are of one family."""
@@ -70,14 +73,15 @@ def _header(command: int, family: int, body: bytes) -> Header:
         addresses, rest = [str(IPv6Address(it)) for it in pair], body[_IPV6.size :]
     else:
         raise ValueError("must be of TCP, with both addresses")
-    return Header((addresses[0], source), (addresses[1], destination), _tunnel(rest))
+    values = _values(rest)
+    tunnel = values.get(TUNNEL, b"").decode(errors="replace")
+    return Header((addresses[0], source), (addresses[1], destination), tunnel, PRIVATE in values)
 
 
-def _tunnel(values: bytes) -> str:
-    """Return the id of a tunnel among the values behind the addresses, "" where there is none."""
-    while len(values) >= _VALUE.size:
-        kind, length = _VALUE.unpack_from(values)
-        value, values = values[_VALUE.size : _VALUE.size + length], values[_VALUE.size + length :]
-        if kind == TUNNEL:
-            return value.decode(errors="replace")
-    return ""
+def _values(text: bytes) -> dict[int, bytes]:
+    """Return the values behind the addresses, by their type."""
+    found: dict[int, bytes] = {}
+    while len(text) >= _VALUE.size:
+        kind, length = _VALUE.unpack_from(text)
+        found[kind], text = text[_VALUE.size : _VALUE.size + length], text[_VALUE.size + length :]
+    return found

@@ -11,12 +11,12 @@ from edge.link import sockets
 from edge.link.proxy_protocol import Address, Header
 from edge.link.tls import linger
 from edge.process.settings import Limits
-from edge.ssh import networks
 from edge.ssh.buffers import Window
 from edge.ssh.connection import Connection, widen
 from edge.ssh.metering import Counted
 from edge.ssh.relay import Exchange, Relay, Timer
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.ssh.visitors import visitor_of
 
 Shown: TypeAlias = Callable[[Proto, str], Exchange]  # of a connection of a tunnel that comes from an address
 _MOMENT = 0.01  # seconds
@@ -109,8 +109,12 @@ class _Joining:
             self._tunnels.take_channel(tunnel)
 
     @property
+    def address(self) -> str:
+        return self._counted.address
+
+    @property
     def visitor(self) -> str:
-        return self._counted.visitor
+        return visitor_of(self.address)
 
     def open(self, relay: Relay) -> None:
         """Open the channel. Never cancelled: one that opens after all must be closed, which the relay does."""
@@ -165,7 +169,7 @@ class _Joining:
         """Take a channel where there was none; whose it shall be is known when the request has come."""
         if self.is_live:
             return True
-        while not (self.visitor or self._counted.has_asked):
+        while not (self.address or self._counted.has_asked):
             if self._transport.is_closing():
                 return False
             await asyncio.sleep(_MOMENT)
@@ -200,7 +204,7 @@ class Channels:
     def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         """Return the relay of a new connection, over a channel of its own if the tunnel may have one more."""
         source = (visitor and visitor.source) or transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
-        known = networks.source(visitor.source[0]) if visitor and visitor.source else ""
+        known = visitor.source[0] if visitor and visitor.source else ""
         counted = Counted(tunnel.meter, self._shown(tunnel.opening.proto, source[0]), known)
         joining = _Joining(self, tunnel, transport, source, counted)
         joining.relay = relay = _FromEnvoy(joining, counted, self.limits, _first(tunnel.carried, visitor))
@@ -229,4 +233,4 @@ def _first(tunnel: Carried, visitor: Header | None) -> bytes:
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()
-    return visitor.encoded() if visitor and not tunnel.name else b""
+    return visitor.encoded() if visitor and not (tunnel.name or visitor.is_private) else b""

@@ -6,7 +6,6 @@ import functools
 import math
 import secrets
 import time
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
 _BLOCKS = 2.0  # seconds between two readings of the blocked networks and banned patterns
-_READINGS = 5  # for so many after a change, open visits are looked at: until Envoy lets no new ones in
 _THREADS = 64  # that may wait for the store
 # Without ChaCha20, which ssh would choose: it costs twice the time here. Every ssh of ten years has the others.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
@@ -156,16 +154,13 @@ class Server:
 
     async def _block_for_ever(self) -> None:
         """Read the operator's blocks and bans, and end the connections and tunnels that they concern."""
-        readings: deque[list[str]] = deque(maxlen=_READINGS)
         while True:
             with contextlib.suppress(Unavailable):  # what is known stays
                 await self.tunnels.ban(await asyncio.to_thread(self.store.banned_patterns))
-                readings.append(await asyncio.to_thread(self.store.blocked))
-                self._blocked = Blocked(readings[-1])
+                self._blocked = Blocked(await asyncio.to_thread(self.store.blocked))
                 for session in [it for it in self._sessions if self._blocked.holds(it.address)]:
                     session.block()
-                if any(it != readings[-1] for it in readings):
-                    self.tunnels.end_visits(self._blocked)
+                self.tunnels.end_visits(self._blocked)  # also new ones: Envoy refuses bytes when it reads the first
             await asyncio.sleep(_BLOCKS)
 
     async def _end(self) -> None:

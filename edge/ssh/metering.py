@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from chalicelib.model.tunnels import Usage
 from edge.ssh.relay import Exchange
-from edge.ssh.visitors import Body, visitor_of
+from edge.ssh.visitors import Body, address_of
 
 _REQUEST = re.compile(rb"[A-Z]{3,20} [^ \r\n]+ HTTP/1\.[01]\r\n")
 
@@ -31,13 +31,13 @@ class Counted:
     """One connection, counted, and told to another observer.
 
     It begins with a request. Envoy sends a further one when the last was answered, so that it begins where a read does;
-    of what is not HTTP/1 the connection counts as one. `visitor` is whose the last request was, or whose all are.
+    of what is not HTTP/1 the connection counts as one. `address` is that of the visitor of the last request, or of all.
     """
 
-    def __init__(self, meter: Meter, observer: Exchange, visitor: str = "") -> None:
+    def __init__(self, meter: Meter, observer: Exchange, address: str = "") -> None:
         self._meter, self._observer = meter, observer
         self._may_ask = self._is_first = True
-        self.visitor = self._known = visitor
+        self.address = self._known = address
         self.body = Body()
 
     @property
@@ -49,9 +49,9 @@ class Counted:
         self._meter.bytes_in += len(data)
         if self._may_ask and (self._is_first or _REQUEST.match(data)):
             self._meter.requests += 1
-            visitor = visitor_of(data)
-            self.visitor = self._known or visitor
-            if visitor:
+            address = address_of(data)
+            self.address = self._known or address
+            if address:
                 self.body.begins(data)
         elif self.body.is_owed:
             self.body.comes(data)

@@ -64,8 +64,12 @@ class Joined(Protocol):
     is_live: bool
 
     @property
+    def address(self) -> str:
+        """Return that of the visitor of the last request, "" where it is not known."""
+
+    @property
     def visitor(self) -> str:
-        """Return the visitor of the last request, "" where it is not known."""
+        """Return that address, of IPv6 its /64."""
 
     def close(self) -> None:
         """End, once what was written is sent."""
@@ -317,9 +321,9 @@ class Tunnels:
                 memory.trim()
 
     def end_visits(self, blocked: Blocked) -> None:
-        """End the connections of blocked visitors, where it is known whose they are."""
+        """End the connections of blocked visitors."""
         for tunnel in self._online.values():
-            for connection in [it for it in tunnel.connections if blocked.holds_source(it.visitor)]:
+            for connection in [it for it in tunnel.connections if blocked.holds(it.address)]:
                 connection.end()
 
     async def look_at_bodies_for_ever(self) -> None:

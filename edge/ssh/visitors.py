@@ -12,15 +12,16 @@ _CHUNKED = b"\r\ntransfer-encoding: chunked\r\n"
 _LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
 
 
-def visitor_of(head: bytes) -> str:
-    """Return the address of the visitor, of IPv6 its /64; "" where the bytes tell none, as those of HTTP/2."""
+def address_of(head: bytes) -> str:
+    """Return the address of the visitor; "" where the bytes tell none, as those of HTTP/2."""
     begin = head.find(_TOLD) + len(_TOLD)
-    return _source(head[begin : head.find(b"\r\n", begin)]) if begin >= len(_TOLD) else ""
+    return head[begin : head.find(b"\r\n", begin)].decode("latin-1") if begin >= len(_TOLD) else ""
 
 
 @lru_cache(4096)
-def _source(address: bytes) -> str:
-    return source(address.decode("latin-1"))
+def visitor_of(address: str) -> str:
+    """Return whose an address is: its own, of IPv6 its /64."""
+    return source(address)
 
 
 def gives_way(counts: Mapping[str, int], newcomer: str) -> str | None:

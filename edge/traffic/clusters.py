@@ -21,6 +21,9 @@ _RAW = parts.typed(
 TUNNEL_KEY = "edge.tunnel"  # under which a connection of bytes has the id of its tunnel
 _LEFT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
 Members: TypeAlias = "Sequence[tuple[Carried, Gateway]]"
+_NOTHING = "AA=="  # the value of what is said by its type, as base64: Envoy wants a byte
+_HTTP1: Json = {"http_protocol_options": {}}
+_HTTP2: Json = {"http2_protocol_options": parts.WINDOWS}
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}
 
 
@@ -66,7 +69,7 @@ def internal(certificate: str) -> str:
 def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
     """Return the upstreams of a gateway, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id.
 
-    Of HTTP there are two that do not tell who a visitor is, and two that do.
+    Of HTTP there are two that do not tell a tunnel who a visitor is, and two that do.
     """
     endpoint: Json = {"endpoint": {"address": _address(gateway)}}
     common: dict[str, Json] = {
@@ -75,7 +78,7 @@ def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> lis
     }
     by_proxy = {**common, "transport_socket": _proxied(common["transport_socket"])}
     far: Json = {**parts.upstream(of_bytes(gateway.id), [endpoint]), **by_proxy, **_connecting(settings)}
-    by_visitor = _both(proxied(gateway.id), [endpoint], by_proxy, settings, idle_timeout=_LEFT)
+    by_visitor = _both_proxied(proxied(gateway.id), [endpoint], by_proxy, settings)
     passing = _resource(of_bytes(gateway.id), _near(gateway, settings) if gateway.socket else far)
     return [*_both(gateway.id, [endpoint], common, settings), *by_visitor, passing]
 
@@ -96,23 +99,19 @@ def _near(gateway: Gateway, settings: Settings) -> Json:
 
 def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
     """Return the upstreams of a tunnel group, whose tunnels take turns: the server name is the id of that tunnel."""
-    common = _to_tunnels(members, link_authority, settings)
-    return _of_group(group(backend), backend, members, common, settings)
+    common = _to_tunnels(members, link_authority, settings, alt_stat_name="group")
+    return _both(group(backend), _endpoints(members), common, settings, *_words(backend, members))
 
 
 def of_proxied_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
     """Return the same for edges whose reservations say that tunnels are told who a visitor is."""
-    common = _to_tunnels(members, link_authority, settings)
+    common = _to_tunnels(members, link_authority, settings, alt_stat_name="group")
     common["transport_socket"] = _proxied(common["transport_socket"])
-    return _of_group(proxied(group(backend)), backend, members, common, settings, idle_timeout=_LEFT)
+    return _both_proxied(proxied(group(backend)), _endpoints(members), common, settings, *_words(backend, members))
 
 
-def _of_group(
-    name: str, backend: str, members: Members, common: Mapping[str, Json], settings: Settings, **options: Json
-) -> list[Resource]:
-    words = (backend, *(tunnel.id for tunnel, _ in members))
-    counted = {"alt_stat_name": "group", **common}
-    return _both(name, _endpoints(members), counted, settings, *words, **options)
+def _words(backend: str, members: Members) -> tuple[str, ...]:
+    return (backend, *(tunnel.id for tunnel, _ in members))
 
 
 def group_of(plan: Plan, backend: str) -> str:
@@ -125,8 +124,8 @@ def of_stream(
 ) -> Resource:
     """Return the upstream of several groups, by weight, for bytes: the server name is the id of the tunnel.
 
-    Of a plan that is proxied, the gateway passes that on as the first bytes. A group without tunnels takes
-    no connections. Those that are open stay when weights or tunnels are others.
+    The gateway is told who a visitor is, and of a plan that is proxied passes that on as the first bytes. A group
+    without tunnels takes no connections. Those that are open stay when weights or tunnels are others.
     """
     shares: list[Json] = [
         {"locality": {"sub_zone": id}, "load_balancing_weight": weight, "lb_endpoints": _endpoints(members)}
@@ -134,8 +133,7 @@ def of_stream(
     ]
     name, every = stream(plan), [it for _, _, members in groups for it in members]
     common = _to_tunnels(every, link_authority, settings)
-    if plan.is_proxied:
-        common["transport_socket"] = _proxied(common["transport_socket"])
+    common["transport_socket"] = (_proxied if plan.is_proxied else _told)(common["transport_socket"])
     body: Json = {
         "name": name,
         "type": "STATIC",
@@ -191,27 +189,45 @@ def _proxied(socket: Json, **more: Json) -> Json:
     )
 
 
+def _told(socket: Json) -> Json:
+    """Return a socket behind the same, which the gateway reads and passes on to nobody."""
+    return _proxied(socket, added_tlvs=[{"type": proxy_protocol.PRIVATE, "value": _NOTHING}])
+
+
 def _both(
-    name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str, **options: Json
+    name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
 ) -> list[Resource]:
-    """Return an upstream by HTTP/1.1 and by HTTP/2."""
-    names: dict[str, Json] = {
-        name: {"http_protocol_options": {}},
-        http2(name): {"http2_protocol_options": parts.WINDOWS},
-    }
+    """Return an upstream by HTTP/1.1, whose requests tell the gateway who a visitor is, and by HTTP/2.
+
+    Of HTTP/2 the gateway reads no request, so that each connection is of one visitor's connection, and says of which.
+    """
+    told = {**common, "transport_socket": _told(common["transport_socket"])}
+    by_http2 = _speaking(_HTTP2, http2(name), endpoints, told, settings, *words, idle_timeout=_LEFT)
+    return [_speaking(_HTTP1, name, endpoints, common, settings, *words), by_http2]
+
+
+def _both_proxied(
+    name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
+) -> list[Resource]:
+    """Return the same, where tunnels are told too: `common` says who a visitor is."""
     return [
-        _resource(
-            it,
-            {
-                **parts.upstream(it, endpoints),
-                **common,
-                **_connecting(settings),
-                "typed_extension_protocol_options": _http(version, **options),
-            },
-            *words,
-        )
-        for it, version in names.items()
+        _speaking(version, it, endpoints, common, settings, *words, idle_timeout=_LEFT)
+        for it, version in {name: _HTTP1, http2(name): _HTTP2}.items()
     ]
+
+
+def _speaking(
+    version: Json,
+    name: str,
+    endpoints: list[Json],
+    common: Mapping[str, Json],
+    settings: Settings,
+    *words: str,
+    **options: Json,
+) -> Resource:
+    """Return an upstream by a version of HTTP."""
+    body = {**parts.upstream(name, endpoints), **common, **_connecting(settings)}
+    return _resource(name, {**body, "typed_extension_protocol_options": _http(version, **options)}, *words)
 
 
 def _connecting(settings: Settings) -> Mapping[str, Json]:
@@ -225,7 +241,7 @@ def _endpoints(members: Members) -> list[Json]:
     return [{"endpoint": {"hostname": tunnel.id, "address": _address(gateway)}} for tunnel, gateway in members]
 
 
-def _to_tunnels(members: Members, link_authority: str, settings: Settings) -> dict[str, Json]:
+def _to_tunnels(members: Members, link_authority: str, settings: Settings, **more: Json) -> dict[str, Json]:
     """Return the mutual TLS of an upstream of tunnels, and its bounds."""
     most = settings.limits.max_requests_per_backend
     bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
@@ -233,6 +249,7 @@ def _to_tunnels(members: Members, link_authority: str, settings: Settings) -> di
     return {
         "transport_socket": _mutual_tls(gateways, link_authority, auto_host_sni=True),
         "circuit_breakers": {"thresholds": [bounds]},
+        **more,
     }
 
 

@@ -4,11 +4,18 @@ import contextlib
 import re
 import socket
 import ssl
+import subprocess
 import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import grpc
+import pytest
 
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, listens, running, until
+from tests.edge.test_grpc import Service
 
 _ASKED = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
 _UPGRADE = (
@@ -78,6 +85,44 @@ def test_open_connections_of_a_blocked_network_end_within_five_seconds(tmp_path:
         until(lambda: not _is_open(asked[0]) and not _is_open(asked[2]), within=5)
         assert _is_open(asked[1])
         assert _is_open(asked[3])
+
+
+@pytest.fixture
+def service() -> Iterator[int]:
+    """Run a server of gRPC; yield its port."""
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[Service()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield port
+    server.stop(None)
+
+
+@contextlib.contextmanager
+def _stream_from(edge: Edge, source: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a curl whose stream of gRPC has been answered, and goes on."""
+    trust = ["--cacert", str(edge.settings.directory / "authority.crt"), *edge.resolved("demo")]
+    asked = ["-H", "content-type: application/grpc", "-H", "te: trailers", "-X", "POST", "-T", "."]
+    command = ["curl", "-sSN", "--http2", "--interface", source, *trust, *asked, edge.url("demo", "/test/both")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as curl:
+        assert curl.stdin
+        assert curl.stdout
+        curl.stdin.write(b"\0\0\0\0\5hello")
+        curl.stdin.flush()
+        assert curl.stdout.read(10) == b"\0\0\0\0\5HELLO"
+        yield curl
+        curl.kill()
+
+
+@needs_envoy
+@pytest.mark.needs("curl")
+def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(tmp_path: Path, service: int) -> None:
+    with running(tmp_path, with_envoy=True) as edge:
+        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{service}").says("is online")
+        until(lambda: edge.status("demo") != "404")
+        with _stream_from(edge, "127.0.0.2") as bad, _stream_from(edge, "127.0.0.3") as good:
+            edge.store.networks.add("127.0.0.2/32")
+            until(lambda: bad.poll() is not None, within=5)
+            assert good.poll() is None
 
 
 @needs_envoy

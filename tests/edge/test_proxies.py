@@ -89,6 +89,39 @@ def test_a_visitor_from_a_blocked_network_is_refused(edge: Edge, origin: int) ->
     until(lambda: asked(edge, "shut").startswith("HTTP/1.1 200"))
 
 
+def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_neighbours_stay(
+    edge: Edge, origin: int
+) -> None:
+    name = f"six.{edge.settings.tunnel_domain}"
+    port = edge.settings.tcp_ports[4]
+    edge.ssh(edge.key("acct_A"), "-R", f"six:80:127.0.0.1:{origin}", "-R", f"{port}:127.0.0.1:{origin}")
+    until(lambda: asked(edge, "six").startswith("HTTP/1.1 200") and listens(port))
+    context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
+    with contextlib.ExitStack() as stack:
+
+        def held(address: str) -> tuple[socket.socket, socket.socket]:
+            first = Header((address, 4711), ("2001:db8::1", 443)).encoded()
+            tls = context.wrap_socket(
+                stack.enter_context(coming(edge.settings.edge_port, first=first)), server_hostname=name
+            )
+            opened = stack.enter_context(tls), stack.enter_context(coming(port, first=first))
+            for it in opened:
+                it.sendall(f"GET /held HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+                assert b" 200 " in it.recv(4096)
+            return opened
+
+        bad, good = held("2001:db8:0:1::2"), held("2001:db8:0:1::3")
+        edge.store.networks.add("2001:db8:0:1::2/128")
+        try:
+            assert [read_of(it) for it in bad] == [b"", b""]
+            for it in good:
+                it.settimeout(0.1)
+                with pytest.raises(TimeoutError):
+                    it.recv(1)
+        finally:
+            edge.store.networks.clear()
+
+
 def test_a_port_tells_its_upstream_who_the_visitor_is(edge: Edge) -> None:
     port = edge.settings.tcp_ports[0]
     address = edge.settings.address(port)

@@ -120,6 +120,25 @@ def read(connection: socket.socket) -> bytes:
     return found
 
 
+def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_five_seconds(
+    edge: Edge, echo: Echo
+) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=shut:80:localhost:{echo.port}")
+    port = edge.settings.tcp_ports[6]
+    made = tcp_edge(edge, port, attached(group(edge, "shut")))
+    until(lambda: is_live(edge, made))
+    bad, good = (socket.create_connection(("127.0.0.1", port), 5, (source, 0)) for source in ("127.0.0.2", "127.0.0.3"))
+    with bad, good:
+        assert (bad.recv(100), good.recv(100)) == (b"echo\n", b"echo\n")
+        edge.store.networks.add("127.0.0.2/32")
+        try:
+            assert read(bad) == b""
+            good.sendall(b"on")
+            assert good.recv(100) == b"on"
+        finally:
+            edge.store.networks.clear()
+
+
 def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=tcp:80:localhost:{echo.port}")
     port = edge.settings.tcp_ports[0]

@@ -57,20 +57,25 @@ def test_other_headers_are_refused(rest: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "tunnel"),
+    ("values", "tunnel", "is_private"),
     [
-        (b"\xe0\x00\x04tn_1", "tn_1"),
-        (b"\x04\x00\x02??\xe0\x00\x04tn_1\x04\x00\x01?", "tn_1"),
-        (b"\x04\x00\x04tn_1", ""),
-        (b"\xe0\x00\x09tn_1", "tn_1"),
-        (b"\xe0\x00", ""),
-        (b"\xe0\x00\x01\xff", "\ufffd"),
+        (b"\xe0\x00\x04tn_1", "tn_1", False),
+        (b"\x04\x00\x02??\xe0\x00\x04tn_1\x04\x00\x01?", "tn_1", False),
+        (b"\x04\x00\x04tn_1", "", False),
+        (b"\xe0\x00\x09tn_1", "tn_1", False),
+        (b"\xe0\x00", "", False),
+        (b"\xe0\x00\x01\xff", "\ufffd", False),
+        (b"\xe1\x00\x01\x00", "", True),
+        (b"\x04\x00\x04\xe1\x00\x01\x00", "", False),
+        (b"\xe0\x00\x04tn_1\xe1\x00\x01\x00", "tn_1", True),
     ],
 )
-def test_the_tunnel_is_read_among_the_values_behind_the_addresses(values: bytes, tunnel: str) -> None:
+def test_the_tunnel_and_whether_it_is_private_are_read_behind_the_addresses(
+    values: bytes, tunnel: str, is_private: bool
+) -> None:
     plain = Header(("192.0.2.9", 49153), ("192.0.2.1", 443)).encoded()
     whole = plain[:14] + (12 + len(values)).to_bytes(2) + plain[16:] + values
     header, length = proxy_protocol.read(whole + b"hello") or (None, 0)
-    assert header == Header(("192.0.2.9", 49153), ("192.0.2.1", 443), tunnel)
+    assert header == Header(("192.0.2.9", 49153), ("192.0.2.1", 443), tunnel, is_private)
     assert header
     assert (length, header.encoded()) == (len(whole), plain)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.ssh.visitors import Body, gives_way, visitor_of
+from edge.ssh.visitors import Body, address_of, gives_way, visitor_of
 
 LONG = b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\nx-forwarded-for: 192.0.2.1\r\n\r\n"
 CHUNKED = b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -21,7 +21,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\n"
     ],
 )
 def test_a_visitor_is_an_address_or_a_network_of_ipv6(head: bytes, visitor: str) -> None:
-    assert visitor_of(head) == visitor
+    assert visitor_of(address_of(head)) == visitor
 
 
 @pytest.mark.parametrize(

@@ -112,15 +112,18 @@ def test_the_upstreams_of_a_gateway() -> None:
 
     windows = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
     *both, of_bytes = clusters.of_gateway(GATEWAY, "PEM", SETTINGS)
-    assert both[:2] == [
-        whole("gw-AB", {"http_protocol_options": {}}),
-        whole("gw-AB/http2", {"http2_protocol_options": windows}),
-    ]
     behind: Any = {
         "@type": f"{TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
         "config": {"version": "V2"},
         "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
     }
+    alone = {**behind, "config": {"version": "V2", "added_tlvs": [{"type": 0xE1, "value": "AA=="}]}}
+    to_the_gateway = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": alone}
+    by_http2: Any = whole("gw-AB/http2", {"http2_protocol_options": windows}, "5s")
+    assert both[:2] == [
+        whole("gw-AB", {"http_protocol_options": {}}),
+        replace(by_http2, body={**by_http2.body, "transport_socket": to_the_gateway}),
+    ]
     same: Any = whole("gw-AB/bytes", {}).body
     del same["typed_extension_protocol_options"]
     told = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": behind}

@@ -5,7 +5,10 @@ SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 BIN := .venv/bin
-HERE := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
+
+# This file, also where a folder on its path has a space in its name: make's own functions take that for two files.
+space := $() $()
+THIS := $(subst |,,$(subst |$(space),,|$(MAKEFILE_LIST)))
 
 # The machine that a package is for: arm64 or x86_64; empty for this one.
 ARCH ?=
@@ -33,7 +36,7 @@ endef
 	advisories
 
 help: ## List the targets.
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*## ' "$(THIS)" | sed 's/:.*## /\t/' | expand -t 14
 
 run: .venv/run .venv-cloud/ready $(DOCS) ## Serve the API at http://127.0.0.1:8000 on the embedded cloud, until Ctrl-C.
 	@END_WITH=$$PPID exec $(BIN)/python -m infra.local.run
@@ -43,7 +46,7 @@ edge: .venv-edge/ready ## Serve tunnels beside a running make run, or on the clo
 		. "$${LOCAL_DIR:-.local}/cloud.env"; fi; exec .venv-edge/bin/python -m edge
 
 reset: ## Forget what was created with make run.
-	@PYTHONPATH="$(HERE)" $(or $(wildcard $(BIN)/python),$(PYTHON),python3) -m infra.local.reset
+	@PYTHONPATH="$$(dirname "$(THIS)")" "$(or $(wildcard $(BIN)/python),$(PYTHON),python3)" -m infra.local.reset
 
 package: .venv/dev $(DOCS) ## Make build/$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
@@ -81,26 +84,26 @@ fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its d
 client-python client-typescript client-go: CLIENT ?= build/$@
 
 client-python: .venv/dev ## Generate a Python client from the OpenAPI document into build/client-python, or into CLIENT, with its wheel.
-	@mkdir -p $(CLIENT)
+	@mkdir -p "$(CLIENT)"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/openapi.json \
-		--config infra/build/clients/python.yaml --meta setup --output-path $(CLIENT) --overwrite --fail-on-warning
-	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(CLIENT)/dist $(CLIENT)
-	@rm -rf $(CLIENT)/build $(CLIENT)/*.egg-info
+		--config infra/build/clients/python.yaml --meta setup --output-path "$(CLIENT)" --overwrite --fail-on-warning
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$(CLIENT)/dist" "$(CLIENT)"
+	@rm -rf "$(CLIENT)"/build "$(CLIENT)"/*.egg-info
 
 client-typescript: $(TYPESCRIPT)/node_modules/ready ## Generate a TypeScript client into build/client-typescript, or into CLIENT.
-	@mkdir -p $(CLIENT)
+	@mkdir -p "$(CLIENT)"
 	@$(TYPESCRIPT)/node_modules/.bin/openapi-typescript chalicelib/openapi.json --output $(TYPESCRIPT)/src/schema.ts >/dev/null
-	@$(TYPESCRIPT)/node_modules/.bin/tsc --project $(TYPESCRIPT) --outDir $(CLIENT)/dist
-	@cp $(TYPESCRIPT)/package.json $(CLIENT)
+	@$(TYPESCRIPT)/node_modules/.bin/tsc --project $(TYPESCRIPT) --outDir "$(CLIENT)/dist"
+	@cp $(TYPESCRIPT)/package.json "$(CLIENT)"
 
 # Any other warning is an error: these two tell that it reads OpenAPI 3.1, and a null beside a reference.
 client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or into CLIENT.
 	@command -v java >/dev/null || { echo "Java is needed for the generator of the Go client: install it." >&2; exit 1; }
-	@java -Dlog.level=warn -jar $(GENERATOR) generate --generator-name go --input-spec chalicelib/openapi.json --output $(CLIENT) \
+	@java -Dlog.level=warn -jar $(GENERATOR) generate --generator-name go --input-spec chalicelib/openapi.json --output "$(CLIENT)" \
 		--package-name tunneledge --global-property apis,models,supportingFiles,apiTests=false,modelTests=false \
 		| (! grep WARN | grep -v -e "OpenAPI 3.1 support is still in beta" -e "Failed to get the schema name: null")
-	@sed -i 's|^module .*|module tunneledge|; s|^go .*|go 1.19|' $(CLIENT)/go.mod
-	@rm -f $(CLIENT)/git_push.sh $(CLIENT)/.travis.yml
+	@sed -i 's|^module .*|module tunneledge|; s|^go .*|go 1.19|' "$(CLIENT)/go.mod"
+	@rm -f "$(CLIENT)/git_push.sh" "$(CLIENT)/.travis.yml"
 
 test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.
 	$(BIN)/python -m pytest tests/clients
@@ -135,11 +138,11 @@ requirements: .venv/dev ## Pin the newest versions of everything, with hashes.
 			--custom-compile-command "make requirements, which is: uv pip compile $(COMPILED)" $$name.in -o $$name.txt || exit 1; done
 
 advisories: ## Look for known advisories of all that is pinned.
-	@$(PYTHON) -m infra.advisories
+	@"$(PYTHON)" -m infra.advisories
 
 # Packages are for the Python of .venv, and the embedded cloud runs them with that of .venv-cloud.
 ifneq ($(filter-out help reset cloud-stop advisories,$(or $(MAKECMDGOALS),help)),)
-version = $(or $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null),none)
+version = $(or $(shell "$(1)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null),none)
 VERSIONS := $(filter-out none,$(foreach made,$(wildcard .venv/bin/python .venv-cloud/bin/python),$(call version,$(made))))
 ifneq ($(origin PYTHON),file)
 ifeq ($(call version,$(PYTHON)),none)
@@ -167,11 +170,11 @@ run cloud test fuzz test-clients: BESIDE := .venv-cloud/ready
 
 .venv/run .venv/dev .venv/bench .venv-cloud/ready .venv-edge/ready .venv-clients/ready:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
-	@$(PYTHON) -m infra.environments $@ $(BESIDE)
+	@"$(PYTHON)" -m infra.environments $@ $(BESIDE)
 
 # Optional: the benchmarks say where it is missing.
 .venv/peer: requirements/peer.txt | .venv/dev
-	@$(PYTHON) -m infra.environments $@ || echo "Without it: its rows say so." >&2
+	@"$(PYTHON)" -m infra.environments $@ || echo "Without it: its rows say so." >&2
 
 bench/node_modules/ready: bench/package-lock.json
 	@$(call NPM_CI,bench,the benchmarks need)

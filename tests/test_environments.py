@@ -42,8 +42,11 @@ def wheel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path, wheel: Path) -> Path:
-    """Return a folder in which `make .venv/run` fetches that package alone, and neither uv nor pip knows it yet."""
-    folder = tmp_path / "project"
+    """Return a folder, with a space on its path, in which `make .venv/run` fetches that package alone.
+
+    Neither uv nor pip knows it yet.
+    """
+    folder = tmp_path / "of mine" / "project"
     (folder / "infra").mkdir(parents=True)
     (folder / "requirements").mkdir()
     for name in ("Makefile", "infra/__init__.py", "infra/environments.py"):
@@ -61,11 +64,14 @@ def make(project: Path, registry: str, *targets: str, uv: bool) -> tuple[int, st
     programs.mkdir()
     for program in ("sh", "grep", "sed"):
         (programs / program).symlink_to(str(shutil.which(program)))
+    python = programs / "the python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o700)
     if uv:
         (programs / "uv").symlink_to(ROOT / ".venv/bin/uv")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "MAKE"))}
     done = subprocess.run(
-        [str(shutil.which("make")), *targets, f"PYTHON={sys.executable}"],
+        [str(shutil.which("make")), *targets, f"PYTHON={python}"],
         cwd=project,
         env={
             **environment,

@@ -63,7 +63,7 @@ class Started:
 
 def start_edge(api: Served, settings: dict[str, str]) -> "subprocess.Popen[str]":
     edge = subprocess.Popen(
-        ["sh", "-c", f"ulimit -S -n 256; exec {PYTHON} -m edge"],
+        ["sh", "-c", f"ulimit -S -n 256; exec '{PYTHON}' -m edge"],
         cwd=ROOT,
         env={**os.environ, **api.cloud, **settings},
         stdout=subprocess.PIPE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.edge.running import ENVOY, Edge, running, upstream
+from tests.edge.running import ENVOY, Edge, running, until, upstream
 
 needs_envoy = pytest.mark.needs("the live edge")
 
@@ -26,12 +26,16 @@ def origin() -> Iterator[int]:
 
 @pytest.fixture(autouse=True)
 def clients_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    """End the clients that a test started."""
+    """End the clients that a test started, and wait until their tunnels have gone: the next test finds none of them."""
+    if "edge" not in request.fixturenames:
+        yield
+        return
+    edge: Edge = request.getfixturevalue("edge")
+    before = edge.open_tunnels()
     yield
-    if "edge" in request.fixturenames:
-        edge: Edge = request.getfixturevalue("edge")
-        while edge.started:
-            edge.started.pop().kill()
+    while edge.started:
+        edge.started.pop().kill()
+    until(lambda: edge.open_tunnels() <= before)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A store in memory, for the gateway and control alone: tests/edge/test_store.py tries it beside the real one."""
 
+import math
 import secrets
 import threading
 import time
@@ -99,7 +100,7 @@ class Memory:
                         raise NameTaken
                     self._end(it.id)
             self.count += 1
-            until, labels = int(time.time()) + lease, dict(opening.labels)
+            until, labels = _end_of(lease), dict(opening.labels)
             how = opening.proto, opening.proxy_protocol
             new = Carried(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels, *how)
             self.online[new.id] = (new, opening)
@@ -116,7 +117,7 @@ class Memory:
 
     def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         self._reach()
-        taken = {it.name for it, _ in self.online.values() if it.is_live} | self.reserved.keys()
+        taken = {it.name for it, _ in [*self.online.values()] if it.is_live} | self.reserved.keys()
         free = sorted(set(addresses) - taken)
         return secrets.choice(free) if free else None
 
@@ -129,7 +130,7 @@ class Memory:
             kept = [it.id for it in live if not (it.name and self._is_unproved(it.account, it.name))]
             for id in kept:
                 it, opening = self.online[id]
-                self.online[id] = replace(it, expires=int(time.time()) + lease), opening
+                self.online[id] = replace(it, expires=_end_of(lease)), opening
             return frozenset(it.id for it in tunnels) - frozenset(kept)
 
     def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
@@ -190,7 +191,7 @@ class Memory:
 
     def gateways(self) -> list[tuple[Gateway, bool]]:
         self._reach()
-        return [(gateway, end > time.time()) for gateway, end in self.up.values()]
+        return [(gateway, end > time.time()) for gateway, end in [*self.up.values()]]
 
     def carried_by(self, gateway: str) -> list[Carried]:
         self._reach()
@@ -199,7 +200,7 @@ class Memory:
 
     def certificates(self, account: str) -> list[Sealed]:
         self._reach()
-        return [Sealed(it, b"") for it, _ in self.uploaded.values() if it.account == account]
+        return [Sealed(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
 
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
         self._reach()
@@ -235,27 +236,41 @@ class Memory:
 
     def live(self, host: str, *, lease: int) -> None:
         self._reach()
-        self.hosts[host] = time.time() + lease
+        with self.lock:
+            self.hosts[host] = time.time() + lease
 
     def end_hosts(self, *, grace: int) -> None:
         self._reach()
-        gone = {host for host, end in self.hosts.items() if end + grace < time.time()}
-        self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
-        self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
+        with self.lock:
+            gone = {host for host, end in self.hosts.items() if end + grace < time.time()}
+            self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
+            self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
 
     def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         self._reach()
-        return {(account, edge): it for (by, account, edge), it in self.statuses.items() if by == host}
+        return {(account, edge): it for (by, account, edge), it in self.statuses.copy().items() if by == host}
 
     def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         self._reach(account)
-        self.statuses[host, account, edge] = status
-        self.told.append((edge, status))
+        with self.lock:
+            self.statuses[host, account, edge] = status
+            self.told.append((edge, status))
 
     def unsay(self, account: str, edge: str, host: str) -> None:
         self._reach(account)
-        self.statuses.pop((host, account, edge), None)
-        self.told.append((edge, None))
+        with self.lock:
+            self.statuses.pop((host, account, edge), None)
+            self.told.append((edge, None))
+
+    # What a test looks at while others write
+
+    def tunnels(self) -> list[tuple[Carried, Opening]]:
+        """Return the tunnels that are online."""
+        return list(self.online.values())
+
+    def status(self, edge: str) -> EdgeStatus | None:
+        """Return what the only host says of an edge."""
+        return next((it for (_, _, id), it in self.statuses.copy().items() if id == edge), None)
 
     # What a test does in the place of the API
 
@@ -313,7 +328,7 @@ class Memory:
             raise NameNotReserved
 
     def _is_unproved(self, account: str, name: str) -> bool:
-        proved = {it.domain: it.account for it in self.held.values() if it.is_proved}
+        proved = {it.domain: it.account for it in [*self.held.values()] if it.is_proved}
         host = name.partition(":")[0]
         return not domains.is_below(host, self.tunnel_domain) and proofs.proving(name, proved) != account
 
@@ -328,6 +343,11 @@ class Memory:
             raise Unavailable
         if account in self.unreadable:
             raise ValueError(account)
+
+
+def _end_of(lease: int) -> int:
+    """Return the second at which a lease ends, rounded up: a test's lease of a second or two is not a part of it."""
+    return math.ceil(time.time() + lease) if lease else 0
 
 
 def _change(*places: Place) -> Change:

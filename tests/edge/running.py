@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import json
 import random
 import socket
 import ssl
@@ -49,6 +50,14 @@ def free_ports(count: int) -> range:
             for port in range(first, first + count):
                 probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
             return range(first, first + count)
+
+
+def least(measured: Callable[[], float], *, bound: float) -> float:
+    """Return the least of up to three measurements, none after one below the bound: a busy machine is slow at times."""
+    found = [measured()]
+    while min(found) >= bound and len(found) < 3:
+        found.append(measured())
+    return min(found)
 
 
 def until(true: Callable[[], bool], *, within: float = 15) -> None:
@@ -175,8 +184,8 @@ class Edge:
     def resolved(self, name: str) -> list[str]:
         return ["--resolve", f"{name}.{self.settings.tunnel_domain}:{self.settings.edge_port}:127.0.0.1"]
 
-    def status(self, name: str, *arguments: str) -> str:
-        return self.curl(name, "-o", "/dev/null", "-w", "%{http_code}", *arguments)
+    def status(self, name: str, *arguments: str, path: str = "/") -> str:
+        return self.curl(name, "-o", "/dev/null", "-w", "%{http_code}", *arguments, path=path)
 
     def connect(self, name: str, *protocols: str) -> ssl.SSLSocket:
         """Return a TLS connection to a tunnel's address."""
@@ -190,6 +199,16 @@ class Edge:
         """Put a certificate into the store, as the API would."""
         issued = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
         self.store.upload(uploaded(id, account, name), KeyPair(issued.certificate, issued.key))
+
+    def open_tunnels(self) -> set[str]:
+        """Return the ids of the tunnels that are online through the gateway."""
+        return {it.id for it, _ in self.store.tunnels() if it.gateway == self.gateway.id}
+
+    def access_log(self) -> list[dict[str, Any]]:
+        """Return the lines of the access log that are written to their end."""
+        log = self.settings.directory / "access.log"
+        whole = log.read_text().rpartition("\n")[0] if log.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
 
     def run(self, work: Any) -> Any:
         """Return the result of a coroutine that runs in the gateway's loop."""
@@ -274,10 +293,14 @@ class Upstream(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
+    come = threading.Semaphore(0)  # events, as their client says
 
     def do_GET(self) -> None:
         if self.path == "/events":
             self._events()
+        elif self.path == "/come":
+            self.come.release()
+            self._answer(b"")
         elif self.path == "/held":
             self._held()
         elif self.path == "/missing":
@@ -331,6 +354,7 @@ class Upstream(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _events(self) -> None:
+        """Send three events, each when the client has said that the one before has come."""
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
@@ -338,7 +362,8 @@ class Upstream(BaseHTTPRequestHandler):
         for number in range(3):
             self.wfile.write(f"data: {number}\n\n".encode())
             self.wfile.flush()
-            time.sleep(0.3)
+            if not self.come.acquire(timeout=10):
+                break
 
     def log_message(self, *_: object) -> None:
         pass

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ def _ask(edge: Edge, name: str, path: str, *, times: int = 1) -> set[int]:
     with edge.connect("any") as connection:
         for _ in range(times):
             connection.sendall(asked)
-            found.add(int(connection.recv(65536).split(b" ")[1]))
+            answer = HTTPResponse(connection)
+            answer.begin()
+            answer.read()
+            found.add(answer.status)
     return found
 
 
 def _lines(edge: Edge, name: str) -> list[dict[str, Any]]:
-    log = edge.settings.directory / "access.log"
-    lines = map(json.loads, log.read_text().splitlines())
-    return [it for it in lines if it["host"] == f"{name}.tunnels.localhost"]
+    return [it for it in edge.access_log() if it["host"] == f"{name}.tunnels.localhost"]
 
 
 @needs_envoy

@@ -21,9 +21,11 @@ socket.onclose = (event) => done([...said, event.code, event.wasClean]);
 """
 EVENTS = """
 const [done, source, events] = [arguments[0], new EventSource("/events"), []];
-source.onmessage = (event) => {
-  events.push([event.data, performance.now()]);
-  if (events.length == 3) { source.close(); done(events); }
+source.onmessage = async (event) => {
+  const last = events.push(event.data) == 3;
+  if (last) source.close();
+  await fetch("/come"); // the server sends each when it is told that the one before has come
+  if (last) done(events);
 };
 """
 UPLOAD = """
@@ -67,10 +69,7 @@ def test_a_websocket_speaks_both_ways_and_ends_cleanly(page: Chrome) -> None:
 
 
 def test_events_come_as_they_are_sent(page: Chrome) -> None:
-    events = run(page, EVENTS)
-
-    assert [data for data, _ in events] == ["0", "1", "2"]
-    assert events[2][1] - events[0][1] > 400
+    assert run(page, EVENTS) == ["0", "1", "2"]
 
 
 def test_a_hundred_megabytes_are_uploaded(page: Chrome) -> None:

@@ -20,6 +20,9 @@ def test_a_program_that_cannot_be_started_again_is_tried_until_it_can(tmp_path: 
             assert first
             program.rename(away)
             os.kill(first, signal.SIGKILL)
+            async with asyncio.timeout(5):
+                while child.pid == first:
+                    await asyncio.sleep(0.01)
             await asyncio.sleep(0.4)
             assert child.pid is None
             away.rename(program)

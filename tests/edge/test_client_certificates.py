@@ -61,13 +61,15 @@ def of_chain() -> Issued:
     return Issued(leaf.certificate + between.certificate, leaf.key)
 
 
-def serve(edge: Edge, name: str, modules: Modules) -> None:
+def serve(edge: Edge, name: str, modules: Modules) -> str:
+    """Serve an edge of a name; return its id."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="in"))
     route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(Backend(backend_id=answer.id)))
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.tunnels.localhost:443",), "edge", modules, (route,))
     edge.store.keep(answer)
     edge.store.keep(made)
-    until(lambda: any(id == made.id and it.state == "live" for (_, _, id), it in edge.store.statuses.items()))
+    until(lambda: (it := edge.store.status(made.id)) is not None and it.state == "live")
+    return made.id
 
 
 def met(edge: Edge, name: str, folder: Path, presented: Issued | None = None, version: str = "") -> str:
@@ -122,9 +124,9 @@ def test_a_version_of_tls_before_the_least_is_refused(edge: Edge, tmp_path: Path
 
 def test_private_keys_are_in_no_file_page_of_envoys_admin_or_process_list(edge: Edge) -> None:
     name, id = "kept.tunnels.localhost", ids.new("cert")
-    serve(edge, "kept", Modules())
+    made = serve(edge, "kept", Modules())
     edge.upload(id, ACCOUNT, name)
-    until(lambda: any(it.hostports[0].certificate_id == id for it in edge.store.statuses.values()))
+    until(lambda: (it := edge.store.status(made)) is not None and it.hostports[0].certificate_id == id)
     _, pair = edge.store.uploaded[id]
     assert pair
     admin = ["curl", "-sS", "--unix-socket", "admin.sock", "http://envoy/config_dump?include_eds"]

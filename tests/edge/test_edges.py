@@ -8,7 +8,7 @@ from typing import Any
 from chalicelib import ids
 from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.edge_status import BackendStatus, EdgeStatus
+from chalicelib.model.edge_status import BackendStatus
 from chalicelib.model.modules import Backend, UserAgentFilter
 from chalicelib.model.served import UNREADABLE, Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link.authority import KeyPair
@@ -79,7 +79,7 @@ def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edg
     until(lambda: is_said(edge, lost, "refused"))
 
     assert edge.status("lost") == "000"
-    found = said(edge, made.id)
+    found = edge.store.status(made.id)
     assert found
     assert [(it.hostport, it.state, it.error) for it in found.hostports] == [(*made.hostports, "refused", UNREADABLE)]
     edge.store.keep(replace(other, revision=2))
@@ -98,7 +98,7 @@ def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sente
     edge.store.keep(changed)
     until(lambda: edge.status("bad") == "503", within=3)
     until(lambda: is_said(edge, changed, "partly"))
-    found = said(edge, made.id)
+    found = edge.store.status(made.id)
     assert found
     assert [(it.state, it.error) for it in found.routes] == [("refused", "invalid repetition size: {900}")]
     assert edge.curl("good") == "open\n"
@@ -108,13 +108,8 @@ def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sente
     assert is_said(edge, other, "live")
 
 
-def said(edge: Edge, id: str) -> EdgeStatus | None:
-    """Return what the host says of an edge."""
-    return next((it for (_, _, of), it in edge.store.statuses.items() if of == id), None)
-
-
 def is_said(edge: Edge, made: ServedEdge, state: str) -> bool:
-    found = said(edge, made.id)
+    found = edge.store.status(made.id)
     return found is not None and (found.state, found.revision) == (state, made.revision)
 
 
@@ -122,7 +117,7 @@ def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(e
     group = backend(edge, "bkdtg", TunnelGroup(labels={"app": "said"}))
     made = https_edge(edge, "said", route(group))
     until(lambda: is_said(edge, made, "live"))
-    first = said(edge, made.id)
+    first = edge.store.status(made.id)
     assert first
     (hostport,) = first.hostports
     assert (hostport.hostport, hostport.state, hostport.error, hostport.certificate_id) == (
@@ -136,15 +131,14 @@ def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(e
     changed = replace(made, revision=2, modules=Modules(unenforced=("traffic_policy",)))
     edge.store.keep(changed)
     until(lambda: is_said(edge, changed, "partly"))
-    second = said(edge, made.id)
+    second = edge.store.status(made.id)
     assert second
     assert second.hostports[0].since == hostport.since
     assert "traffic_policy" in second.routes[0].error
-    written = len(edge.store.told)
     time.sleep(1)
-    assert len(edge.store.told) == written
+    assert len([it for it in edge.store.told if it[0] == made.id]) == 2
     edge.store.forget(made)
-    until(lambda: said(edge, made.id) is None)
+    until(lambda: edge.store.status(made.id) is None)
     assert len([it for it in edge.store.told if it[0] == made.id]) == 3
 
 
@@ -159,7 +153,7 @@ def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge
     other = ServedEdge("acct_stuck", ids.new("edghts"), 1, (f"stuck.{edge.settings.tunnel_domain}:443",))
     edge.store.keep(other)
     until(lambda: is_said(edge, other, "live"))
-    edge.store.delays["acct_stuck"] = 1.5
+    edge.store.delays["acct_stuck"] = 3
     for number in range(10):
         edge.store.keep(
             replace(other, id=ids.new("edghts"), hostports=(f"s{number}.{edge.settings.tunnel_domain}:443",))
@@ -169,7 +163,7 @@ def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge
     made = https_edge(edge, "quick", route(backend(edge, "bkdhr", HttpResponse(body="quick\n"))))
     until(lambda: edge.curl("quick") == "quick\n")
     until(lambda: is_said(edge, made, "live"))
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 3
     edge.store.delays.clear()
 
 
@@ -190,7 +184,7 @@ def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
 
 
 def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
-    found = said(edge, made.id)
+    found = edge.store.status(made.id)
     return found.hostports[0].certificate_id if found else None
 
 
@@ -210,7 +204,7 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(ed
 
     until(is_refused, within=5)
     assert met == {"kept\n"}
-    found = said(edge, made.id)
+    found = edge.store.status(made.id)
     assert found
     (hostport,) = found.hostports
     assert (hostport.state, hostport.certificate_id) == ("live", good)
@@ -222,7 +216,7 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(ed
 
 
 def has_refusal(edge: Edge, made: ServedEdge) -> bool:
-    found = said(edge, made.id)
+    found = edge.store.status(made.id)
     return found is not None and found.hostports[0].error != ""
 
 

@@ -119,11 +119,11 @@ def test_a_deadline_ends_the_call_on_both_sides(channel: grpc.Channel, service: 
     service.left.clear()
 
     with pytest.raises(grpc.RpcError) as refused:
-        unary(channel, "slow")(b"", timeout=0.5)
+        unary(channel, "slow")(b"", timeout=1)
 
     assert refused.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert service.left.wait(5)
-    assert 0 < service.seconds < 0.6
+    assert 0 < service.seconds < 1.1
 
 
 def test_an_error_comes_with_its_words_and_metadata(channel: grpc.Channel) -> None:

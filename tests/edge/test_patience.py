@@ -1,12 +1,10 @@
 """Clients of ports and of TLS passed through that take their time: let through, waited for, or refused."""
 
 import contextlib
-import json
 import socket
 import ssl
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +19,8 @@ pytestmark = needs_envoy
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    """Run an edge that has a second's patience."""
-    with running(tmp_path_factory.mktemp("hasty"), with_envoy=True, tcp_idle_timeout=1, header_timeout=1) as edge:
+    """Run an edge that has a second's patience, and for a hello two."""
+    with running(tmp_path_factory.mktemp("hasty"), with_envoy=True, tcp_idle_timeout=1, header_timeout=2) as edge:
         yield edge
 
 
@@ -97,22 +95,20 @@ def test_whoever_says_nothing_is_ended_in_time_and_told_of_in_the_log(hasty: Edg
         until(lambda: listens(port))
         with socket.create_connection(("127.0.0.1", port), 10) as silent:
             assert silent.recv(100) == b"echo\n"  # who says nothing is spoken to
+            began = time.monotonic()
             silent.sendall(b"word")
             assert silent.recv(4, socket.MSG_WAITALL) == b"word"
-            began = time.monotonic()
             assert silent.recv(1) == b""
-            assert 0.8 < time.monotonic() - began < 3
+            assert 0.8 < time.monotonic() - began < 6
     until(lambda: any(it["bytes_in"] for it in lines(hasty, port)))
     (line,) = (it for it in lines(hasty, port) if it["bytes_in"])
     told = ("account", "bytes_in", "bytes_out", "client", "ended", "flags", "host")
     assert [line[name] for name in told] == ["acct_A", 4, 9, "127.0.0.1", "tcp_session_idle_timeout", "-", None]
-    assert 800 < line["milliseconds"] < 4000
+    assert 800 < line["milliseconds"] < 7000
 
 
 def lines(edge: Edge, port: int) -> list[dict[str, Any]]:
-    log = Path(edge.settings.directory / "access.log")
-    every = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
-    return [it for it in every if it.get("port") == port]
+    return [it for it in edge.access_log() if it.get("port") == port]
 
 
 def test_a_visitor_of_tls_who_says_nothing_reaches_nobody_and_is_ended(hasty: Edge, passed: str) -> None:

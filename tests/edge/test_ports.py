@@ -10,7 +10,7 @@ from tests.edge.running import Edge, listens, running, until
 
 
 def names(edge: Edge) -> list[str]:
-    return [it.name for it, _ in edge.store.online.values()]
+    return [it.name for it, _ in edge.store.tunnels()]
 
 
 def test_a_client_that_asks_for_port_0_is_told_its_port(edge: Edge) -> None:
@@ -34,7 +34,7 @@ def test_a_port_is_one_credential_s_which_takes_it_over(edge: Edge) -> None:
     )
     edge.ssh(key, "-R", f"{port}:localhost:1").says("is online")
     first.says("has ended: another connection with the same credential has it now.")
-    assert names(edge) == [f"tunnels.localhost:{port}"]
+    until(lambda: names(edge) == [f"tunnels.localhost:{port}"])
 
 
 @needs_envoy

@@ -74,14 +74,17 @@ def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) ->
     host = f"named.{edge.settings.tunnel_domain}"
     with reading() as (upstream, seen):
         opened(edge, host, "named:443", upstream)
+        visitors = []  # what one sends may come when the next one has been there
 
         def is_told() -> bool:
             with visiting(edge.settings.edge_port) as visitor, contextlib.suppress(OSError):
-                address = visitor.getsockname()
+                visitors.append(visitor.getsockname())
                 ssl.create_default_context().wrap_socket(visitor, server_hostname=host)
             with contextlib.suppress(queue.Empty):
                 header, rest = header_in(seen.get(timeout=1))
-                assert (header and header.source, rest[:2]) == (address, b"\x16\x03")
+                assert header
+                assert header.source in visitors
+                assert rest[:2] == b"\x16\x03"
                 return True
             return False  # it is not served yet
 
@@ -129,12 +132,14 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
         edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
         edge.store.keep(group)
         edge.store.keep(made)
+        visitors = []
 
         def is_told() -> bool:
             with contextlib.suppress(OSError, queue.Empty), visiting(port) as visitor:
-                address = visitor.getsockname()
+                visitors.append(Header(visitor.getsockname(), ("127.0.0.1", port)))
                 visitor.sendall(b"hello" * 10)
-                assert header_in(seen.get(timeout=1)) == (Header(address, ("127.0.0.1", port)), b"hello" * 10)
+                header, rest = header_in(seen.get(timeout=1))
+                assert (header in visitors, rest) == (True, b"hello" * 10)
                 return True
             return False  # it is not served yet
 

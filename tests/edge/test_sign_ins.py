@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge.store.records import Grant
-from tests.edge.running import Edge, Key, running, until
+from tests.edge.running import Edge, Key, least, running, until
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_connections_that_never_sign_in_are_ended(tmp_path: Path) -> None:
         while silent.recv(4096):
             pass
 
-        assert len(edge.gateway.sign_ins) == 0
+        until(lambda: len(edge.gateway.sign_ins) == 0)
 
 
 def test_a_flood_of_half_open_sign_ins_keeps_nobody_out_for_longer_than_two_seconds(tmp_path: Path) -> None:
@@ -126,11 +126,8 @@ def test_a_flood_of_half_open_sign_ins_keeps_nobody_out_for_longer_than_two_seco
             there = ("127.0.0.1", edge.settings.ssh_port)
             flood.enter_context(socket.create_connection(there, source_address=("127.0.0.2", 0)))
 
-        key, times = edge.key("acct_A"), list[float]()
-        while min(times, default=2.0) >= 2 and len(times) < 3:  # a busy machine may be slow by itself
-            times.append(_seconds_to_a_tunnel(edge, key))
-
-        assert min(times) < 2
+        key = edge.key("acct_A")
+        assert least(lambda: _seconds_to_a_tunnel(edge, key), bound=2) < 2
         assert len(edge.gateway.sign_ins) <= edge.settings.limits.max_sign_ins_per_address
 
 

@@ -88,7 +88,7 @@ def tcp_edge(edge: Edge, port: int, modules: Modules) -> ServedEdge:
 
 
 def said(edge: Edge, made: ServedEdge) -> EdgeStatus | None:
-    found = next((it for (_, _, of), it in edge.store.statuses.items() if of == made.id), None)
+    found = edge.store.status(made.id)
     return found if found and found.revision == made.revision else None
 
 
@@ -97,9 +97,9 @@ def is_live(edge: Edge, made: ServedEdge, tunnels: int = 1) -> bool:
     return found is not None and found.state == "live" and sum(it.tunnels for it in found.backends) == tunnels
 
 
-def answer(edge: Edge, port: int, sent: bytes = b"", timeout: float = 5) -> bytes:
+def answer(port: int, sent: bytes = b"") -> bytes:
     """Return all that a port of TCP answers when this was sent, and then the end."""
-    with socket.create_connection(("127.0.0.1", port), timeout) as connection:
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
         sending = threading.Thread(target=_send, args=(connection, sent))
         sending.start()
         found = read(connection)
@@ -157,7 +157,7 @@ def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, 
     with edge.connect("tls") as connection:
         assert connection.recv(100) == b"echo\n"
         connection.sendall(b"x" * 1000)
-        assert connection.recv(1000) == b"x" * 1000
+        assert connection.makefile("rb").read(1000) == b"x" * 1000
 
 
 @contextlib.contextmanager
@@ -224,7 +224,7 @@ def test_a_port_of_a_tunnel_leads_there_both_ways_to_the_end(edge: Edge, echo: E
         f"tcp://{edge.settings.tunnel_domain}:{port}"
     )
     until(lambda: listens(port))
-    assert answer(edge, port, b"x" * 1_000_000) == b"echo\n" + b"x" * 1_000_000 + b"goodbye\n"
+    assert answer(port, b"x" * 1_000_000) == b"echo\n" + b"x" * 1_000_000 + b"goodbye\n"
 
 
 def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: str = "-tls1_3") -> tuple[bool, str]:
@@ -291,15 +291,15 @@ def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge:
         with socket.create_connection(("127.0.0.1", port), 5) as kept:
             assert kept.recv(4) == b"old\n"
             edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 1, groups["new"]: 1})))
-            until(lambda: {answer(edge, port) for _ in range(8)} == {b"old\ngoodbye\n", b"new\ngoodbye\n"})
+            until(lambda: {answer(port) for _ in range(8)} == {b"old\ngoodbye\n", b"new\ngoodbye\n"})
             other = tcp_edge(edge, edge.settings.tcp_ports[3], attached(groups["new"]))
             until(lambda: is_live(edge, other))
             edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 0, groups["new"]: 1})))
-            until(lambda: {answer(edge, port) for _ in range(4)} == {b"new\ngoodbye\n"})
+            until(lambda: {answer(port) for _ in range(4)} == {b"new\ngoodbye\n"})
             kept.sendall(b"still")
             assert kept.recv(5, socket.MSG_WAITALL) == b"still"
             clients["new"].kill()
-            until(lambda: answer(edge, port) == b"")
+            until(lambda: answer(port) == b"")
             kept.sendall(b"again")
             assert kept.recv(5, socket.MSG_WAITALL) == b"again"
 
@@ -315,4 +315,4 @@ def test_a_port_that_the_system_does_not_give_hurts_itself_alone(edge: Edge, ech
         found = said(edge, taken)
         assert found
         assert "Address already in use" in found.hostports[0].error
-    assert answer(edge, ports[5]) == b"echo\ngoodbye\n"
+    assert answer(ports[5]) == b"echo\ngoodbye\n"

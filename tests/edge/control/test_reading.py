@@ -19,7 +19,7 @@ from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import Records
 from edge.traffic.world import Gone, World
 from tests.edge.memory import Memory
-from tests.edge.running import uploaded
+from tests.edge.running import until, uploaded
 from tests.transports import Client
 
 WRITERS, CHANGES, STARTS = 16, 2000, 10
@@ -195,11 +195,11 @@ def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
     store = Memory()
     store.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=60)
     lapsing = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "")
-    store.open(lapsing, lease=1, most=9)
+    tunnel = store.open(lapsing, lease=1, most=9)
     control = Control(store, 0)
     control.hear()
     assert len(control.world.tunnels) == 1
-    time.sleep(1.1)
+    until(lambda: not tunnel.is_live)
     control.look()
     assert (control.world.tunnels, store.online, control.reader.missed) == ({}, {}, 0)
 

@@ -24,12 +24,6 @@ T = TypeVar("T")
 Serve = Callable[[socket.socket], None]
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_online(edge: Edge) -> None:
-    """Wait until the tunnels of the test before have ended."""
-    until(lambda: not edge.store.online)
-
-
 @contextlib.contextmanager
 def serving(serve: Serve) -> Iterator[int]:
     """Serve each connection to a port of this machine in a thread."""

@@ -34,7 +34,7 @@ class Blocked:
         if not self._networks:
             return False
         try:
-            found = ipaddress.ip_address(address.partition("%")[0])
+            found = ipaddress.ip_address(address)
         except ValueError:
             return False
         found = getattr(found, "ipv4_mapped", None) or found
@@ -48,7 +48,7 @@ class Blocked:
 def _prefix(address: str, of_4: int, of_6: int) -> str:
     """Return a network of so many bits; an IPv4 address within IPv6 counts as itself, other text too."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        found = ipaddress.ip_address(address)
     except ValueError:
         return address
     if isinstance(found, ipaddress.IPv6Address):

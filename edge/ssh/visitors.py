@@ -58,7 +58,7 @@ class Body:
     def comes(self, data: bytes) -> None:
         """Hear more of it."""
         self._came += len(data)
-        self._left = max(0, self._left - len(data))
+        self._left -= len(data)
         if self._is_chunked and _LAST_CHUNK.search(data[-4096:]):
             self._is_chunked = False
 

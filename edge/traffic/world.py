@@ -96,8 +96,7 @@ class World:
         A name is not served before, so that it never has a wrong certificate first.
         """
         before, self._ready[account] = self._ready.get(account, frozenset()), names
-        new = names - before
-        return new.union(*map(self.edge_index.names_of_tcp, new))
+        return names - before
 
     def refuse(self, certificate: str, sentence: str) -> frozenset[str]:
         """Hear that the engine cannot use a certificate; return the names for which another may be served now."""
@@ -312,9 +311,9 @@ class World:
         return list(self._by_domain.get(domain, {}).values())
 
     def _held_under(self, host: str) -> list[Held]:
-        """Return the reservations directly below a wildcard host; none for any other host."""
+        """Return the reservations of a wildcard host and of the names directly below it; none for any other host."""
         found = self._held_below.get(host.removeprefix(domains.WILDCARD), {}) if host.startswith("*") else {}
-        return [it for it in found.values() if not it.domain.startswith("*")]
+        return list(found.values())
 
     def accounts_at(self, held: Held) -> frozenset[str]:
         """Return the accounts with names that a reservation stands for."""

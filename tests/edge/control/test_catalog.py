@@ -8,9 +8,10 @@ from google.protobuf import json_format
 
 from chalicelib.model.tunnels import Carried
 from edge.control import catalog
+from edge.control.catalog import Answer, Catalog, Name
 from edge.process.settings import Settings
 from edge.traffic import clusters, listeners, routes
-from edge.traffic.resources import Resource
+from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import Site
 
 SITES = [
@@ -20,6 +21,7 @@ SITES = [
     Site("same", Carried("same", "same", "gw-1", "same"), "same"),
     Site("name", Carried("type", "STATIC", "gw-1", "name"), "virtual_hosts"),  # also words of Envoy's
     Site("0s", Carried("googleapis", "inline", "gw-1", "0s"), "/"),
+    Site("xyz", Carried("acct", "A\x7f\x7f", "gw-1", "xyz"), "abc"),  # as the blank of another one is
     Site("A\x7f\x7f", Carried("B\x7f\x7f", "tn_", "gw-1", "A\x7f\x7f"), "abc"),  # as blanks are
     Site('"\n\\', Carried("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
 ]
@@ -62,8 +64,94 @@ def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_
     parts = {name: listeners.of_name(name, Settings()) for name in names}
     known = {name: int.from_bytes(blake2b(catalog.encoded(it), digest_size=16).digest()) for name, it in parts.items()}
     chosen = {it.key: it for name, it in parts.items() if name in cancelling(known)}
-    made = catalog.Catalog(b"a key of the edge")
+    made = Catalog(b"a key")
     whole = listeners.fixed(Settings())[1]
     made.change({whole.key: whole})
-    assert made.change(chosen) == [catalog.Name("listener", whole.key.name)]
-    assert made.change(dict.fromkeys(chosen)) == [catalog.Name("listener", whole.key.name)]
+    assert made.change(chosen) == [Name("listener", whole.key.name)]
+    assert made.change(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]
+
+
+def put(made: Catalog, *names: str, part: str = "", **body: Json) -> None:
+    """Put resources into a catalog, each named by its kind and name."""
+    for kind, _, name in (text.partition(" ") for text in names):
+        key = Key(kind, name, part)  # type: ignore[arg-type]
+        made.change({key: Resource(key, {"name": name, **body} if not part else body)})
+
+
+def host(name: str) -> Json:
+    return [{"name": name, "domains": [name]}]
+
+
+ROUTES = Name("routes", "operator")
+
+
+def test_a_resource_is_its_parts_as_they_are_now() -> None:
+    made = Catalog(b"a key")
+    put(made, "routes operator")
+    for domain in ("a", "b"):
+        put(made, "routes operator", part=domain, virtual_hosts=host(domain))
+    put(made, "routes operator", part="a", virtual_hosts=host("a.example.com"))
+    found = catalog.MESSAGES["routes"].FromString(made.value(ROUTES))
+    assert (found.name, sorted(it.name for it in found.virtual_hosts)) == ("operator", ["a.example.com", "b"])
+    at_once = Catalog(b"a key")
+    put(at_once, "routes operator")
+    for domain, name in (("b", "b"), ("a", "a.example.com")):
+        put(at_once, "routes operator", part=domain, virtual_hosts=host(name))
+    version = made.version(ROUTES)
+    assert version == at_once.version(ROUTES)
+    assert version
+    assert len(version) == 32
+
+
+def test_the_order_of_what_has_none_makes_no_other_version() -> None:
+    words = {"tunnel": "tn_1", "account": "acct_1", "edge": "edghts_1"}
+    versions = set()
+    for order in (words, dict(reversed(words.items()))):
+        made = Catalog(b"a key")
+        put(made, "routes operator", metadata={"filter_metadata": {"edge": order}})
+        versions.add(made.version(ROUTES))
+    assert len(versions) == 1
+
+
+def test_an_answer_counts_for_the_version_that_it_is_of() -> None:
+    made, name = Catalog(b"a key"), Name("cluster", "a")
+    put(made, "cluster a")
+    assert (made.answered(name), made.is_answered(name)) == (None, False)
+    refused = Answer(made.version(name) or "", "no")
+    made.answers[name] = refused
+    assert (made.answered(name), made.is_answered(name), made.refusal(name)) == (refused, True, "no")
+    put(made, "cluster a", connect_timeout="1s")
+    assert (made.answered(name), made.is_answered(name), made.refusal(name)) == (None, False, "")
+    made.change({Key("cluster", "a"): None})
+    assert (made.is_answered(name), made.answers) == (True, {})
+
+
+@pytest.mark.parametrize(
+    ("asking", "named", "is_asked_for"),
+    [
+        ([], "cluster a", True),
+        ([], "listener a", True),
+        ([], "secret cert_1", False),
+        ([], "routes cert_1", False),
+        (["certificate/cert_1"], "secret cert_1", True),
+        (["certificate/cert_1"], "routes cert_1", True),
+        (["certificate/cert_1"], "secret cert_2", False),
+        (["edge/edghts_1/cert_1"], "secret cert_1", True),
+        (["edge/edghts_1/cert_1"], "routes edge/edghts_1/abc", True),
+        (["edge/edghts_1/abc"], "routes edge/edghts_2/abc", False),
+        (["certificate/cert_1", "gone certificate/cert_1"], "secret cert_1", False),
+        (["certificate/cert_1", "refused certificate/cert_1"], "secret cert_1", False),
+        (["edge/edghts_1/cert_1", "refused edge/edghts_1/cert_1", "edge/edghts_2/cert_1"], "secret cert_1", True),
+    ],
+)
+def test_what_no_listener_names_is_waited_for_in_vain(asking: list[str], named: str, is_asked_for: bool) -> None:
+    made = Catalog(b"a key")
+    put(made, named)
+    for what, _, listener in (text.rpartition(" ") for text in asking):
+        key, name = Key("listener", listener), Name("listener", listener)
+        if what == "refused":
+            made.answers[name] = Answer(made.version(name) or "", "no")
+        else:
+            made.change({key: None if what else Resource(key, {"name": listener})})
+    kind, _, name_of = named.partition(" ")
+    assert made.is_answered(Name(kind, name_of)) is not is_asked_for  # type: ignore[arg-type]

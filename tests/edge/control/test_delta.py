@@ -138,6 +138,18 @@ def test_what_envoy_refuses_together_is_known_by_name_in_the_end(bad: set[str]) 
     assert answers == {name: "no" if name in bad else "" for name in SECRETS}
 
 
+def test_what_was_refused_is_sent_in_halves_before_what_came_later() -> None:
+    made = catalog(*(Key("cluster", name) for name in ("a", "b", "c")))
+    stream = Stream(made)
+    stream.hear(asks("cluster"))
+    stream.hear(asks("listener"))
+    ((nonce, names, _), _) = told(stream)
+    later = Key("listener", "d")
+    stream.changed(made.change({later: Resource(later, {"name": "d"})}))
+    stream.hear(acks("cluster", nonce, "no"))
+    assert [found for _, found, _ in told(stream)] == [names[:1], names[1:], ["d"]]
+
+
 def test_a_kind_that_is_not_known_is_not_answered() -> None:
     stream = Stream(catalog())
     assert stream.hear(DeltaDiscoveryRequest(type_url="type.googleapis.com/other")) == []

@@ -34,6 +34,12 @@ def test_what_follows_the_addresses_is_passed_over() -> None:
     more = bytes.fromhex(SIGNATURE + "21110013") + TCP4[16:] + bytes.fromhex("04000401020304")
     assert proxy_protocol.read(more) == (FOUR, len(more))
     assert proxy_protocol.read(bytes.fromhex(SIGNATURE + "20110005") + b"12345") == (Header(), 21)
+    longest = bytes.fromhex(SIGNATURE + "21110400") + TCP4[16:] + bytes(1012)
+    assert proxy_protocol.read(longest) == (FOUR, len(longest))
+
+
+def test_who_does_not_say_both_addresses_speaks_for_itself() -> None:
+    assert Header(FOUR.source).encoded() == Header(destination=FOUR.destination).encoded() == LOCAL
 
 
 @pytest.mark.parametrize(
@@ -64,6 +70,8 @@ def test_other_headers_are_refused(rest: str) -> None:
         (b"\x04\x00\x04tn_1", "", False),
         (b"\xe0\x00\x09tn_1", "tn_1", False),
         (b"\xe0\x00", "", False),
+        (b"\xe0\x00\x00", "", False),
+        (b"\xe2\x00\x04tn_1", "", False),
         (b"\xe0\x00\x01\xff", "\ufffd", False),
         (b"\xe1\x00\x01\x00", "", True),
         (b"\x04\x00\x04\xe1\x00\x01\x00", "", False),

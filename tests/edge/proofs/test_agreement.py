@@ -22,6 +22,7 @@ LATE, FAILED = Failed("does not answer"), Failed("answers SERVFAIL")
         ([YES, YES], 3, 2, True),
         ([YES, NO, YES], 3, 2, True),
         ([NO, YES, NO], 3, 2, False),
+        ([NO, YES, YES], 3, 2, True),
         ([YES, NO, LATE], 3, 2, None),
         ([YES, YES], 4, 2, None),
         ([YES, YES, YES], 4, 2, True),

@@ -20,6 +20,8 @@ def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
     ("most", "channels", "taken"),
     [
         (64 << 20, 1, MOST),
+        (3 * LEAST, 1, LEAST),
+        (4 * LEAST, 1, 2 * LEAST),
         (64 << 20, 16, 32 << 20),  # half of all
         (64 << 20, 400, 400 * LEAST),  # each has the least, whatever is left
     ],
@@ -41,11 +43,17 @@ def test_tunnels_share_the_budget_and_a_new_one_always_finds_something() -> None
 def test_what_is_given_back_is_everybodys() -> None:
     buffers = Buffers(64 << 20)
     before = _grown(buffers, "tn_1", 16)
-    for window in before:
+    for window in (*before, *before):
         window.close()
     assert (buffers.taken, buffers.given_back) == (0, 32 << 20)
     _grown(buffers, "tn_2", 16)
     assert buffers.taken == 32 << 20
+
+
+@pytest.mark.parametrize(("most", "grows"), [(3 * LEAST, False), (4 * LEAST, True)])
+def test_a_window_tells_whether_it_has_become_larger(most: int, grows: bool) -> None:
+    window = Buffers(most).window("tn_1")
+    assert (window.read(LEAST - 1), window.read(1)) == (False, grows)
 
 
 @pytest.mark.parametrize(("reads", "size"), [([LEAST - 1], LEAST), ([LEAST], 2 * LEAST), ([LEAST, LEAST], 2 * LEAST)])

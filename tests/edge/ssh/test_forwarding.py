@@ -157,6 +157,17 @@ def test_a_credential_binds_what_its_rules_permit(acl: tuple[str, ...], host: st
             opening_of(host, *acl)
 
 
+def test_who_may_bind_no_name_of_chance_is_told_to_ask_for_one() -> None:
+    with pytest.raises(Refused, match=r"^The rules of sshcr_1 permit no name of chance: ask for one, -R name:80:…\.$"):
+        opening_of("", "bind:demo.t.example.com")
+
+
+@pytest.mark.parametrize("target", ["", "no name", "a=*", "*=a"])
+@pytest.mark.parametrize("acl", [(), ("*",), ("bind:a=*",)])
+def test_no_rule_permits_what_is_no_name_and_no_label(acl: tuple[str, ...], target: str) -> None:
+    assert Grant("acct_a", "sshcr_1", acl).permits(target) is False
+
+
 @pytest.mark.parametrize(
     ("acl", "port", "permitted"),
     [
@@ -194,6 +205,10 @@ def test_an_opening_says_who_asks_for_what() -> None:
     assert opening_of("b=2,a=1") == asked.labelled((("a", "1"), ("b", "2")))
     drawn = {opening_of("").name for _ in range(20)}
     assert len(drawn) == 20
+    assert [opening_of(host).is_drawn for host in ("", "demo", "a=1")] == [True, False, False]
+    asking = Asking(grant, "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
+    of_chance = forwarding.opening_of(Port(20022, is_drawn=True), asking, SETTINGS)
+    assert (of_chance.name, of_chance.is_drawn, opening_of("", port=20022).is_drawn) == (tcp.name, True, False)
     assert all(len(name.removesuffix(".t.example.com")) == 10 for name in drawn)
 
 

@@ -21,6 +21,16 @@ def test_what_is_written_of_an_hour_is_its_sum_and_each_sum_once() -> None:
     assert ledger.unwritten() == [Sum("acct_A", HOUR, Usage(12, 22, 33))]
 
 
+def test_what_was_written_at_different_times_is_written_once() -> None:
+    ledger = Ledger()
+    for account in ("acct_A", "acct_B"):
+        ledger.add(account, HOUR, Usage(1, 2, 3))
+    first, second = ledger.unwritten()
+    ledger.wrote([first], HOUR)
+    ledger.wrote([second], HOUR)
+    assert ledger.unwritten() == []
+
+
 def test_an_hour_that_is_over_is_written_until_the_store_has_its_last_sum() -> None:
     ledger = Ledger()
     ledger.add("acct_A", HOUR, Usage(1, 1, 1))

@@ -6,6 +6,9 @@ from chalicelib.model.tunnels import Usage
 from edge.ssh.metering import Counted, Meter
 
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+TOLD = b"GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 192.0.2.1\r\n\r\n"
+OTHER = TOLD.replace(b"192.0.2.1", b"192.0.2.2")
+LONG = TOLD.replace(b"\r\n\r\n", b"\r\ncontent-length: 4\r\n\r\n")
 PUT = b"PUT /a HTTP/1.1\r\nexpect: 100-continue\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -54,3 +57,51 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
         counted.closed()
     assert meter.usage() == Usage(sizes[False], sizes[True], requests)
     assert observer.heard == [data for connection in connections for data in [*connection, b"closed"]]
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "address"),
+    [
+        ("", [], ""),
+        ("", [GET], ""),
+        ("", [TOLD], "192.0.2.1"),
+        ("", [TOLD, ANSWER, OTHER], "192.0.2.2"),
+        ("", [TOLD, OTHER], "192.0.2.1"),  # which is of the first one's body
+        ("192.0.2.9", [], "192.0.2.9"),
+        ("192.0.2.9", [TOLD], "192.0.2.9"),
+    ],
+)
+def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(
+    known: str, asked: list[bytes], address: str
+) -> None:
+    counted = Counted(Meter(), Observer(), known)
+    assert counted.has_asked is False
+    for data in asked:
+        (counted.answered if data == ANSWER else counted.asked)(data)
+    assert (counted.address, counted.has_asked) == (address, bool(asked))
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_owed"),
+    [
+        ([LONG], True),
+        ([LONG, b"bo"], True),
+        ([LONG, b"bo", b"dy"], False),
+        ([LONG, ANSWER], False),
+        ([LONG, b"body", ANSWER, LONG], True),
+        ([LONG.replace(b"x-forwarded-for", b"x-other")], False),  # bytes that are not of HTTP may look so
+    ],
+)
+def test_the_body_of_a_request_is_followed(asked: list[bytes], is_owed: bool) -> None:
+    counted = Counted(Meter(), Observer(), "192.0.2.9")
+    for data in asked:
+        (counted.answered if data == ANSWER else counted.asked)(data)
+    assert counted.body.is_owed is is_owed
+
+
+@pytest.mark.parametrize(
+    ("before", "rests"),
+    [(Usage(1, 2, 3), True), (Usage(1, 2, 9), True), (Usage(0, 2, 3), False), (Usage(1, 0, 3), False)],
+)
+def test_a_tunnel_rests_while_no_bytes_go_by(before: Usage, rests: bool) -> None:
+    assert Meter(1, 2, 3).rests_at(before) is rests

@@ -62,8 +62,16 @@ def test_a_network_is_refused_where_many_of_its_addresses_are(
 def test_an_address_that_has_signed_in_is_forgiven() -> None:
     penalties = Penalties(600)
     penalties.add("192.0.2.9", 100, 0)
+    penalties.add("192.0.2.10", 100, 0)
     penalties.forgive("192.0.2.9")
-    assert penalties.refused_for("192.0.2.9", 0) == 0
+    assert [penalties.refused_for(address, 0) for address in ("192.0.2.9", "192.0.2.10")] == [0, 85]
+
+
+def test_a_penalty_that_has_faded_takes_nothing_off_the_next() -> None:
+    penalties = Penalties(600)
+    for now in (0, 1000):
+        penalties.add("192.0.2.9", 20, now)
+    assert penalties.refused_for("192.0.2.9", 1000) == 5
 
 
 def test_penalties_are_kept_of_so_many_networks_and_those_that_fade_first_are_forgotten() -> None:
@@ -82,6 +90,14 @@ def test_of_too_many_networks_a_quarter_is_forgotten_at_once() -> None:
         penalties.add(f"10.{number}.0.1", 20, 0)
         counts.append(len(penalties))
     assert counts == [2, 4, 3, 3]
+    penalties.add("10.9.0.1", 20, 1000)
+    assert len(penalties) == 2  # what has faded goes at once
+
+
+def test_no_penalty_is_kept_of_who_has_none() -> None:
+    penalties = Penalties(600)
+    penalties.add("192.0.2.9", 0, 0)
+    assert len(penalties) == 0
 
 
 def test_each_outcome_of_a_sign_in_has_its_penalty() -> None:
@@ -169,6 +185,9 @@ def test_a_refusal_grows_with_each_attempt_and_ends_with_its_time() -> None:
     (silent,) = _of(waiting, "192.0.2.1", 1)
     waiting.ended(silent, 20)
     assert [waiting.refuses("192.0.2.1") for _ in range(3)] == [5, 6, 7]
+    (other,) = _of(waiting, "198.51.100.1", 1)
+    waiting.ended(other, 10_000)
+    assert waiting.refuses("198.51.100.1") == LIMITS.max_penalty - 15
     now[0] = 8
     assert waiting.refuses("192.0.2.1") == 0
 
@@ -187,6 +206,8 @@ def test_somebody_who_signs_in_clears_the_address() -> None:
         wrong, right = _of(waiting, "192.0.2.1", 2)
         waiting.ended(wrong, sign_ins.WRONG_KEYS)
         waiting.succeeded(right)
+    assert (waiting.refuses("192.0.2.1"), len(waiting)) == (0, 0)
+    waiting.ended(right, 100)  # which is not signing in any more
     assert waiting.refuses("192.0.2.1") == 0
 
 

@@ -81,7 +81,10 @@ class Trial:
         return self.timers[-1]
 
     def closed(self, relay: Relay | None = None) -> None:
-        self.done += ["closed"] if relay else []
+        if relay:
+            self.done.append("closed")
+        else:
+            self.seen.append(b"the end")
 
     def asked(self, data: bytes) -> None:
         self.seen.append(data)
@@ -131,6 +134,15 @@ def test_a_refused_channel_closes_the_connection(trial: Trial) -> None:
     assert trial.done == ["open", "envoy close", "closed"]
 
 
+def test_a_channel_that_is_refused_when_envoy_has_gone_is_over(trial: Trial) -> None:
+    trial.relay.connected(trial.envoy)
+    trial.relay.connection_lost(None)
+    trial.relay.refused()
+    assert trial.done == ["open"]
+    trial.relay.opening_is_over()
+    assert (trial.done, trial.seen) == (["open", "closed"], [b"the end"])
+
+
 def test_a_channel_that_opens_when_envoy_has_gone_is_closed(trial: Trial) -> None:
     trial.relay.connected(trial.envoy)
     trial.relay.connection_lost(None)
@@ -154,6 +166,7 @@ def test_answers_go_to_envoy_while_it_is_there(trial: Trial) -> None:
     trial.relay.connection_lost(None)
     trial.relay.answered(b"b")
     assert trial.done == ["envoy a", "channel resume", "channel close"]
+    assert trial.seen == [b"a", b"b"]
 
 
 def test_the_slower_end_sets_the_pace(trial: Trial) -> None:
@@ -186,6 +199,13 @@ def test_both_ends_have_to_go_before_it_is_over(trial: Trial) -> None:
     assert trial.done == ["envoy close"]
     trial.relay.connection_lost(None)
     assert trial.done == ["envoy close", "closed"]
+    assert trial.seen == [b"the end"]
+
+
+@pytest.mark.parametrize(("last", "done"), [(b"", ["envoy abort"]), (b"503", ["envoy 503", "envoy close"])])
+def test_what_is_ended_at_once_says_its_last_words_to_envoy_alone(trial: Trial, last: bytes, done: list[str]) -> None:
+    trial.joined().relay.end(last)
+    assert trial.done == [*done, "channel abort"]
 
 
 def test_a_visitor_who_leaves_closes_the_channel_once_all_was_read(trial: Trial) -> None:
@@ -255,7 +275,7 @@ def test_a_reader_that_catches_up_or_goes_is_not_watched_any_more(trial: Trial) 
 
 
 def test_each_way_ends_by_itself(trial: Trial) -> None:
-    trial.joined().relay.eof_received()
+    assert trial.joined().relay.eof_received() is True
     trial.relay.answered(b"a")
     trial.relay.upstream_ended()
     trial.relay.connection_lost(None)
@@ -287,6 +307,7 @@ def test_a_visitor_who_has_sent_all_before_the_channel_is_open_is_heard_in_order
 @pytest.mark.parametrize("ended", ["eof_received", "upstream_ended"])
 def test_what_is_half_closed_ends_when_nothing_moves_any_more(trial: Trial, ended: str, moves: str) -> None:
     getattr(trial.joined().relay, ended)()
+    assert [it.seconds for it in trial.timers if not it.is_cancelled] == [300]
     trial.relay.stalled("session")
     trial.relay.moving("session")  # which does not end the wait
     idle = next(it for it in reversed(trial.timers) if not it.is_cancelled)

@@ -16,6 +16,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\n"
         (LONG, "192.0.2.1/32"),
         (LONG.replace(b"192.0.2.1", b"2001:db8:1:2:3::4"), "2001:db8:1:2::/64"),
         (LONG.replace(b"192.0.2.1", b"::ffff:192.0.2.1"), "192.0.2.1/32"),
+        (LONG.replace(b"host: a", b"not-x-forwarded-for: 192.0.2.9"), "192.0.2.1/32"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ""),
         (b"", ""),
     ],
@@ -59,6 +60,9 @@ def test_who_has_most_gives_way_to_who_has_less(counts: dict[str, int], newcomer
         ([CHUNKED, b"3\r\nabc\r\n", b"0\r\n\r\n"], [], False),
         ([CHUNKED, b"3\r\nabc\r\n0\r\nmd5: 1\r\n\r\n"], [], False),
         ([CHUNKED + b"0\r\n\r\n"], [], False),
+        ([CHUNKED, b"10\r\n\r\n"], [], True),  # a chunk that begins with an empty line
+        ([GET.replace(b"host: a", b"host: chunked")], [], False),
+        ([LONG, b"x" * 1001], [], False),
     ],
 )
 def test_a_body_is_owed_until_it_is_whole_or_answered(asked: list[bytes], answers: list[bytes], is_owed: bool) -> None:
@@ -83,3 +87,7 @@ def test_a_body_is_slow_for_as_long_as_too_little_comes_that_somebody_reads() ->
     assert body.slow_for(5, 100) == 5
     body.comes(b"x")
     assert body.slow_for(5, 100) == 0
+    body.begins(LONG)
+    assert body.slow_for(5, 100) == 5
+    body.begins(LONG)
+    assert body.slow_for(5, 100) == 5  # another one's time

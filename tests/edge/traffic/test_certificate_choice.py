@@ -57,6 +57,8 @@ def test_a_wildcard_is_one_label(pattern: str, name: str, covered: bool) -> None
         ((EXACT, certificate("5", "a.example.com", until=3)), "", "5"),
         ((certificate("5", "a.example.com", until=3), EXACT), "", "5"),
         ((certificate("7", "a.example.com"), EXACT), "", "7"),
+        ((certificate("7", "a.example.com"), certificate("5", "a.example.com", until=3)), "", "5"),
+        ((certificate("1", "A.Example.com"), WILDCARD), "", "1"),
         # the reservation's choice before all
         ((EXACT, WILDCARD), "2", "2"),
         ((EXACT, certificate("5", "a.example.com", until=3)), "1", "1"),

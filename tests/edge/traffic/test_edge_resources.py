@@ -1,6 +1,7 @@
 """What Envoy is told of an edge. That it takes and obeys it is tried in tests/edge/test_edges.py."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,15 +13,20 @@ from chalicelib.model.served import ServedRoute
 from edge.process.settings import Settings
 from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges
 from edge.traffic.edges import Plan
+from edge.traffic.resources import Resource
 from tests.edge.traffic.worlds import EDGE, GATEWAY, GROUP, HOST, NOW, authority, edge, group, route, serving, tunnel
 
 SETTINGS = Settings()
 
 
+OF_CONNECTION = ["Content-Length", "HOST", "Connection", "keep-alive", "proxy-connection", "TE", "Trailer", "upgrade"]
+OF_CONNECTION.append("Transfer-Encoding")
+
+
 def planned(**asked: Any) -> Plan:
     authorities = (authority(pem="PEM 1"), authority("ca_2", pem="PEM 2"))
     world = serving(GATEWAY, tunnel(), group(), *authorities, edge(route(), **asked)).world
-    return edges.plan(world.edges[EDGE], world, NOW)
+    return edges.plan(world.edges[asked.get("id", EDGE)], world, NOW)
 
 
 def chain(plan: Plan) -> Any:
@@ -73,6 +79,48 @@ def test_without_mutual_tls_no_certificate_is_wanted_and_none_told() -> None:
     assert "x-forwarded-client-cert" not in headers_said(planned())
 
 
+@pytest.mark.parametrize(
+    ("asked", "certificate", "protocols", "wants_client"),
+    [
+        ({}, "cert_1", ["h2", "http/1.1"], False),
+        ({"id": "edgtls_1", "backend": GROUP}, "cert_1", None, False),
+        ({"id": "edgtls_1", "backend": GROUP, "authorities": ["ca_1"]}, "cert_1", None, True),
+        ({"place": "upstream"}, "", None, False),
+    ],
+)
+def test_tls_ends_at_an_edge_with_its_own_certificate_or_upstream(
+    asked: Mapping[str, Any], certificate: str, protocols: list[str] | None, wants_client: bool
+) -> None:
+    body: Any = edge_listeners.of_edge(planned(**asked), certificate, SETTINGS).body
+    (found,) = body["filter_chains"]
+    is_stream = bool(asked)
+    read = [it["name"].rpartition(".")[2] for it in body["listener_filters"]]
+    assert read == ["proxy_protocol", *["tls_inspector"] * is_stream]  # the name is a word of the log of connections
+    assert found["filters"][-1]["name"].endswith("tcp_proxy" if is_stream else "http_connection_manager")
+    assert ("transport_socket" in found) is bool(certificate)
+    if certificate:
+        context = found["transport_socket"]["typed_config"]
+        common = context["common_tls_context"]
+        assert [it["name"] for it in common["tls_certificate_sds_secret_configs"]] == [certificate]
+        assert (common.get("alpn_protocols"), "require_client_certificate" in context) == (protocols, wants_client)
+
+
+def test_a_port_of_an_edge_passes_bytes_on() -> None:
+    plan = planned(id="edgtcp_1", hosts=["tunnels.localhost:20001"], backend=GROUP)
+    body: Any = edge_listeners.of_port(plan, "20001", SETTINGS).body
+    *first, proxy = body["filter_chains"][0]["filters"]
+    assert [it["name"] for it in first] == ["envoy.filters.network.connection_limit", "blocked/bytes"]
+    assert proxy["typed_config"]["cluster"] == "stream/edgtcp_1"
+
+
+def test_hosts_that_are_not_live_are_in_no_route() -> None:
+    some = planned(hosts=[HOST, "shop.example.com"])
+    body: Any = edge_routes.of_edge(some).body
+    assert [host["domains"] for host in body["virtual_hosts"]] == [[HOST], ["*"]]
+    body = edge_routes.of_edge(planned(hosts=["shop.example.com"])).body
+    assert [host["domains"] for host in body["virtual_hosts"]] == [["*"]]
+
+
 def test_an_edges_connections_are_bounded() -> None:
     bound = chain(planned())["filters"][0]["typed_config"]
     assert (bound["max_connections"], bound["stat_prefix"]) == (SETTINGS.limits.max_connections_per_edge, "edge")
@@ -107,6 +155,54 @@ def test_a_groups_tunnels_share_an_address_and_differ_by_their_name() -> None:
     assert (http1.key.name, http2.key.name) == (f"group/{GROUP}", f"group/{GROUP}/http2")
 
 
+def who_hears(body: Any) -> str:
+    """Return who hears from Envoy of the visitor of a connection: nobody, the gateway, or the tunnel too."""
+    socket = body["transport_socket"]
+    if not socket["name"].endswith("upstream_proxy_protocol"):
+        return "nobody"
+    return (
+        "the gateway"
+        if 0xE1 in [it["type"] for it in socket["typed_config"]["config"].get("added_tlvs", [])]
+        else "all"
+    )
+
+
+def test_a_groups_tunnels_are_believed_at_all_their_gateways() -> None:
+    members = [(tunnel("tn_1", gateway="gw-2"), replace(GATEWAY, id="gw-2")), (tunnel("tn_2"), GATEWAY)]
+    body: Any = clusters.of_group(GROUP, members, "PEM", SETTINGS)[0].body
+    context = body["transport_socket"]["typed_config"]["common_tls_context"]["validation_context"]
+    assert [it["matcher"]["exact"] for it in context["match_typed_subject_alt_names"]] == ["gw-1", "gw-2"]
+
+
+@pytest.mark.parametrize(
+    ("of_group", "heard_by", "kept"),
+    [
+        (clusters.of_group, {"": "nobody", "/http2": "the gateway"}, ["60s", "5s"]),
+        (clusters.of_proxied_group, {"/proxied": "all", "/proxied/http2": "all"}, ["5s", "5s"]),
+    ],
+)
+def test_where_a_connection_says_whose_it_is_it_is_kept_for_less(
+    of_group: Callable[..., list[Resource]], heard_by: Mapping[str, str], kept: list[str]
+) -> None:
+    bodies: Any = [it.body for it in of_group(GROUP, [(tunnel("tn_1"), GATEWAY)], "PEM", SETTINGS)]
+    assert {it["name"].removeprefix(f"group/{GROUP}"): who_hears(it) for it in bodies} == heard_by
+    options = [next(iter(it["typed_extension_protocol_options"].values())) for it in bodies]
+    assert [it["common_http_protocol_options"]["idle_timeout"] for it in options] == kept
+
+
+@pytest.mark.parametrize(("is_proxied", "heard_by"), [(False, "the gateway"), (True, "all")])
+def test_the_groups_of_a_stream_share_by_weight_and_hear_of_visitors(is_proxied: bool, heard_by: str) -> None:
+    plan = replace(planned(id="edgtls_1", backend=GROUP), is_proxied=is_proxied)
+    groups = [(GROUP, 3, [(tunnel("tn_1"), GATEWAY)]), ("bkdtg_2", 1, [])]
+    body: Any = clusters.of_stream(plan, groups, "PEM", SETTINGS).body
+    shares = body["load_assignment"]["endpoints"]
+    assert [(it["locality"]["sub_zone"], it["load_balancing_weight"], len(it["lb_endpoints"])) for it in shares] == [
+        (GROUP, 3, 1),
+        ("bkdtg_2", 1, 0),
+    ]
+    assert (body["common_lb_config"], who_hears(body)) == ({"locality_weighted_lb_config": {}}, heard_by)
+
+
 def test_a_group_without_tunnels_believes_no_gateway() -> None:
     body: Any = clusters.of_group(GROUP, [], "PEM", SETTINGS)[0].body
     context = body["transport_socket"]["typed_config"]["common_tls_context"]["validation_context"]
@@ -121,7 +217,8 @@ def test_a_group_without_tunnels_believes_no_gateway() -> None:
         (HttpResponse(status_code=204, body="x"), {"status": 204}, {}),
         (HttpResponse(status_code=304, body="x"), {"status": 304}, {}),
         (HttpResponse(headers={"X-A": "100%", "B": ""}), {"status": 200}, {"X-A": "100%%", "B": ""}),
-        (HttpResponse(headers={"Content-Length": "3", "HOST": "h", "Connection": "close"}), {"status": 200}, {}),
+        (HttpResponse(status_code=205, body="x"), {"status": 205}, {}),
+        *((HttpResponse(headers={name: "x"}), {"status": 200}, {}) for name in OF_CONNECTION),
     ],
 )
 def test_a_response_is_as_stored_without_what_is_of_the_connection(

@@ -121,6 +121,7 @@ def test_a_host_waits_for_the_certificates_of_its_account() -> None:
             "Enabled, and not enforced by this version: oauth.",
         ),
         (route("/a?b"), (), pages.NO_BACKEND, "No request has such a path: it holds a ? or #."),
+        (route("/a#b"), (), pages.NO_BACKEND, "No request has such a path: it holds a ? or #."),
         (route(backend="bkdhr_9"), (), pages.NO_BACKEND, "bkdhr_9 cannot be understood."),
         (route(backend="bkdwd_3"), (), pages.NO_BACKEND, "bkdhr_9 cannot be understood."),
     ],
@@ -140,6 +141,14 @@ def test_a_route_leads_to_backends_or_to_a_page(
     world = serving(*backends, edge(made)).world
     (target,) = edges.plan(world.edges[EDGE], world, NOW).targets
     assert (target.weights, target.page, target.error) == (weights, page, error)
+
+
+def test_an_edge_with_a_module_that_is_not_enforced_answers_all_with_a_page() -> None:
+    world = serving(group(), edge(route(), route("/a", id="r2"), unenforced=("oidc", "saml"))).world
+    plan = edges.plan(world.edges[EDGE], world, NOW)
+    refused = "Enabled, and not enforced by this version: oidc, saml."
+    assert plan.page == pages.NOT_ENFORCED
+    assert {(it.weights, it.page, it.error) for it in plan.targets} == {((), pages.NOT_ENFORCED, refused)}
 
 
 def test_exact_paths_come_before_prefixes_and_of_these_the_longest() -> None:
@@ -204,7 +213,9 @@ def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> N
     made = serving(*WHOLE)
     assert told(made.update([telling], NOW)) == {f"routes edge/{EDGE}", *proxied_group, *(f"-{it}" for it in OF_GROUP)}
     beside = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
-    assert told(made.update([beside], NOW)) >= OF_GROUP
+    both = told(made.update([beside], NOW))
+    assert both >= OF_GROUP
+    assert not both & {f"-{it}" for it in proxied_group}
     assert told(made.update([Gone("edghts_2")], NOW)) >= {f"-{it}" for it in OF_GROUP}
     assert told(made.update([Gone("rd_2")], NOW)) == {
         f"routes edge/{EDGE}",
@@ -230,6 +241,7 @@ def test_connections_from_before_a_stricter_handshake_find_no_routes() -> None:
     assert len([key for key in changes if key.kind == "routes"]) == 2
     assert made.update([], NOW + timedelta(seconds=59)) == {}
     assert made.update([], NOW + timedelta(seconds=60)) == {before: None}
+    assert made.update([], NOW + timedelta(seconds=61)) == {}
 
 
 def test_routes_that_are_back_are_not_removed() -> None:
@@ -363,6 +375,58 @@ def test_how_an_edge_stands() -> None:
     assert found.backends == ((GROUP, 2),)
 
 
+OF_ROUTES = Key("routes", "edge")
+TELLING = Held(A, "rd_2", HOST, True, proxy_protocol=True)
+NO_GROUP = "The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed."
+SHARED = "bkdhr_1 is an HTTP response: what it gets is closed."
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "error", "keys", "groups"),
+    [
+        ((edge(route(backend="bkdtg_9")),), "refused", "bkdtg_9 is not known.", [OF_ROUTES], 0),
+        ((edge(route(backend=None)),), "live", "", [OF_ROUTES], 0),
+        ((edge(route(backend=None), hosts=[OWN]),), "live", "", [], 0),
+        (
+            (edge(route(backend=ANSWER)),),
+            "live",
+            "",
+            [OF_ROUTES, Key("cluster", f"answer/{ANSWER}"), Key("listener", f"answer/{ANSWER}")],
+            0,
+        ),
+        (
+            (edge(route()), TELLING),
+            "live",
+            "",
+            [OF_ROUTES, Key("cluster", f"group/{GROUP}/proxied"), Key("cluster", f"group/{GROUP}/proxied/http2")],
+            1,
+        ),
+        ((edge(route(backend=ANSWER), place="upstream"),), "refused", NO_GROUP, [], 0),
+        ((edge(route(backend="bkdwd_1"), place="upstream"),), "live", SHARED, [Key("cluster", f"stream/{EDGE}")], 1),
+        ((edge(route(), hosts=[OWN], place="upstream"),), "live", "", [], 1),
+    ],
+)
+def test_how_a_route_stands(facts: tuple[Fact, ...], state: str, error: str, keys: list[Key], groups: int) -> None:
+    made = serving(GATEWAY, tunnel(), group(), response(), weighted("bkdwd_1", {GROUP: 1, ANSWER: 1}), *facts)
+    found = made.standing(EDGE)
+    assert found
+    (stands,) = found.routes
+    named = {OF_ROUTES if it.kind == "routes" else it for it in stands.keys}
+    assert (stands.state, stands.error, named) == (state, error, set(keys))
+    assert found.backends == ((GROUP, 1),) * groups
+
+
+def test_of_several_certificates_that_envoy_cannot_use_each_is_left() -> None:
+    both = certificate("cert_1", HOST), certificate("cert_2", "*.t.tunnels.localhost")
+    made = serving(*WHOLE, *both)
+    assert made.unusable({"cert_9": "no"}, NOW) == {}
+    left = {f"cluster name/{HOST}", f"listener edge/{EDGE}/operator", f"-listener edge/{EDGE}/cert_1"}
+    assert told(made.unusable({"cert_1": "no", "cert_2": "no", "cert_9": "no"}, NOW)) == left
+    found = made.standing(EDGE)
+    assert found
+    assert [(it.state, it.error) for it in found.hostports] == [("live", "A certificate was refused: no")]
+
+
 @pytest.mark.parametrize(
     ("fact", "touched"),
     [
@@ -397,6 +461,7 @@ def test_an_edge_that_holds_visitors_back_is_closed_when_envoy_refuses_its_route
     stands = made.standing(EDGE)
     assert stands
     (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
+    assert made.refused({f"{routes.name}/before": "no"}, NOW) == {}
     closed: Any = made.refused({routes.name: "regex '*' is too large", "edge/edghts_9/x": "else"}, NOW)[routes]
     (all_of_it, *_) = closed.body["virtual_hosts"][0]["routes"]
     assert all_of_it == {

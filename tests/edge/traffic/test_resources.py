@@ -1,7 +1,7 @@
 """What Envoy is told of each thing, whole. That Envoy takes it is tried in tests/edge/test_isolation.py."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +15,7 @@ from edge.process.settings import Limits, Settings
 from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, proxies, routes, visitors
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
-from edge.traffic.world import OPERATOR, Site
+from edge.traffic.world import OPERATOR, OPERATOR_PROXIED, Site
 
 SETTINGS = Settings(directory=Path("/edge"), edge_port=8443, http_port=8080, limits=Limits(max_socket_kib=1))
 PLAIN = Site("a.example.com", Carried("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
@@ -436,6 +436,84 @@ def test_without_a_contact_envoys_own_answers_stay_as_they_are() -> None:
     assert "local_reply_config" not in manager["typed_config"]
     manager = routes.redirecting_manager(replace(Settings(), abuse_contact="abuse@example.com"))
     assert "abuse@example.com" in str(manager["typed_config"]["local_reply_config"]["body_format"])
+
+
+def test_the_percent_of_a_contact_is_no_command_of_envoys() -> None:
+    manager: Any = routes.redirecting_manager(replace(Settings(), abuse_contact="50%@example.com"))
+    text = manager["typed_config"]["local_reply_config"]["body_format"]["text_format_source"]["inline_string"]
+    assert text.startswith("%LOCAL_REPLY_BODY%")
+    assert "50%%@example.com" in text
+
+
+@pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
+def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mapping[str, int]) -> None:
+    body = plain(routes.redirected("a.example.com", replace(SETTINGS, edge_port=port)))
+    assert body["virtual_hosts"][0]["routes"][0]["redirect"] == {
+        "https_redirect": True,
+        "response_code": "PERMANENT_REDIRECT",
+        **said,
+    }
+
+
+def test_a_tunnel_that_reads_who_visitors_are_is_led_to_by_connections_of_its_own() -> None:
+    reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True), certificate=OPERATOR_PROXIED)
+    led = [it["route"]["cluster"] for it in plain(routes.host(reading))["virtual_hosts"][0]["routes"]]
+    assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
+    (chain,) = plain(listeners.of_certificate(OPERATOR_PROXIED, SETTINGS))["filter_chains"]
+    context = chain["transport_socket"]["typed_config"]["common_tls_context"]
+    assert [it["name"] for it in context["tls_certificate_sds_secret_configs"]] == [OPERATOR]
+    assert chain["filters"][0]["typed_config"]["rds"]["route_config_name"] == OPERATOR_PROXIED
+
+
+def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
+    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    found = listeners.of_port_of(tunnel, "20001", SETTINGS)
+    assert found.key == Key("listener", "port/20001")
+    body = plain(found)
+    assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 20001}}
+    assert body["socket_options"] == SOCKETS  # the client may wait for the server to speak first
+    assert (body["ignore_global_conn_limit"], body["enable_reuse_port"]) == (True, False)
+    within = plain(listeners.of_tunnel(replace(tunnel, proto="tls"), SETTINGS))
+    assert [it["name"].rpartition(".")[2] for it in within["listener_filters"]] == ["proxy_protocol", "tls_inspector"]
+
+
+BELIEVING = replace(SETTINGS, proxy_protocol_from=("192.0.2.0/24", "2001:db8::1"))
+RANGES = [{"address_prefix": "192.0.2.0", "prefix_len": 24}, {"address_prefix": "2001:db8::1", "prefix_len": 128}]
+
+
+@pytest.mark.parametrize(
+    ("make", "refusals"),
+    [
+        (lambda settings: listeners.fixed(settings)[1], 1),
+        (lambda settings: listeners.of_name("a.example.com", settings), 0),  # the parts are joined to the whole
+        (lambda settings: listeners.of_wildcard("*.example.com", settings), 0),
+    ],
+    ids=["all", "a name", "a wildcard"],
+)
+def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_refusal_of_others(
+    make: Callable[[Settings], Resource], refusals: int
+) -> None:
+    matcher = plain(make(BELIEVING))["filter_chain_matcher"]
+    refusing = matcher.pop("matcher_list", {"matchers": []})["matchers"]
+    assert matcher == {"on_no_match": {"matcher": plain(make(SETTINGS))["filter_chain_matcher"]}}
+    assert len(refusing) == refusals
+    for other in refusing:
+        single = other["predicate"]["not_matcher"]["single_predicate"]
+        assert single["input"]["typed_config"]["@type"].endswith(".DirectSourceIPInput")
+        assert single["custom_match"]["typed_config"]["cidr_ranges"] == RANGES
+        assert other["on_match"]["action"]["typed_config"]["value"] == "refused"
+
+
+def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is() -> None:
+    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    for settings, read in ((SETTINGS, []), (BELIEVING, ["envoy.filters.listener.proxy_protocol"])):
+        http, https = map(plain, listeners.fixed(settings))
+        port = plain(listeners.of_port_of(tunnel, "20001", settings))
+        for body in (http, https, port):
+            names = [it["name"] for it in body["listener_filters"]]
+            assert names == [*read, *["envoy.filters.listener.tls_inspector"] * (body is https)]
+        matches = [it.get("filter_chain_match", {}) for it in (http["filter_chains"][0], port["filter_chains"][0])]
+        assert matches == [{"direct_source_prefix_ranges": RANGES} if read else {}] * 2
 
 
 def test_where_proxies_are_believed_a_chain_takes_their_connections_alone() -> None:

@@ -156,19 +156,31 @@ def test_changes_come_in_three_stages() -> None:
             Key("routes", "operator", "out"): False,
             Key("listener", "https", "back"): False,
             Key("routes", "operator", "back"): True,  # before its name comes to the operator's listener again
+            Key("listener", "https", "gone"): False,
+            Key("routes", "operator", "gone"): False,  # no sooner than its name leads nowhere
+            Key("routes", "cert_1"): True,
+            Key("routes", "cert_2"): False,
             Key("cluster", "gw-1"): True,
             Key("cluster", "name/a.example.com"): True,  # also where its name had another certificate before
             Key("cluster", "name/b.example.com"): False,
         }.items()
     }
     assert [told(stage) for stage in stages(made)] == [
-        {"listener new", "cluster gw-1", "routes operator[back]"},
+        {"listener new", "cluster gw-1", "routes operator[back]", "routes cert_1"},
         {
             "listener https[in]",
             "-listener https[back]",
             "-routes operator[out]",
+            "-listener https[gone]",
+            "-routes operator[gone]",
             "cluster name/a.example.com",
             "listener port/20001",
         },
-        {"-listener old", "-listener port/20002", "routes operator[in]", "-cluster name/b.example.com"},
+        {
+            "-listener old",
+            "-listener port/20002",
+            "routes operator[in]",
+            "-cluster name/b.example.com",
+            "-routes cert_2",
+        },
     ]

@@ -80,6 +80,14 @@ def test_what_one_route_leads_to_is_bounded() -> None:
     assert shares.of("bkdwd_r", "acct_a", every).error == f"The backend leads to more than {MAX_BACKENDS} others."
 
 
+@pytest.mark.parametrize(("more", "is_bounded"), [(1, False), (0, True)])
+def test_a_backend_leads_to_as_many_as_it_may(more: int, is_bounded: bool) -> None:
+    many = {f"bkdtg_{number:03}": ServedBackend("acct_a", f"bkdtg_{number:03}", TunnelGroup()) for number in range(200)}
+    root = ServedBackend("acct_a", "bkdwd_r", Weighted(backends=dict.fromkeys(sorted(many)[more:], 1)))
+    found = shares.of("bkdwd_r", "acct_a", many | {"bkdwd_r": root})
+    assert (len(found.weights), bool(found.error)) == (0 if is_bounded else MAX_BACKENDS - 1, is_bounded)
+
+
 def test_the_worst_that_leads_to_many_takes_no_time() -> None:
     names = [f"bkdwd_{number:03}" for number in range(MAX_BACKENDS)]
     dense = {

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from edge.process.settings import Settings
+from chalicelib.model.tunnels import Carried
+from edge.process.settings import Limits, Settings
 from edge.traffic import stream_filters
 from edge.traffic.edges import Host, Plan
 from edge.traffic.streams import Destinations
@@ -51,4 +52,37 @@ def test_an_edge_passes_bytes_to_its_groups_and_the_share_of_others_to_nobody(
         "idle_timeout": "7440s",
         "max_connect_attempts": 3,
         **expected,
+    }
+
+
+def test_a_tunnel_is_passed_bytes_on_no_more_connections_than_it_has_channels() -> None:
+    settings = Settings(limits=Limits(max_channels_per_tunnel=7))
+    found: Any = stream_filters.of_tunnel(Carried(A, "tn_1", "gw-1", "a.example.com", proto="tls"), settings)
+    bound, blocked, named, passed = found
+    assert (bound["typed_config"]["stat_prefix"], bound["typed_config"]["max_connections"]) == ("tunnel", 7)
+    assert blocked["name"] == "blocked/bytes"
+    text = {"text_format_source": {"inline_string": "tn_1"}}
+    assert named["typed_config"]["on_new_connection"] == [
+        {"object_key": "envoy.network.upstream_server_name", "format_string": text},
+        {
+            "object_key": "edge.tunnel",
+            "factory_key": "envoy.string",
+            "format_string": text,
+            "shared_with_upstream": "ONCE",
+        },
+    ]
+    assert passed["typed_config"]["cluster"] == "gw-1/bytes"
+    assert passed["typed_config"]["access_log"][0]["typed_config"]["log_format"]["json_format"] == {
+        "time": "%START_TIME%",
+        "account": A,
+        "tunnel": "tn_1",
+        "host": "%REQUESTED_SERVER_NAME%",
+        "port": "%DOWNSTREAM_LOCAL_PORT%",
+        "flags": "%RESPONSE_FLAGS%",
+        "ended": "%DOWNSTREAM_LOCAL_CLOSE_REASON%",
+        "handshake": "%DOWNSTREAM_TRANSPORT_FAILURE_REASON%",
+        "bytes_in": "%BYTES_RECEIVED%",
+        "bytes_out": "%BYTES_SENT%",
+        "milliseconds": "%DURATION%",
+        "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
     }

@@ -68,6 +68,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (tls(), Destinations(((GROUP, WHOLE),))),
         (tls(backend=None), Destinations(closed="The edge has no backend.")),
         (tls(backend="bkdtg_9"), Destinations(closed="The backend leads to no tunnel group. bkdtg_9 is not known.")),
+        (tls(backend="bkdtg_b"), Destinations(closed="The backend leads to no tunnel group. bkdtg_b is not known.")),
         (
             tls(backend=ANSWER),
             Destinations(
@@ -101,7 +102,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
     ],
 )
 def test_an_edge_leads_connections_to_groups_or_takes_none(made: ServedEdge, expected: Destinations) -> None:
-    backends = [group(), response(), weighted("bkdwd_1", {GROUP: 3, ANSWER: 1})]
+    backends = [group(), group("bkdtg_b", account=B), response(), weighted("bkdwd_1", {GROUP: 3, ANSWER: 1})]
     assert streams.destinations(made, {it.id: it for it in backends}) == expected
 
 
@@ -169,6 +170,27 @@ BASE = (GATEWAY, tunnel(), group(), response())
             {f"cluster stream/{TCP}"},
         ),
         ((*BASE, tcp(OWN, PORT)), Held(A, "rd_1", "db.example.com", True), set()),
+        (
+            (*BASE, MINE, tcp(OWN, id="edgtcp_0")),
+            tcp(),
+            {"listener port/20001", "cluster stream/edgtcp_0"},
+        ),
+        (
+            (*BASE, MINE, certificate("cert_1", "db.example.com")),
+            tls(hosts=["db.example.com"]),
+            {
+                "listener https[db.example.com]",
+                "routes operator[db.example.com]",
+                "cluster name/db.example.com",
+                f"listener edge/{TLS}/cert_1",
+                f"cluster stream/{TLS}",
+            },
+        ),
+        (
+            (*BASE, tls()),
+            Gone(GROUP),
+            {f"-cluster name/{HOST}", f"-listener edge/{TLS}/operator", f"-cluster stream/{TLS}"},
+        ),
     ],
 )
 def test_a_change_makes_anew_what_it_touches_alone(facts: tuple[Fact, ...], change: Fact, expected: set[str]) -> None:

@@ -152,12 +152,55 @@ def test_a_name_is_not_served_before_the_certificates_of_its_account_are_known()
         (ABOVE, {"a.example.com", "b.example.com"}),
         (replace(MINE, account="acct_b"), {"a.example.com"}),
         (replace(MINE, domain="example.com"), set()),
+        (replace(ABOVE, domain="*.ample.com"), set()),
         (certificate("cert_0", "a.example.com"), {"a.example.com", "b.example.com"}),
     ],
 )
 def test_a_fact_touches_the_names_for_which_it_matters(fact: Fact, touched: set[str]) -> None:
     other = replace(TUNNEL, id="tn_2", name="b.example.com")
     assert known(UP, TUNNEL, other, certificate("cert_0", "b.example.com")).take(fact) == touched
+
+
+def test_a_certificate_that_cannot_be_used_leaves_those_before_it_until_it_is_another() -> None:
+    made = known(UP, TUNNEL, CERTIFICATE, WILDCARD)
+    assert made.refuse("cert_9", "no") == frozenset()
+    assert made.refuse("cert_1", "no") == {"a.example.com"}
+    assert made.refuse("cert_1", "no again") == frozenset()
+    assert made.site("a.example.com", NOW) == Site("a.example.com", TUNNEL, "cert_2")
+    assert [made.refusal("acct_a", host) for host in ("a.example.com", "b.example.com")] == ["no", ""]
+    assert made.refusal("acct_b", "a.example.com") == ""
+    made.take(replace(CERTIFICATE, not_after=NOW + 2 * DAY))
+    assert (made.refusal("acct_a", "a.example.com"), made.certificate("acct_a", "a.example.com", NOW)) == ("", "cert_1")
+
+
+@pytest.mark.parametrize(
+    ("account", "hosts", "found"),
+    [
+        ("acct_a", [], []),
+        ("acct_a", ["x.tunnels.localhost"], ["rd_x"]),
+        ("acct_b", ["x.tunnels.localhost"], []),  # below TUNNEL_DOMAIN an account knows its own alone
+        ("acct_b", ["a.example.com"], ["rd_1", "rd_2"]),
+        ("acct_a", ["b.example.com"], ["rd_2"]),
+        ("acct_a", ["x.a.example.com"], ["rd_2"]),
+        ("acct_a", ["*.example.com"], ["rd_1", "rd_2"]),
+        ("acct_a", ["example.com", "example.org"], []),
+        ("acct_a", ["a.example.com", "x.tunnels.localhost"], ["rd_1", "rd_2", "rd_x"]),
+    ],
+)
+def test_the_reservations_for_hosts_are_an_account_s_own_or_all_at_a_domain_that_is_proved(
+    account: str, hosts: list[str], found: list[str]
+) -> None:
+    held = replace(MINE, id="rd_x", domain="x.tunnels.localhost")
+    made = known(MINE, ABOVE, held, domain="tunnels.localhost")
+    assert sorted(it.id for it in made.held_for(account, hosts)) == found
+
+
+def test_a_wildcard_leaves_alone_what_others_have_below_it_and_may_serve() -> None:
+    other = replace(TUNNEL, account="acct_b", id="tn_2")
+    made = known(MINE, UP, TUNNEL, other, domain="tunnels.localhost")
+    assert made.names_below("example.com") == ["a.example.com"]
+    made.take(Gone("tn_1"))
+    assert made.names_below("example.com") == []
 
 
 def test_what_is_gone_leaves_nothing() -> None:

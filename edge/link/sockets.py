@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from edge.process import files
+
 _MAX_ADDRESS = 107  # bytes of a path
 
 _ALIVE = {  # after 60 s of silence it asks, and ends a connection that has not answered for as long
@@ -70,3 +72,16 @@ def address(path: Path, folder: Path) -> str:
     except OSError:  # as where this user may not look into the folder
         return ""
     return found if is_there and len(os.fsencode(found)) <= _MAX_ADDRESS else ""
+
+
+def remove_left(left: Iterable[Path]) -> None:
+    """Remove the sockets at which nobody listens, as those of a process that was killed."""
+    for path in left:
+        with files.short(path) as short, socket.socket(socket.AF_UNIX) as probe:
+            probe.setblocking(False)
+            try:
+                probe.connect(str(short))
+            except ConnectionRefusedError:
+                path.unlink(missing_ok=True)
+            except OSError:  # as of one whose queue is full
+                continue

@@ -64,8 +64,7 @@ class Server:
         """Serve until cancelled; the tunnels are taken offline then."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         socket = self.settings.link_socket(self.id)
-        for left in socket.parent.glob("gw-*.sock"):  # by one that was killed
-            left.unlink(missing_ok=True)
+        sockets.remove_left(socket.parent.glob("gw-*.sock"))
         near = link.serving_near(socket, self.tunnels.find)
         async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
             here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])

@@ -59,3 +59,15 @@ def test_a_socket_has_a_short_address_in_the_folder_of_its_reader(tmp_path: Path
     with files.short(tmp_path / "gw-1.sock") as short, socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(short))
     assert sockets.address(tmp_path / "gw-1.sock", tmp_path) == "gw-1.sock"
+
+
+def test_of_the_sockets_in_a_folder_those_at_which_nobody_listens_are_removed(tmp_path: Path) -> None:
+    live, left = tmp_path / "gw-1.sock", tmp_path / "gw-2.sock"
+    with files.short(live) as short, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(short))
+        listening.listen(0)
+        with files.short(left) as other, socket.socket(socket.AF_UNIX) as closed:
+            closed.bind(str(other))
+        for _ in range(3):  # also when its queue is full
+            sockets.remove_left([live, left])
+    assert list(tmp_path.iterdir()) == [live]

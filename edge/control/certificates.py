@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from chalicelib.model.reservations import Held
-from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tls_certificates import Sealed, ServedCertificate
 from edge.link.authority import KeyPair
 from edge.process import log
 from edge.store.records import Store, Unavailable
@@ -73,10 +73,22 @@ class Certificates:
             every = {it.certificate.id: it for it in self._store.certificates(account)}
             served = [it.certificate for it in every.values()]
             wanted = [it for it in served if any(certificate_choice.covers_any(it, name) for name in names)]
-            pairs = {it.id: self._store.key_pair(every[it.id]) for it in wanted if it.id not in known}
+            opened = {it.id: self._opened(every[it.id]) for it in wanted if it.id not in known}
         except Unavailable:
             return Uploaded(account, names, is_away=True)
         except Exception as error:
             log.event("certificates_unreadable", account=account, reason=type(error).__name__)
             return Uploaded(account, names)
-        return Uploaded(account, names, tuple(wanted), held, pairs)
+        pairs = {id: pair for id, pair in opened.items() if pair}
+        usable = tuple(it for it in wanted if it.id in pairs or it.id in known)
+        return Uploaded(account, names, usable, held, pairs)
+
+    def _opened(self, sealed: Sealed) -> KeyPair | None:
+        """Return a certificate with its key, None where this cannot be opened: the others are served all the same."""
+        try:
+            return self._store.key_pair(sealed)
+        except Unavailable:
+            raise
+        except Exception as error:
+            log.event("certificate_unreadable", id=sealed.certificate.id, reason=type(error).__name__)
+            return None

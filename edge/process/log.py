@@ -19,6 +19,7 @@ OF_GATEWAY = (
 )
 OF_CONTROL = (
     "certificate_not_renewed",
+    "certificate_unreadable",
     "certificates_unreadable",
     "change_missed",
     "edges_unreadable",

@@ -153,6 +153,27 @@ def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delay
     ]
 
 
+class Broken(Memory):
+    """A store that cannot open the key of one certificate."""
+
+    def key_pair(self, sealed: Sealed) -> KeyPair:
+        if sealed.certificate.id == "cert_broken":
+            raise KeyError(sealed.certificate.id)
+        return super().key_pair(sealed)
+
+
+def test_a_certificate_whose_key_cannot_be_opened_is_passed_over_and_those_beside_it_are_served() -> None:
+    async def ask() -> list[tuple[list[str], list[str]]]:
+        store = Broken()
+        for id in ("cert_broken", "cert_whole"):
+            store.upload(uploaded(id, "acct_a", "a.example.com"), KeyPair("chain", "key"))
+        certificates = Certificates(store)
+        certificates.read("acct_a", frozenset({"a.example.com"}))
+        return [([it.id for it in each.certificates], [*each.pairs]) for each in await certificates.taken(within=None)]
+
+    assert asyncio.run(ask()) == [(["cert_whole"], ["cert_whole"])]
+
+
 async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Return a connection to the only tunnel of an edge, made as Envoy makes it."""
     context = ssl.create_default_context(cadata=edge.store.authority.pem)

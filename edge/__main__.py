@@ -9,12 +9,15 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeAlias
 
+from edge.process import files, supervisor
 from edge.process import settings as environment
-from edge.process import supervisor
 from edge.process.settings import SettingError, Settings
+
+_PATIENCE = 5.0  # seconds for which a part waits for one to end whose parent was killed
 
 Work: TypeAlias = "Callable[[Settings], Coroutine[Any, Any, None]]"
 
@@ -26,11 +29,23 @@ def main() -> None:
     try:
         settings = environment.from_environment()
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        asyncio.run(_until_ended(_chosen(sys.argv[1:])(settings)))
+        work = _chosen(sys.argv[1:])
+        _lock(settings, *sys.argv[1:])
+        asyncio.run(_until_ended(work(settings)))
     except SettingError as error:
         sys.exit(str(error))
     except OSError as error:
         sys.exit(f"The edge cannot run ({error.filename or error}: {error.strerror}).")
+
+
+def _lock(settings: Settings, part: str = "") -> None:
+    """Raise SettingError where the same runs in the same folder: it would lose its sockets to this one."""
+    until = time.monotonic() + (_PATIENCE if part else 0)
+    while not files.lock(settings.directory / f"{part or 'edge'}.lock"):
+        if time.monotonic() > until:
+            what = part or "edge"
+            raise SettingError(f"Another {what} uses {settings.directory}: end it, or choose another with EDGE_DIR=….")
+        time.sleep(0.1)
 
 
 def _allow_many_files() -> None:

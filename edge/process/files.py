@@ -1,6 +1,7 @@
-"""Files that are there whole or not at all, and paths that are short enough for a socket."""
+"""Files that are there whole or not at all, locks, and paths that are short enough for a socket."""
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,17 @@ def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:
         os.fchmod(opened.fileno(), mode)
         opened.write(content)
     os.replace(temporary, file)
+
+
+def lock(file: Path) -> bool:
+    """Lock a file until this process ends; False where another process has it locked. Raises OSError."""
+    opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)  # closed with the process, and not inherited
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(opened)
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """What `python -m edge` says in one sentence where it cannot run as it is set up."""
 
+import fcntl
 import os
 import socket
 import subprocess
@@ -59,6 +60,13 @@ def test_a_port_that_another_process_has_is_named(tmp_path: Path, family: int, h
         port = other.getsockname()[1]
         sentence = f"Port {port} cannot be used (Address already in use): choose another with SSH_PORT=….\n"
         assert said(tmp_path, EDGE_HOST=host, SSH_PORT=str(port)) == sentence
+
+
+def test_a_second_edge_in_the_folder_of_another_says_so(tmp_path: Path) -> None:
+    (folder := tmp_path / "edge").mkdir()
+    with (folder / "edge.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert said(tmp_path) == f"Another edge uses {folder}: end it, or choose another with EDGE_DIR=….\n"
 
 
 def test_the_domain_is_kept_in_its_normal_form() -> None:

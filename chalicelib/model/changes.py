@@ -113,7 +113,7 @@ class Change:
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
         counted = [names.counted(self.item.account, self.names)] if self.item and self.names else []
         own = [*kept, *self.others, *self.own, *counted]
-        log = change_log.telling([*self.others, *self.own])
+        log = change_log.entries([*self.others, *self.own])
         try:
             self._commit(own, self.events, log)
         except Throttled as hot:

@@ -228,7 +228,7 @@ def note_refusal(tunnel: Carried, reason: str) -> None:
     scope, exists = tunnel_ends.carried_scope(tunnel.gateway), Condition("attribute_exists(#id)")
     noted = Write.update(scope, tunnel.id, exists, sets={"body.refusal": reason})
     with suppress(TransactionFailed):
-        dynamodb.transact([noted, change_log.word(Place(_scope(tunnel.account), tunnel.id))])
+        dynamodb.transact([noted, change_log.entry_of(Place(_scope(tunnel.account), tunnel.id))])
 
 
 def refusal(tunnel: Carried) -> str:

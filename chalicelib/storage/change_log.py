@@ -46,14 +46,14 @@ class Change:
         return int(self.id.partition("-")[0]) / 1000
 
 
-def telling(writes: Iterable[Write]) -> list[Write]:
-    """Return the write that tells of those in a transaction which the edge reads, none where there are none."""
+def entries(writes: Iterable[Write]) -> list[Write]:
+    """Return the log entry of a transaction, which names those of its items that the edge reads; none without such."""
     places = [place for write in writes if (place := _place(write)) and _TOLD.fullmatch(place[0])]
     return [_record(places)] if places else []
 
 
-def word(place: Place) -> Write:
-    """Return the write that tells of an item whose own record is not changed."""
+def entry_of(place: Place) -> Write:
+    """Return the log entry of one item, whose own record need not change."""
     return _record([(place.scope, place.id)])
 
 

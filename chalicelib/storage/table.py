@@ -243,7 +243,7 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
     """Write an item with a lease, whatever was there: for one that nobody else writes. Raises aws.Unavailable."""
     sets = {"body": dict(body), "schema": dynamodb.SCHEMA, **items.leased(lease)}
     write = Write.update(scope, id, Condition(""), sets=sets, adds={"revision": 1})
-    dynamodb.transact([write, *change_log.telling([write])])
+    dynamodb.transact([write, *change_log.entries([write])])
 
 
 def touch(scope: str, id: str) -> None:

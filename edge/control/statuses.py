@@ -89,7 +89,7 @@ class Statuses:
         """Read the statuses that this host wrote before it was started: it may serve no more of that."""
         while True:
             with suppress(Unavailable):
-                found = await self._call(self._store.said, self._host)
+                found = await self._call(self._store.statuses_of, self._host)
                 self._said = {edge: (account, it) for (account, edge), it in found.items()}
                 return self.touch(self._said)
             await asyncio.sleep(_PAUSE)
@@ -144,10 +144,10 @@ class Statuses:
     async def _write(self, account: str, edge: str, wanted: EdgeStatus | None) -> None:
         self._not_before[edge] = time.monotonic() + _PAUSE
         if wanted:
-            await self._call(self._store.say, account, edge, self._host, wanted)
+            await self._call(self._store.put_status, account, edge, self._host, wanted)
             self._said[edge] = account, wanted
         else:
-            await self._call(self._store.unsay, account, edge, self._host)
+            await self._call(self._store.remove_status, account, edge, self._host)
             del self._said[edge], self._not_before[edge]
 
     def _ended(self, edge: str, task: asyncio.Task[None]) -> None:

@@ -144,7 +144,7 @@ class _Arrived(_Arriving):
         secured.connection_made(self._transport)
         secured.received(early)
 
-    def shaken(self, secured: Secured) -> asyncio.Protocol | None:
+    def handshake_over(self, secured: Secured) -> asyncio.Protocol | None:
         self.failed()
         target = self._wanted.get(secured.tls)  # none without a server name, which the callback is not asked about
         return target.connected(secured, self._visitor) if target else None

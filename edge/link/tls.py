@@ -17,7 +17,7 @@ _LINGER = 60.0  # seconds in which some of what is left must be taken when a con
 class Owner(Protocol):
     """The owner of an accepted connection."""
 
-    def shaken(self, secured: "Secured") -> asyncio.Protocol | None:
+    def handshake_over(self, secured: "Secured") -> asyncio.Protocol | None:
         """Return the protocol that goes on when the handshake is over, None where the connection is to end."""
 
     def failed(self) -> None:
@@ -137,7 +137,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
             self._raw.close()
             return
         self._flush()
-        protocol = self._owner.shaken(self)
+        protocol = self._owner.handshake_over(self)
         if protocol is None:
             self.abort()
             return

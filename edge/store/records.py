@@ -215,13 +215,13 @@ class Store(Protocol):
         """Say that an edge host lives, for so many seconds."""
 
     def end_hosts(self, *, grace: int) -> None:
-        """Remove hosts whose lease ended so many seconds ago, with all that they have said."""
+        """Remove hosts whose lease ended so many seconds ago, with all their statuses."""
 
-    def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         """Return the statuses that a host has written, by account and edge."""
 
-    def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        """Write what a host says of an edge, in the place of what it said before."""
+    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+        """Write the status of an edge on a host, in the place of the one before."""
 
-    def unsay(self, account: str, edge: str, host: str) -> None:
-        """Remove what a host says of an edge."""
+    def remove_status(self, account: str, edge: str, host: str) -> None:
+        """Remove the status of an edge on a host."""

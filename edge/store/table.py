@@ -329,15 +329,15 @@ class Records:
         edge_status.end_lapsed(grace=grace)
 
     @_translated
-    def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         return edge_status.written(host)
 
     @_translated
-    def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         edge_status.write(account, edge, host, status)
 
     @_translated
-    def unsay(self, account: str, edge: str, host: str) -> None:
+    def remove_status(self, account: str, edge: str, host: str) -> None:
         edge_status.remove(account, edge, host)
 
     # For the proof of domains

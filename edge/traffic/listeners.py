@@ -110,7 +110,7 @@ def within(name: str, chain: Json, *words: str, filters: Sequence[Json] = ()) ->
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
         "internal_listener": {},
-        "listener_filters": [proxies.said(), *filters],
+        "listener_filters": [proxies.proxy_protocol(), *filters],
         "filter_chains": [chain],
     }
     return Resource(Key("listener", name), listener, words)

@@ -10,7 +10,7 @@ from edge.traffic.resources import Json
 _MATCHING = f"{parts.TYPE}.extensions.matching"
 
 
-def said() -> Json:
+def proxy_protocol() -> Json:
     """Return the filter that reads who a visitor is, by the PROXY protocol, and refuses connections that do not say."""
     return parts.typed(
         "envoy.filters.listener.proxy_protocol",
@@ -20,7 +20,7 @@ def said() -> Json:
 
 def filters(settings: Settings) -> list[Json]:
     """Return the filters that read the visitor's address of a public connection, none where no proxy is in front."""
-    return [said()] if settings.proxy_protocol_from else []
+    return [proxy_protocol()] if settings.proxy_protocol_from else []
 
 
 def match(settings: Settings) -> dict[str, Json]:

@@ -157,12 +157,12 @@ def _read_edges(admin: Client, edge: store.Records) -> None:
 def _say_as_an_edge(admin: Client, edge: store.Records) -> None:
     edge.live("gone", lease=-60)
     for host in ("gone", "here"):
-        edge.say(admin.account, "edgtcp_1", host, NOTHING)
+        edge.put_status(admin.account, "edgtcp_1", host, NOTHING)
     edge.live("here", lease=60)
-    assert len(edge.said("here")) == 1
-    edge.unsay(admin.account, "edgtcp_1", "here")
+    assert len(edge.statuses_of("here")) == 1
+    edge.remove_status(admin.account, "edgtcp_1", "here")
     edge.end_hosts(grace=0)
-    assert (edge.said("here"), edge.said("gone")) == ({}, {})
+    assert (edge.statuses_of("here"), edge.statuses_of("gone")) == ({}, {})
 
 
 def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:

@@ -246,17 +246,17 @@ class Memory:
             self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
             self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
 
-    def said(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         self._reach()
         return {(account, edge): it for (by, account, edge), it in self.statuses.copy().items() if by == host}
 
-    def say(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         self._reach(account)
         with self.lock:
             self.statuses[host, account, edge] = status
             self.told.append((edge, status))
 
-    def unsay(self, account: str, edge: str, host: str) -> None:
+    def remove_status(self, account: str, edge: str, host: str) -> None:
         self._reach(account)
         with self.lock:
             self.statuses.pop((host, account, edge), None)

@@ -12,22 +12,22 @@ from dns.rdtypes.txtbase import TXTBase
 
 from edge.proofs import transport
 from edge.proofs.agreement import Answer, Failed, Records
-from edge.proofs.servers import Server
+from edge.proofs.servers import Role, Server
 from edge.proofs.transport import TooMuch
 
 _TRY = 0.8  # seconds until a question is taken for lost
 _TRIES = 2
 
 
-async def ask(server: Server, name: Name, kind: RdataType, *, is_own: bool) -> Answer:
-    """Return a server's answer about a name. `is_own`: only an authoritative one counts."""
+async def ask(server: Server, name: Name, kind: RdataType, role: Role) -> Answer:
+    """Return a server's answer about a name; of a server of the zone itself only an authoritative one counts."""
     question = dns.message.make_query(name, kind)
-    if is_own:
+    if role == "authoritative":
         question.flags &= ~dns.flags.RD
     for _ in range(_TRIES):
         try:
             answer = await transport.exchange(question, server.address, server.port, _TRY)
-            return _read(answer, name, kind, is_own=is_own)
+            return _read(answer, name, kind, role)
         except dns.exception.Timeout:
             continue
         except TooMuch:
@@ -37,10 +37,10 @@ async def ask(server: Server, name: Name, kind: RdataType, *, is_own: bool) -> A
     return Failed("does not answer")
 
 
-def _read(answer: dns.message.Message, name: Name, kind: RdataType, *, is_own: bool) -> Answer:
+def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) -> Answer:
     if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return Failed(f"answers {dns.rcode.to_text(answer.rcode())}")
-    if is_own and not answer.flags & dns.flags.AA:
+    if role == "authoritative" and not answer.flags & dns.flags.AA:
         return Failed("does not answer for this zone")
     found = [it for rrset in answer.answer if rrset.name == name and rrset.rdtype == kind for it in rrset]
     return Records(frozenset(filter(None, map(_text, found))))

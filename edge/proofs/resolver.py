@@ -68,7 +68,7 @@ class Resolver:
         except dns.exception.DNSException:  # by the label in front of it, or as somebody's alias
             return Records(frozenset())
         panel = await self._source.panel(name)
-        tasks = [asyncio.create_task(asking.ask(it, name, kind, is_own=panel.is_own)) for it in panel.servers]
+        tasks = [asyncio.create_task(asking.ask(it, name, kind, panel.role)) for it in panel.servers]
         answers: list[Answer] = []
         try:
             for task in asyncio.as_completed(tasks):

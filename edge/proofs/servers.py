@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import dns.asyncresolver
 import dns.exception
@@ -17,6 +17,8 @@ from dns.name import Name
 
 from edge.process.settings import SettingError
 from edge.proofs.transport import Bounded
+
+Role: TypeAlias = Literal["authoritative", "resolver"]  # of the zone itself, or asking others
 
 _MOST_NAMES = 8  # of name servers whose addresses are looked up
 _PATIENCE = 1.5  # seconds for one answer of this host's own resolver
@@ -39,11 +41,11 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True)
 class Panel:
-    """Name servers to ask for one name; at least `quorum` must agree. `is_own`: they are those of the zone itself."""
+    """Name servers to ask for one name, by what they are to it; at least `quorum` must agree."""
 
     servers: tuple[Server, ...]
     quorum: int = 2
-    is_own: bool = True
+    role: Role = "authoritative"
 
 
 class Source(Protocol):
@@ -57,7 +59,7 @@ class Fixed:
     """The servers that the operator set: these alone are asked, as they are."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
-        self._panel = Panel(tuple(servers), quorum=min(2, len(servers)), is_own=False)
+        self._panel = Panel(tuple(servers), quorum=min(2, len(servers)), role="resolver")
 
     async def panel(self, name: Name) -> Panel:
         return self._panel

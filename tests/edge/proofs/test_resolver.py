@@ -334,5 +334,5 @@ def test_an_edge_needs_name_servers_or_a_resolver_that_finds_them(tmp_path: Path
     with pytest.raises(SettingError, match=r"^This host has no resolver, .* or set DNS_SERVERS\.$"):
         servers.source((), resolvers=tmp_path / "none.conf")
     assert asyncio.run(servers.source([("127.0.0.1", 53)]).panel(dns.name.from_text("a.example."))) == Panel(
-        (Server("127.0.0.1", 53),), quorum=1, is_own=False
+        (Server("127.0.0.1", 53),), quorum=1, role="resolver"
     )

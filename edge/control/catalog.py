@@ -8,7 +8,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from google.protobuf import json_format
 
 from edge.traffic.groups import Index
-from edge.traffic.resources import Changes, Kind, Resource
+from edge.traffic.resources import Changes, Form, Kind, Resource
 
 # Messages that stand within others by the name of their type: importing them makes them known.
 for _module in (
@@ -202,12 +202,33 @@ def encoded(resource: Resource) -> bytes:
 
     Of a listener the address stands behind the rest: its port is no word, but a number.
     """
-    kind, body = resource.key.kind, resource.body
+    kind, body = resource.key.kind, resource.made
+    if isinstance(body, Form):
+        return _formed(kind, body)
     if kind != "listener" or not isinstance(body, Mapping) or "address" not in body:
         return _worded(kind, json.dumps(body), resource.words)
     rest = {name: value for name, value in body.items() if name != "address"}
     address = _serialized.__wrapped__(kind, json.dumps({"address": body["address"]}))
     return _worded(kind, json.dumps(rest), resource.words) + address
+
+
+def _formed(kind: Kind, form: Form) -> bytes:
+    """Return the encoding of the same form with blanks as long for its words, which are put in."""
+    blanks = _blanks(form.words)
+    if len(blanks) < len(form.words) or _FILL in "".join(form.words):
+        return _serialized.__wrapped__(kind, json.dumps(form.body()))
+    return _filled(_blank(kind, replace(form, words=tuple(blank for _, blank in blanks))), blanks)
+
+
+@functools.lru_cache(1024)
+def _blank(kind: Kind, form: Form) -> bytes:
+    return _serialized.__wrapped__(kind, json.dumps(form.body()))
+
+
+def _filled(value: bytes, blanks: Sequence[tuple[str, str]]) -> bytes:
+    for word, blank in blanks:
+        value = value.replace(blank.encode(), word.encode())
+    return value
 
 
 def _worded(kind: Kind, text: str, words: Sequence[str]) -> bytes:
@@ -222,9 +243,7 @@ def _worded(kind: Kind, text: str, words: Sequence[str]) -> bytes:
         value = _serialized(kind, blanked)
     except json_format.ParseError:  # also where a word stands for more than itself
         return _serialized.__wrapped__(kind, text)
-    for word, blank in blanks:
-        value = value.replace(blank.encode(), word.encode())
-    return value
+    return _filled(value, blanks)
 
 
 def _blanks(words: Sequence[str]) -> list[tuple[str, str]]:

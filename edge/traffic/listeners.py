@@ -12,7 +12,7 @@ from edge.process.settings import Settings
 from edge.traffic import parts, proxies, stream_filters
 from edge.traffic import routes as http
 from edge.traffic.clusters import internal
-from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Json, Key, Resource
+from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
 
 FRONT = "https"  # the public listener
@@ -34,7 +34,7 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
         **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
         "listener_filters": [*proxies.filters(settings), inspector()],
         "filter_chains": [{"name": _PASSED_ON, "filters": [_bound(settings), _name_to_cluster(), _passed_on("none")]}],
-        "default_filter_chain": _https_chain(OPERATOR, settings, _bound(settings)),
+        "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, _bound(settings)),
         "filter_chain_matcher": proxies.guarded(_nothing_by_name(settings), _chain(_REFUSED), settings),
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
@@ -57,7 +57,8 @@ def of_wildcard(name: str, settings: Settings) -> Resource:
 
 def of_certificate(certificate: str, settings: Settings) -> Resource:
     """Return the listener of an uploaded certificate; nothing in it depends on a name or a tunnel."""
-    return within(internal(certificate), _https_chain(certificate, settings), certificate)
+    shown = OPERATOR if certificate == OPERATOR_PROXIED else certificate
+    return Resource(Key("listener", internal(certificate)), Form(_of_certificate, (certificate, shown), (settings,)))
 
 
 def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> Resource:
@@ -106,24 +107,35 @@ def within(name: str, chain: Json, *words: str, filters: Sequence[Json] = ()) ->
 
     `filters` look at connections before the chain.
     """
-    listener: Json = {
+    return Resource(Key("listener", name), _within(name, chain, *filters), words)
+
+
+def _within(name: str, chain: Json, *filters: Json) -> Json:
+    return {
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
         "internal_listener": {},
         "listener_filters": [proxies.proxy_protocol(), *filters],
         "filter_chains": [chain],
     }
-    return Resource(Key("listener", name), listener, words)
 
 
 def secret(name: str, chain: str, private_key: str) -> Resource:
     """Return a certificate with its private key, PEM."""
+    return Resource(Key("secret", name), Form(_secret, (name, chain, private_key)))
+
+
+def _secret(name: str, chain: str, private_key: str) -> Json:
     pair: Json = {"certificate_chain": {"inline_string": chain}, "private_key": {"inline_string": private_key}}
-    return Resource(Key("secret", name), {"name": name, "tls_certificate": pair}, (name, chain, private_key))
+    return {"name": name, "tls_certificate": pair}
 
 
-def _https_chain(certificate: str, settings: Settings, *filters: Json) -> Json:
-    shown = OPERATOR if certificate == OPERATOR_PROXIED else certificate
+def _of_certificate(certificate: str, shown: str, settings: Settings) -> Json:
+    return _within(internal(certificate), _https_chain(certificate, shown, settings))
+
+
+def _https_chain(certificate: str, shown: str, settings: Settings, *filters: Json) -> Json:
+    """Return the filters of HTTP under a certificate, or one that is `shown` in its place."""
     context = http_context(shown, {"tls_minimum_protocol_version": "TLSv1_2"})
     return tls_chain({"common_tls_context": context}, [*filters, http.https_manager(certificate, settings)], settings)
 

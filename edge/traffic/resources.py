@@ -1,6 +1,6 @@
 """A resource of Envoy: what its protocol of discovery changes, accepts and refuses by name. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -20,15 +20,35 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Form:
+    """A body that a function makes of some words, and of what is `given` to all of its kind.
+
+    What is encoded for one serves for all whose words are as long, so that it is not even made for these.
+    """
+
+    make: Callable[..., Json]
+    words: tuple[str, ...] = field(repr=False)
+    given: tuple[Hashable, ...] = ()
+
+    def body(self) -> Json:
+        return self.make(*self.words, *self.given)
+
+
+@dataclass(frozen=True)
 class Resource:
     """A resource, or a part of one: the same message, with only that in it which is its own.
 
-    `words` stand in it where others of its kind have other words: what is encoded for one serves for all.
+    `words` stand in it where others of its kind have other words: what is encoded for one serves for all. A Form says
+    its own.
     """
 
     key: Key
-    body: Json = field(repr=False)
+    made: "Json | Form" = field(repr=False)
     words: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def body(self) -> Json:
+        return self.made.body() if isinstance(self.made, Form) else self.made
 
 
 def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:

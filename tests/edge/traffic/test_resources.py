@@ -122,7 +122,7 @@ def test_the_upstreams_of_a_gateway() -> None:
     by_http2: Any = whole("gw-AB/http2", {"http2_protocol_options": windows}, "5s")
     assert both[:2] == [
         whole("gw-AB", {"http_protocol_options": {}}),
-        replace(by_http2, body={**by_http2.body, "transport_socket": to_the_gateway}),
+        replace(by_http2, made={**by_http2.body, "transport_socket": to_the_gateway}),
     ]
     same: Any = whole("gw-AB/bytes", {}).body
     del same["typed_extension_protocol_options"]
@@ -132,7 +132,7 @@ def test_the_upstreams_of_a_gateway() -> None:
         whole("gw-AB/proxied", {"http_protocol_options": {}}, "5s"),
         whole("gw-AB/proxied/http2", {"http2_protocol_options": windows}, "5s"),
     ]
-    assert both[2:] == [replace(it, body={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
+    assert both[2:] == [replace(it, made={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
 
 
 def test_the_upstream_of_a_gateway_near_by_names_the_tunnel_without_tls() -> None:
@@ -321,7 +321,8 @@ def test_how_requests_are_treated() -> None:
 def test_a_secret_is_a_pair_and_is_shown_nowhere() -> None:
     pair = {"certificate_chain": {"inline_string": "CHAIN"}, "private_key": {"inline_string": "KEY"}}
     found = listeners.secret("cert_1", "CHAIN", "KEY")
-    assert found == Resource(Key("secret", "cert_1"), {"name": "cert_1", "tls_certificate": pair})
+    assert (found.key, found.body) == (Key("secret", "cert_1"), {"name": "cert_1", "tls_certificate": pair})
+    assert found == listeners.secret("cert_1", "CHAIN", "KEY") != listeners.secret("cert_1", "CHAIN", "ANOTHER")
     assert "KEY" not in repr(found)
 
 

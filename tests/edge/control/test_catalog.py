@@ -21,7 +21,7 @@ SITES = [
     Site("same", Carried("same", "same", "gw-1", "same"), "same"),
     Site("name", Carried("type", "STATIC", "gw-1", "name"), "virtual_hosts"),  # also words of Envoy's
     Site("0s", Carried("googleapis", "inline", "gw-1", "0s"), "/"),
-    Site("xyz", Carried("acct", "A\x7f\x7f", "gw-1", "xyz"), "abc"),  # as the blank of another one is
+    Site("B\x7f\x7f", Carried("xyz", "abc", "gw-1", "B\x7f\x7f"), "B\x7f\x7f"),  # as the blank of the next one is
     Site("A\x7f\x7f", Carried("B\x7f\x7f", "tn_", "gw-1", "A\x7f\x7f"), "abc"),  # as blanks are
     Site('"\n\\', Carried("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
 ]
@@ -63,7 +63,7 @@ def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_
     names = [f"n{number}.tunnels.localhost" for number in range(200)]
     parts = {name: listeners.of_name(name, Settings()) for name in names}
     known = {name: int.from_bytes(blake2b(catalog.encoded(it), digest_size=16).digest()) for name, it in parts.items()}
-    chosen = {it.key: it for name, it in parts.items() if name in cancelling(known)}
+    chosen = {parts[name].key: parts[name] for name in cancelling(known)}
     made = Catalog(b"a key")
     whole = listeners.fixed(Settings())[1]
     made.change({whole.key: whole})

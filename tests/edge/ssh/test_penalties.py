@@ -222,6 +222,7 @@ def test_somebody_who_signs_in_clears_the_address() -> None:
         ("2001:db8::1%eth0", True),
         ("2001:db9::1%eth0", False),
         ("2001:db9::2", True),
+        ("::192.0.2.9", False),  # the same number, of IPv6
         ("2001:db9::3", False),
         ("?", False),
         ("", False),

@@ -93,10 +93,10 @@ class EdgeServing:
     def _host(self, name: str, now: datetime) -> Changes:
         """Lead a name to the listener of the edge that has it; to none where that is closed, or a wildcard may not."""
         edge, unit = self._world.listening(name), ("name", name)
-        closed = [listeners.of_name(name, self._settings), routes.misdirected(name)]
         if edge is None and name in self._sites:
             return {}
         if edge is None:
+            closed = listeners.of_name(name, self._settings), routes.misdirected(name)
             return self._units.put(unit, closed if self._world.is_withheld(name) else ())
         found = edges.host(edge, name, self._world, now)
         front = listeners.of_wildcard if name.startswith("*.") else listeners.of_name

@@ -383,8 +383,8 @@ def test_requests_of_blocked_networks_are_refused(networks: list[str], principal
     ],
 )
 def test_requests_for_banned_hosts_are_refused(banned: str, host: str, is_refused: bool) -> None:
-    many = [f"{'sk' * 100}{number:03}.example" for number in range(200)]
-    for made in blocking.resources([], [*many[:100], banned, *many[100:]]):
+    many = [f"{number:03}{'sk' * 100}.example" for number in range(40)]  # with nothing in common that RE2 joins
+    for made in blocking.resources([], [*many[:20], banned, *many[20:]]):
         rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
         (policy,) = rules["policies"].values()
         found = [it["requested_server_name"] if "header" not in it else it["header"] for it in policy["permissions"]]

@@ -30,5 +30,5 @@ def _found(patterns: Sequence[str]) -> dict[str, Json]:
 
 def _whole(pattern: str) -> str:
     r"""Return a pattern that can stand within another: one that ends in a \Q would have what follows be literal."""
-    without = re.sub(r"\\Q(?s:.*?)\\E|\\[^Q]", "", pattern, flags=re.DOTALL)
+    without = re.sub(r"\\Q(?s:.*?)\\E|\\[^Q]", "", pattern)
     return rf"{pattern}\E" if r"\Q" in without else pattern

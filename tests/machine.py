@@ -5,6 +5,7 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +14,15 @@ _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sb
 
 
 class Need(NamedTuple):
-    """Programs, each as the names of which one is enough, with the packages of Debian; or a file that make makes."""
+    """Programs, each as the names of which one is enough, with the packages of Debian; or a file that make makes.
+
+    `tried` is a command that some machines refuse, as most containers do namespaces.
+    """
 
     programs: tuple[tuple[str, ...], ...] = ()
     packages: tuple[str, ...] = ()
     made: str = ""
+    tried: tuple[str, ...] = ()
 
 
 NEEDS = {
@@ -29,7 +34,11 @@ NEEDS = {
     "go": Need((("go",),), ("golang-go",)),
     "java": Need((("java",),), ("default-jre-headless",)),
     "jq": Need((("jq",),), ("jq",)),
-    "nftables": Need((("nft",), ("ip",), ("unshare",)), ("nftables", "iproute2", "util-linux")),
+    "nftables": Need(
+        (("nft",), ("ip",), ("unshare",)),
+        ("nftables", "iproute2", "util-linux"),
+        tried=("unshare", "--map-root-user", "--net", "true"),
+    ),
     "npm": Need((("npm",), ("node",)), ("nodejs", "npm")),
     "openssl": Need((("openssl",),), ("openssl",)),
     "redis": Need((("redis-server",), ("redis-cli",)), ("redis-server", "redis-tools")),
@@ -48,7 +57,12 @@ NEEDS = {
 def lacks(name: str) -> bool:
     need = NEEDS[name]
     programs = all(any(shutil.which(program, path=_PATH) for program in names) for names in need.programs)
-    return not (programs and (not need.made or (ROOT / need.made).exists()))
+    made = not need.made or (ROOT / need.made).exists()
+    return not (programs and made and (not need.tried or _succeeds(need.tried)))
+
+
+def _succeeds(command: tuple[str, ...]) -> bool:
+    return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def lacking() -> list[str]:

@@ -14,8 +14,10 @@ from pathlib import Path
 import grpc
 import pytest
 
+from chalicelib.model.backends import TunnelGroup
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, listens, running, until
+from tests.edge.test_edges import ACCOUNT, backend, https_edge, route
 from tests.edge.test_grpc import Service
 
 _ASKED = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
@@ -122,10 +124,15 @@ def _stream_from(edge: Edge, source: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @needs_envoy
 @pytest.mark.needs("curl")
-def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(tmp_path: Path, service: int) -> None:
+@pytest.mark.parametrize("asked", ["demo", "app=calls"])
+def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(
+    tmp_path: Path, service: int, asked: str
+) -> None:
     with running(tmp_path, with_envoy=True) as edge:
-        edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{service}").says("is online")
-        until(lambda: edge.status("demo") != "404")
+        if asked != "demo":
+            https_edge(edge, "demo", route(backend(edge, "bkdtg", TunnelGroup(labels={"app": "calls"}))))
+        edge.ssh(edge.key(ACCOUNT), "-R", f"{asked}:80:127.0.0.1:{service}").says("is online")
+        until(lambda: edge.status("demo") not in ("000", "404", "503"))
         with _stream_from(edge, "127.0.0.2") as bad, _stream_from(edge, "127.0.0.3") as good:
             edge.store.networks.add("127.0.0.2/32")
             until(lambda: bad.poll() is not None, within=5)

@@ -52,14 +52,6 @@ def free_ports(count: int) -> range:
             return range(first, first + count)
 
 
-def least(measured: Callable[[], float], *, bound: float) -> float:
-    """Return the least of up to three measurements, none after one below the bound: a busy machine is slow at times."""
-    found = [measured()]
-    while min(found) >= bound and len(found) < 3:
-        found.append(measured())
-    return min(found)
-
-
 def until(true: Callable[[], bool], *, within: float = 15) -> None:
     """Wait until something is true; AssertionError when it takes too long."""
     end = time.monotonic() + within

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 from websocket import create_connection
 
+from tests.conftest import least
 from tests.edge.believed import NAMES, NEEDED
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, least, until
+from tests.edge.running import Edge, until
 
 pytestmark = needs_envoy
 

@@ -15,9 +15,9 @@ from cryptography import x509
 
 from edge.ssh.gateway import Server
 from edge.store.records import Opening
-from tests.conftest import free_port
+from tests.conftest import free_port, least
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, least, until
+from tests.edge.running import Edge, until
 
 pytestmark = needs_envoy
 

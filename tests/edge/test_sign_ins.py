@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from edge.store.records import Grant
-from tests.edge.running import Edge, Key, least, running, until
+from tests.conftest import least
+from tests.edge.running import Edge, Key, running, until
 
 
 @pytest.fixture(scope="module")

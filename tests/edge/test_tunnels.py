@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from edge.ssh import forwarding
-from tests.conftest import free_port
+from tests.conftest import free_port, least
 from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, least, running, until
+from tests.edge.running import Edge, running, until
 
 
 def test_each_address_is_shown_in_the_terminal(edge: Edge) -> None:
@@ -334,7 +334,7 @@ def test_the_store_is_told_which_client_opens_a_tunnel_and_at_its_end_what_went_
     assert (opening.address, opening.client[:8]) == ("127.0.0.1", "SSH-2.0-")
     until(lambda: edge.status("counted") == "200")
     for _ in range(3):
-        edge.curl("counted", "-X", "PUT", "-d", "a" * 10_000)
+        edge.curl("counted", "-d", "a" * 10_000)  # all of it is read before the answer
     client.kill()
     until(lambda: leased.id in edge.store.used)
     used = edge.store.used[leased.id]

@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib import ids
 from chalicelib.storage import vault
-from tests.conftest import ROOT
+from tests.conftest import ROOT, least
 
 SECRET = b"\x00 a private key \xff"
 
@@ -104,5 +104,8 @@ with mock_aws():
 def test_what_was_opened_is_forgotten_within_five_minutes_though_nobody_asks_for_it() -> None:
     """In a process to which a hundredth of a second is a second; a busy machine may add a few."""
     command = [sys.executable, "-c", IN_A_FAST_PROCESS]
-    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
-    assert 240 < float(told) < 400
+
+    def told() -> float:
+        return float(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout)
+
+    assert 240 < least(told, bound=400) < 400

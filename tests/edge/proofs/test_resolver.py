@@ -17,8 +17,8 @@ from edge.process.settings import SettingError
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
 from edge.proofs.servers import Fixed, Own, Panel, Server
+from tests.conftest import least
 from tests.edge.nameservers import NameServer, serving
-from tests.edge.running import least
 
 VALUE, TARGET = "verification=d7rk2m", "t4wq8z.proof.tunnels.example"
 PROOF = proofs.begin(0, value=VALUE, cname_target=TARGET)

@@ -17,7 +17,7 @@ from tests.edge.running import Edge, until, upgrade
 
 pytestmark = needs_envoy
 
-TRIES = 200
+TRIES = 100
 BODY = b"x" * 40_000 + b"the end"
 FRAME = bytes([0x82, 126]) + len(BODY).to_bytes(2, "big") + BODY
 GOODBYE = b"\x88\x02\x03\xe8"  # a WebSocket's own close, status 1000

@@ -293,9 +293,9 @@ class Visits:
         self.answers = Counter[str]()
 
     def are_all_answered(self) -> bool:
-        """Begin, and tell whether the next fifty were all answered."""
+        """Begin, and tell whether the next twenty were all answered."""
         self.begin()
-        until(lambda: self.answers.total() >= 50, within=30)
+        until(lambda: self.answers.total() >= 20, within=30)
         return self.answers.keys() == {"200"}
 
 
@@ -305,7 +305,7 @@ def visited(started: Started, name: str) -> Iterator[Visits]:
     visits, is_over = Visits(), threading.Event()
 
     def visit() -> None:
-        while not is_over.wait(0.005):
+        while not is_over.wait(0.02):
             answers = visits.answers
             answers[started.visit(name)] += 1
 

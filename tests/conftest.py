@@ -160,6 +160,8 @@ def recorded_logs(store: None) -> Iterator[None]:
 ALONE = {"tests/served/test_faults.py", "tests/served/test_kept.py", "tests/served/test_strict_race.py"}
 assert all((ROOT / file).exists() for file in ALONE)
 TOGETHER = {
+    "tests/cloud/test_leaked_key.py": "served",
+    "tests/cloud/test_readme.py": "served",
     "cloud": "deployed",
     "contract": "deployed",
     "docs": "served",
@@ -174,7 +176,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if file in ALONE else TOGETHER.get(file.split("/")[1], file)
+        return file if file in ALONE else TOGETHER.get(file) or TOGETHER.get(file.split("/")[1], file)
 
     def _assign_work_unit(self, node: Any) -> None:
         """Give half of the processes the files that wait for servers and clients first, and half those that compute.

@@ -63,11 +63,6 @@ def assert_logged_in(said: str) -> None:
     assert "Type: ssh-ed25519-cert-v01@openssh.com user certificate" in said
 
 
-@pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")
-def test_the_main_job_works_on_the_deployed_package(deployed: Served, tmp_path: Path) -> None:
-    assert_logged_in(paste(blocks("README.md", "The main job: from a key to a login"), project(tmp_path, deployed)))
-
-
 @pytest.mark.needs("bash", "curl", "jq", "openssl", "ssh", "sshd", "the environment of make")
 def test_every_shell_line_of_the_readme_works(served: Served, tmp_path: Path) -> None:
     lines = [block for block in blocks("README.md") if block not in SERVING["README.md"]]

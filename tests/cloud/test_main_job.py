@@ -1,0 +1,13 @@
+"""The README's main job on the deployed package."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cloud.test_readme import assert_logged_in, blocks, paste, project
+from tests.conftest import Served
+
+
+@pytest.mark.needs("bash", "curl", "jq", "ssh", "sshd")
+def test_the_main_job_works_on_the_deployed_package(deployed: Served, tmp_path: Path) -> None:
+    assert_logged_in(paste(blocks("README.md", "The main job: from a key to a login"), project(tmp_path, deployed)))

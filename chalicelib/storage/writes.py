@@ -90,7 +90,7 @@ def commit(
     they were done. The items `created` take over a unique key whose holder has expired, or has the same `successor`.
     `ended` returns the writes that tell of the end of such a holder.
 
-    Raises Overtaken, or what the failing of a write means; aws.Unavailable.
+    Raises Overtaken where the write that failed has no `failing`, else that, or TooManyReferrers; aws.Unavailable.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
@@ -104,7 +104,7 @@ def commit(
                 return None
             failing = writes[failed.places[0]].failing
         if not isinstance(failing, Taken):
-            raise _meaning(failing)
+            raise _error_of(failing)
         writes = _taken_over(writes, failing, created, ended)
     raise aws.Unavailable("TransactionConflict")
 
@@ -127,8 +127,8 @@ def tries() -> Iterator[None]:
         yield
 
 
-def _meaning(failing: Exception | None) -> Exception:
-    """Return what the failing of a write means: where it says nothing, that the record has changed."""
+def _error_of(failing: Exception | None) -> Exception:
+    """Return the exception to raise for a write that failed with such a `failing`; Overtaken where it has none."""
     if isinstance(failing, MissingTarget) and table.read(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()

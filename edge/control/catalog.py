@@ -100,7 +100,7 @@ class Parts:
             self.digest ^= before.digest
 
     def joined(self) -> bytes:
-        """Return what is sent."""
+        """Return the encoding of the whole resource: its parts, one after the other."""
         return b"".join(part.value for part in self._encoded.values())
 
 

@@ -117,11 +117,12 @@ bench-profile: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Draw wh
 	@mkdir -p build/bench
 	@$(BIN)/py-spy record --subprocesses --output build/bench/profile.svg -- $(BIN)/python -m bench $(or $(FIGURES),cold_start warm)
 
-check: .venv/dev ## Format and lint check, types, import rules.
+check: .venv/dev ## Format and lint check, types, import rules, sizes and language.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/readability
 
 docs: $(DOCS) ## Make the page that GET /docs sends.
 

@@ -1,0 +1,81 @@
+"""The bounds of the code's size and language. They only become tighter: change the code, not a bound."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests import samples
+from tests.readability import code, language, sizes
+from tests.readability.crossings import traced
+from tests.readability.language import Text
+from tests.transports import Client
+
+# Files entered, and calls from one file into another.
+CREATE, READ, CERTIFICATE = (31, 106), (21, 55), (44, 165)
+# Percentages of texts that match a pattern of `language`.
+DOCSTRINGS, COMMENTS, SENTENCES, DESCRIPTIONS = 28.1, 16.6, 19.7, 17.2
+FIRST_SENTENCE = 14.2  # words, on average
+FILES_IN_A_FOLDER = 35  # without __init__.py
+LINES_OF_A_FILE, LINES_OF_A_BODY = 405, 27
+REPEATED_CLASSES = {"chalicelib": 20, "edge": 6}
+REPEATED_FILES = {"chalicelib/model": 0, "edge": 3}
+
+
+def test_a_create_enters_few_files(admin: Client) -> None:
+    admin.create("/backends/http_response", {"status_code": 404})
+    trace = traced(lambda: admin.create("/backends/http_response", {"status_code": 404}), "chalicelib")
+    assert (trace.files <= CREATE[0], trace.crossings <= CREATE[1]) == (True, True), (trace.files, trace.crossings)
+
+
+def test_a_read_enters_few_files(admin: Client) -> None:
+    path = f"/backends/http_response/{admin.create('/backends/http_response', {'status_code': 404})['id']}"
+    admin.get(path)
+    trace = traced(lambda: admin.get(path), "chalicelib")
+    assert (trace.files <= READ[0], trace.crossings <= READ[1]) == (True, True), (trace.files, trace.crossings)
+
+
+def test_signing_a_certificate_enters_few_files(admin: Client) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})["id"]
+    body = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key(), "principals": ["root"]}
+    admin.create("/ssh_user_certificates", body)
+    trace = traced(lambda: admin.create("/ssh_user_certificates", body), "chalicelib")
+    counts = (trace.files, trace.crossings)
+    assert (counts[0] <= CERTIFICATE[0], counts[1] <= CERTIFICATE[1]) == (True, True), counts
+
+
+def test_folders_files_and_functions_are_small() -> None:
+    sources = code.sources(*code.SHIPPED)
+    assert sizes.crowded_folders(sources, FILES_IN_A_FOLDER) == {}
+    assert sizes.long_files(sources, LINES_OF_A_FILE) == {}
+    assert sizes.long_bodies(sources, LINES_OF_A_BODY) == {}
+
+
+@pytest.mark.parametrize("package", REPEATED_CLASSES)
+def test_a_class_name_stands_for_one_class(package: str) -> None:
+    repeated = sizes.repeated_classes(code.sources(f"{package}/*.py"))
+    assert len(repeated) <= REPEATED_CLASSES[package], repeated
+
+
+@pytest.mark.parametrize("folder", REPEATED_FILES)
+def test_a_file_name_stands_for_one_file(folder: str) -> None:
+    repeated = sizes.repeated_files(code.sources(f"{folder}/*.py"))
+    assert len(repeated) <= REPEATED_FILES[folder], repeated
+
+
+@pytest.mark.parametrize(
+    ("texts", "bound"),
+    [
+        pytest.param(lambda: code.docstrings(*code.PRODUCT), DOCSTRINGS, id="docstrings"),
+        pytest.param(lambda: code.comments(*code.PRODUCT), COMMENTS, id="comments"),
+        pytest.param(code.sentences, SENTENCES, id="pages"),
+        pytest.param(code.descriptions, DESCRIPTIONS, id="descriptions"),
+    ],
+)
+def test_texts_are_plain(texts: Callable[[], list[Text]], bound: float) -> None:
+    marked = "\n".join(f"{text.place}: {text.words}" for text in language.marked(texts())[:20])
+    assert language.share(texts()) <= bound, marked
+
+
+def test_first_sentences_of_docstrings_are_short() -> None:
+    words = language.first_sentence_words(code.docstrings(*code.PRODUCT))
+    assert words <= FIRST_SENTENCE

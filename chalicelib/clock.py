@@ -1,15 +1,15 @@
-"""The time, in one place: UTC, whole seconds, written as RFC 3339 with a Z (SPEC 2.1)."""
+"""Time in UTC and whole seconds, written as RFC 3339 with a Z (SPEC 2.1)."""
 
 import re
 import time
 from datetime import UTC, datetime
 
-# Pythons differ in whether 24:00 and +01:60 are times: RFC 3339 knows neither.
+# Versions of Python differ on 24:00 and +01:60. RFC 3339 allows neither.
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:[0-5]\d)", flags=re.ASCII)
 
 
 def now() -> datetime:
-    """Return the current time, in UTC, cut to whole seconds."""
+    """Return the current time in UTC, truncated to whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
@@ -24,12 +24,12 @@ def at(second: int) -> datetime:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return a UTC time of whole seconds as RFC 3339 text, for example 2026-01-31T12:00:00Z."""
+    """Return a UTC time as RFC 3339 text, for example 2026-01-31T12:00:00Z."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
 def parse(text: str) -> datetime:
-    """Return the time that an RFC 3339 text names, in UTC, cut to whole seconds. Raises ValueError if it is none."""
+    """Parse an RFC 3339 text; return UTC, truncated to whole seconds. Raises ValueError."""
     if not _RFC3339.fullmatch(text):
         raise ValueError("must be an RFC 3339 time, for example 2026-01-31T12:00:00Z")
     try:

@@ -1,6 +1,6 @@
-"""Domain names: the one form in which they are kept and compared, and the public suffixes, which nobody can own.
+"""Domain names: their normal form, and public suffixes, which no account can own.
 
-The list of these is a package with its data: it is read when the first name is looked up, not at a cold start.
+The public suffix list is read on first use, not at a cold start.
 """
 
 import re
@@ -16,10 +16,10 @@ PATTERN = "(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z](?:[A-Za
 
 
 def normal(text: str) -> str:
-    """Return a domain, perhaps with `*.` in front, in lower case and without the dot of the root at its end.
+    """Return a domain, with or without `*.`, in lower case and without a trailing dot.
 
-    Raises ValueError, which says what it must be. Names in other alphabets must come in their ASCII form: there are
-    two ways to make that of one name, which lead to different domains.
+    Raises ValueError if it is not a domain. Internationalized names must be in ASCII form, because two
+    standards convert the same name to different domains.
     """
     if not text.isascii():
         raise ValueError("must be a domain in its ASCII form (xn--…)")
@@ -30,12 +30,12 @@ def normal(text: str) -> str:
 
 
 def is_below(host: str, domain: str) -> bool:
-    """Tell whether a host, perhaps with `*.` in front, lies below a domain or is it; nothing lies below ""."""
+    """Return whether a host, with or without `*.`, is a domain or below it; false for ""."""
     return bool(domain) and (host.removeprefix(WILDCARD) == domain or host.endswith(f".{domain}"))
 
 
 def is_public_suffix(name: str) -> bool:
-    """Tell whether names directly below a normal name belong to anybody, as below co.uk; of `*.d` that is d."""
+    """Return whether anyone can register names directly below a name, as below co.uk."""
     return _suffixes().is_public(name.removeprefix(WILDCARD))
 
 

@@ -1,6 +1,6 @@
-"""Identifiers: a prefix and a KSUID, so that the order of ids is the order of creation.
+"""Identifiers: a prefix and a KSUID, so that ids sort by creation.
 
-A KSUID is 4 bytes of seconds since its epoch and 16 random bytes, in 27 base62 characters.
+A KSUID has 4 bytes of seconds since its epoch and 16 random bytes, encoded as 27 base62 characters.
 """
 
 import re
@@ -18,28 +18,28 @@ _last = 0
 
 
 def new(prefix: str) -> str:
-    """Return a new id that sorts after every id that this process made before."""
+    """Return a new id that sorts after all earlier ids of this process."""
     global _last
     with _lock:
         fresh = (int(time.time()) - _EPOCH) << 128 | secrets.randbits(128)
-        # Within one second chance would decide the order: step past the last id, by an unguessable distance.
+        # Within one second the order would be random: step past the last id by an unpredictable distance.
         _last = fresh if fresh > _last else _last + 1 + secrets.randbits(96)
         number = _last
     return _encoded(prefix, number)
 
 
 def first_at(prefix: str, second: int) -> str:
-    """Return the id before which every id sorts that was made before a Unix second, and none that was made in it."""
+    """Return the smallest id of a Unix second: it sorts after all ids of earlier seconds."""
     return _encoded(prefix, max(0, second - _EPOCH) << 128)
 
 
 def is_id(text: str, *prefixes: str) -> bool:
-    """Tell whether a text has the form of an id with one of the prefixes."""
+    """Return whether a text has the form of an id with one of the prefixes."""
     return bool(_FORM.fullmatch(text)) and text.partition("_")[0] in prefixes
 
 
 def pattern(*prefixes: str) -> str:
-    """Return the form of ids with these prefixes as a regular expression; a prefix may be one too."""
+    """Return a regular expression for ids with these prefixes, which may be expressions too."""
     prefix = prefixes[0] if len(prefixes) == 1 else f"(?:{'|'.join(prefixes)})"
     return f"^{prefix}_[0-9A-Za-z]{{27}}$"
 
@@ -50,7 +50,7 @@ def unprefixed(id: str) -> str:
 
 
 def created_at(id: str) -> datetime:
-    """Return the time of creation that an id holds, in UTC, whole seconds."""
+    """Return the time of creation encoded in an id (UTC, whole seconds)."""
     number = 0
     for digit in unprefixed(id):
         number = number * 62 + _DIGITS.index(digit)

@@ -1,6 +1,6 @@
-"""Keys and certificates, pure: text and bytes in and out. Each module is imported where it is first used.
+"""Keys and certificates as pure functions of text and bytes.
 
-So `from chalicelib import crypto` costs nothing, and only what calls, say, `crypto.keys.to_der` waits for cryptography.
+Each module is imported on first use, so `from chalicelib import crypto` does not import the library cryptography.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Certificate authorities, from PEM: exactly one certificate, which may sign others. Expired ones pass."""
+"""Certificate authorities in PEM: exactly one certificate that may sign others. Expired ones are accepted."""
 
 from dataclasses import dataclass
 
@@ -8,19 +8,19 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-_WHICH = "this one"  # in the sentences of x509
+_WHICH = "this one"  # how the error messages of x509 refer to the certificate
 
 
 @dataclass(frozen=True)
 class Authority:
-    """The certificate of an authority: as PEM, and what it says."""
+    """The certificate of an authority: its PEM and its fields."""
 
     pem: str
     facts: Facts
 
 
 def read(text: str, max_bytes: int) -> Authority:
-    """Return the authority whose certificate is in a PEM text, at most so large. Raises ValueError, which says why."""
+    """Parse an authority's certificate. Raises ValueError for anything else, or above `max_bytes`."""
     content = _only_certificate(pem.blocks(text)).decode()
     encoded = pem.encode("CERTIFICATE", content)
     if len(encoded) > max_bytes:
@@ -29,22 +29,22 @@ def read(text: str, max_bytes: int) -> Authority:
     facts = x509.read(certificate, _WHICH)
     if not any(isinstance(found.value, BasicConstraints) and found.value.ca for found in certificate.extensions):
         raise ValueError(
-            "must be the certificate of an authority: the basic constraints of this one do not say CA:TRUE; "
+            "must be the certificate of an authority: this one has no basic constraint CA:TRUE; "
             "send the certificate that signed it"
         )
     if facts.key_usages and "keyCertSign" not in facts.key_usages:
-        raise ValueError("must be a certificate that may sign others: the key usages of this one leave out keyCertSign")
+        raise ValueError("must be a certificate that may sign others: the key usages of this one lack keyCertSign")
     return Authority(encoded, facts)
 
 
 def _only_certificate(blocks: list[Block]) -> Block:
     for block in blocks:
         if block.label.endswith("PRIVATE KEY"):
-            raise ValueError("must hold a certificate alone, not a private key, which nobody else should ever see")
+            raise ValueError("must be only a certificate; this is a private key, which you should never share")
         if block.label not in x509.LABELS:
-            raise ValueError(f"must hold a certificate alone, not a '{block.label}'")
+            raise ValueError(f"must be only a certificate, not a '{block.label}'")
     if not blocks:
-        raise ValueError("must be PEM, a text with BEGIN and END lines, and hold exactly one certificate")
+        raise ValueError("must be PEM (text with BEGIN and END lines) with exactly one certificate")
     if len(blocks) > 1:
         raise ValueError(f"must hold exactly one certificate, not {len(blocks)}: create an authority for each")
     return blocks[0]

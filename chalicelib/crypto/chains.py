@@ -1,4 +1,4 @@
-"""Certificate chains, from PEM, the leaf first. Expired ones pass, and nobody need trust the last certificate."""
+"""Certificate chains in PEM, leaf first. Expired and untrusted chains are accepted."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,18 +13,18 @@ from chalicelib.crypto.x509 import Facts
 
 @dataclass(frozen=True)
 class Chain:
-    """Certificates, the leaf first, each signed by the next: as PEM, and what the leaf says."""
+    """Certificates, leaf first, each signed by the next: their PEM and the leaf's fields."""
 
     pem: str
     leaf: Facts
 
 
 def read(text: str, max_bytes: int) -> Chain:
-    """Return the chain in a PEM text of at most so much. Raises ValueError, which names what is wrong."""
+    """Parse a chain of at most `max_bytes`. Raises ValueError, which names the problem."""
     contents = [block.decode() for block in _certificates(pem.blocks(text))]
     encoded = "".join(pem.encode("CERTIFICATE", content) for content in contents)
     if len(encoded) > max_bytes:
-        raise ValueError(f"must be at most {max_bytes} bytes of certificates: send the leaf's own chain and no other")
+        raise ValueError(f"must be at most {max_bytes} bytes of certificates: send only the chain of the leaf")
     chain = [x509.load(content, f"certificate {number}") for number, content in enumerate(contents, start=1)]
     for number, (certificate, issuer) in enumerate(pairwise(chain), start=1):
         _check_signature(certificate, issuer, number)
@@ -34,11 +34,11 @@ def read(text: str, max_bytes: int) -> Chain:
 def _certificates(blocks: list[Block]) -> list[Block]:
     for block in blocks:
         if block.label.endswith("PRIVATE KEY"):
-            raise ValueError("must hold certificates alone, not a private key: are the two files swapped or in one?")
+            raise ValueError("must be only certificates, not a private key: are the two files swapped or merged?")
         if block.label not in x509.LABELS:
-            raise ValueError(f"must hold certificates alone, not a '{block.label}'")
+            raise ValueError(f"must be only certificates, not a '{block.label}'")
     if not blocks:
-        raise ValueError("must be PEM, a text with BEGIN and END lines, and hold a certificate")
+        raise ValueError("must be PEM (text with BEGIN and END lines) with a certificate")
     return blocks
 
 

@@ -1,4 +1,4 @@
-"""Key pairs of the three types the API knows, and public keys in OpenSSH authorized_keys form."""
+"""Key pairs of the types rsa, ecdsa and ed25519, and public keys in OpenSSH authorized_keys form."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519Public
 
 @dataclass(frozen=True)
 class AuthorizedKey:
-    """A public key, and the line in OpenSSH authorized_keys form that it was read from."""
+    """A public key and the authorized_keys line it was read from."""
 
     line: str
     key: PublicKey
@@ -40,17 +40,19 @@ _CURVES: dict[str, type[ec.EllipticCurve]] = {
 }
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384  # OpenSSH refuses moduli above 16,384 bits
 _MAX_CERTIFIED_RSA_BITS = 8192
-_PRIVATE_KEY = re.compile(r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE)  # a comment may say so
-_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # but the tab, CR and LF
+_PRIVATE_KEY = re.compile(
+    r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
+)  # a comment may contain it
+_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # except tab, CR and LF
 
 
 def generate_rsa(bits: Literal[2048, 4096]) -> rsa.RSAPrivateKey:
-    """Generate an RSA key; 4096 bits take some tenths of a second."""
+    """Generate an RSA key. 4096 bits take a few tenths of a second."""
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 
 def generate_ecdsa(curve: Curve) -> ec.EllipticCurvePrivateKey:
-    """Generate an ECDSA key on a curve by its OpenSSH name."""
+    """Generate an ECDSA key on a curve, given by its OpenSSH name."""
     return ec.generate_private_key(_CURVES[curve]())
 
 
@@ -65,9 +67,9 @@ def to_der(key: PrivateKey) -> bytes:
 
 
 def from_der(der: bytes) -> PrivateKey:
-    """Return the private key that `to_der` wrote. Raises ValueError if it is damaged.
+    """Return the private key that `to_der` encoded. Raises ValueError if it is damaged.
 
-    For our own keys only: their primes are not checked again, which would take RSA a third of a second.
+    Only for keys of our own: their primes are not checked, which would take a third of a second for RSA.
     """
     key = load_der_private_key(der, password=None, unsafe_skip_rsa_key_validation=True)
     if not isinstance(key, PrivateKey):
@@ -86,17 +88,17 @@ def wire(key: PublicKey) -> bytes:
 
 
 def digest(key: PublicKey) -> bytes:
-    """Return the 32-byte SHA-256 digest of a public key, which its fingerprint encodes."""
+    """Return the SHA-256 digest of a public key (32 bytes), which its fingerprint encodes."""
     return hashlib.sha256(wire(key)).digest()
 
 
 def fingerprint(digest: bytes) -> str:
-    """Return the fingerprint, as ssh-keygen -l prints it, of a key's digest."""
+    """Return the fingerprint of a key's digest, as ssh-keygen -l prints it."""
     return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
 def parse_authorized_key(line: str) -> AuthorizedKey:
-    """Read the line `<type> <base64> [comment]` of a key to be certified. Raises ValueError: what is wrong with it."""
+    """Parse the line `<type> <base64> [comment]` of a key to certify. Raises ValueError."""
     words = split(check_text(line))
     if len(words) < 2 or len(line.strip().splitlines()) > 1:
         raise ValueError("must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]")
@@ -110,41 +112,44 @@ def parse_authorized_key(line: str) -> AuthorizedKey:
 
 
 def check_text(text: str) -> str:
-    """Return the text of a public key. Raises ValueError if it is a private key, never repeated, or binary."""
+    """Return the text of a public key. Raises ValueError for a private key or binary data.
+
+    The error never repeats the text.
+    """
     if _PRIVATE_KEY.search(text):
-        raise ValueError("must be a public key; this is a private one, which nobody else should ever see")
+        raise ValueError("must be a public key; this is a private key, which you should never share")
     if _CONTROL_CHARACTER.search(text):
         raise ValueError("must be text without control characters")
     return text
 
 
 def split(line: str) -> list[str]:
-    """Return the type, the base64 and the comment, as far as they are there. Only spaces and tabs separate them."""
+    """Split a line into type, base64 and comment, as far as present, at spaces and tabs."""
     return re.split("[ \t]+", line.strip(" \t\r\n"), maxsplit=2)
 
 
 def decode(encoded: str) -> bytes:
-    """Return the bytes of a key's base64. Raises ValueError for any other character, which the libraries would skip."""
+    """Return the bytes of a key's base64. Raises ValueError for characters that libraries skip."""
     content = base64.b64decode(encoded, validate=True)
-    if base64.b64encode(content).decode() != encoded:  # Python takes more padding than there may be
+    if base64.b64encode(content).decode() != encoded:  # Python accepts superfluous padding
         raise ValueError("not base64")
     return content
 
 
 def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
-    """Read a key from OpenSSH's name of its type and its base64. Raises ValueError, which says what is wrong."""
-    if name == "ssh-dss":  # on which the library would write a warning
+    """Parse a key from OpenSSH's type name and its base64. Raises ValueError."""
+    if name == "ssh-dss":  # the library would print a warning
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         decode(encoded)
         key = load_ssh_public_key(f"{name} {encoded}".encode())
-    except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # the last for a compressed point
+    except (ValueError, UnsupportedAlgorithm, NotImplementedError):  # NotImplementedError for a compressed point
         raise ValueError("must hold an intact rsa, ecdsa or ed25519 public key") from None
     return accepted(key, max_rsa_bits=max_rsa_bits)
 
 
 def accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
-    """Return a key of a type, curve and size that OpenSSH and the API take. Raises ValueError for another."""
+    """Return a key if OpenSSH and the API accept its type, curve and size. Raises ValueError."""
     if not isinstance(key, PublicKey):
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     if isinstance(key, rsa.RSAPublicKey) and not _MIN_RSA_BITS <= key.key_size <= max_rsa_bits:
@@ -155,24 +160,27 @@ def accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
 
 
 def check_strength(key: PublicKey) -> None:
-    """Raise ValueError for a key that anybody could use. What is stored is not looked at again: it can be revoked."""
+    """Raise ValueError for a key whose private key is easily computed.
+
+    Stored keys are not checked again; they can be revoked.
+    """
     if isinstance(key, rsa.RSAPublicKey):
         modulus = key.public_numbers().n
         if weak_keys.is_easily_factored(modulus):
-            raise ValueError("must be a key that only its owner can use; the modulus of this one is easily factored")
+            raise ValueError("must be a key that only its owner can use; the modulus of this key is easily factored")
         if weak_keys.is_prime(modulus):
-            raise ValueError("must be a key that only its owner can use; the modulus of this one is a prime")
+            raise ValueError("must be a key that only its owner can use; the modulus of this key is a prime")
     if isinstance(key, ed25519.Ed25519PublicKey) and weak_keys.has_small_order(key.public_bytes_raw()):
-        raise ValueError("must be a key that only its owner can use; anybody can sign for this one")
+        raise ValueError("must be a key that only its owner can use; anyone can sign for this key")
 
 
 def key_type(key: PublicKey | PrivateKey) -> KeyType:
-    """Return the name of a key's type in the API."""
+    """Return the API's name for the type of a key."""
     if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
         return "rsa"
     return "ecdsa" if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey) else "ed25519"
 
 
 def rsa_bits(key: PublicKey) -> int:
-    """Return the bits of an RSA key's modulus, 0 of another key."""
+    """Return the bits of an RSA modulus, or 0 for another type."""
     return key.key_size if isinstance(key, rsa.RSAPublicKey) else 0

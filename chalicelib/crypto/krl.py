@@ -1,6 +1,6 @@
-"""Lists of revoked keys and certificates (KRL) as sshd's RevokedKeys and ssh's RevokedHostKeys read them.
+"""Key revocation lists (KRL), as sshd's RevokedKeys and ssh's RevokedHostKeys read them.
 
-The format is OpenSSH's PROTOCOL.krl, unsigned. Revoked keys stand in it by their SHA-256, which needs OpenSSH 7.9.
+The format is OpenSSH's PROTOCOL.krl, unsigned. Keys are listed by their SHA-256, which OpenSSH 7.9 and later read.
 """
 
 import base64
@@ -16,18 +16,18 @@ _MAGIC, _FORMAT = b"SSHKRL\n\0", 1
 _CERTIFICATES, _SHA256 = 1, 5  # sections of a list
 _LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # sections of an authority's certificates
 _SERIAL_BYTES = 8
-_NEAR = 8 * _SERIAL_BYTES  # the widest gap that costs no more in a bitmap than a serial in a list
-_RANGE_BYTES = 5 + 2 * 8  # with the head of its section
-_BITMAP_BYTES = 5 + 8 + 4 + 1  # and one for every eight serials that it spans
+_NEAR = 8 * _SERIAL_BYTES  # the widest gap that costs at most as much in a bitmap as a serial in a list
+_RANGE_BYTES = 5 + 2 * 8  # with the header of its section
+_BITMAP_BYTES = 5 + 8 + 4 + 1  # and one byte for every eight serials in its span
 _MAX_BITMAP_BITS = 16_384  # the largest integer of OpenSSH's format
 _MAX_SERIAL = 2**64 - 1
 
-_Run = tuple[int, int]  # consecutive serials, the first and the last
+_Run = tuple[int, int]  # consecutive serials: first and last
 
 
 @dataclass(frozen=True)
 class Revoked:
-    """The serials of an authority's revoked certificates; the authority as its public key line."""
+    """Serials revoked for an authority, which is given as its public key line."""
 
     authority: str
     serials: Collection[int]
@@ -41,9 +41,10 @@ def make(
     fingerprints: Collection[bytes] = (),
     comment: str = "",
 ) -> bytes:
-    """Return the list that revokes certificates, and keys by their SHA-256 fingerprints with all their certificates.
+    """Encode a list of revoked certificates and of revoked keys (SHA-256 fingerprints).
 
-    Raises ValueError for what the format cannot hold: sshd lets nobody in with a list that it cannot read.
+    A revoked key also revokes its certificates. Raises ValueError for values that the format cannot hold, because sshd
+    refuses all logins if it cannot read its list.
     """
     sections = [
         _section(_CERTIFICATES, _certificates(revoked.authority, revoked.serials))
@@ -81,7 +82,7 @@ def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
 
 
 def _serials(ordered: list[int]) -> Iterator[bytes]:
-    """Yield the sections that take the fewest bytes: bitmaps and ranges for close serials, and a list of the rest."""
+    """Yield the smallest sections: bitmaps and ranges for close serials, a list for the rest."""
     single, groups = _parted(ordered)
     for runs in (runs for group in groups for runs in _neighbours(_runs(sorted(set(group))))):
         if _BITMAP_BYTES + (runs[-1][1] - runs[0][0]) // 8 < sum(map(_bytes, runs)):
@@ -97,7 +98,7 @@ def _serials(ordered: list[int]) -> Iterator[bytes]:
 
 
 def _parted(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
-    """Return the serials that no other one is near to, and groups of those that are: few, where chance chose them."""
+    """Return serials without close neighbours, and groups of close ones, which are rare among random serials."""
     near = [place for place, gap in enumerate(map(sub, ordered[1:], ordered)) if gap <= _NEAR]
     single: list[int] = []
     groups: list[list[int]] = []
@@ -122,7 +123,7 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Yield groups of runs that one bitmap may hold: the gaps between them cost less than a serial in a list."""
+    """Yield groups of runs that fit one bitmap: its gaps cost less than serials in a list."""
     together: list[_Run] = []
     for run in runs:
         if together and not _fits(together, run):
@@ -138,7 +139,7 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """Return the size of a run, as a list or as a range, whichever is smaller."""
+    """Return the size in bytes of a run, as a list or as a range, whichever is smaller."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 

@@ -1,7 +1,7 @@
-"""Revocations packed for storage: 16 bytes for a serial with its end, 32 for the fingerprint of a key.
+"""Revocations packed for storage: 16 bytes for a serial with its end, 32 for a key's fingerprint.
 
-Each kind is in order and holds nothing twice, so that an entry is found by bisection and changed without unpacking. No
-bytes at all are an empty list. ValueError for packed bytes that are cut off, which must not pass for a shorter list.
+Serials and fingerprints are sorted and unique, so that bisection finds an entry and a change unpacks nothing. An empty
+list has no bytes. Truncated bytes raise ValueError: they must never count as a shorter list.
 """
 
 import struct
@@ -9,22 +9,22 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
-_COUNT = struct.Struct(">I")  # of serials; they follow, and then the fingerprints
+_COUNT = struct.Struct(">I")  # number of serials; the serials and the fingerprints follow
 _SERIAL = struct.Struct(">QQ")
-_NUMBER_BYTES = 8  # of the serial, with which its record starts
+_NUMBER_BYTES = 8  # of the serial, at the start of its record
 _NO_END = 0
 _FINGERPRINT_BYTES = 32
 
 
 class RevokedSerial(NamedTuple):
-    """The serial of a certificate, and the second since 1970 from which on it needs no revocation; None: never."""
+    """A revoked serial and the Unix second at which its certificate ends, or None."""
 
     number: int
     valid_until: int | None
 
 
 class RevokedKey(NamedTuple):
-    """The SHA-256 fingerprint of a key, which is revoked until somebody takes that back."""
+    """The SHA-256 fingerprint of a key that is revoked without an end."""
 
     fingerprint: bytes
 
@@ -33,7 +33,7 @@ Entry = RevokedSerial | RevokedKey
 
 
 def pack(entries: Iterable[Entry]) -> bytes:
-    """Pack entries; of several with one serial the last one counts."""
+    """Pack entries. If a serial occurs twice, the last entry counts."""
     held = list(entries)
     serials = {entry.number: _record(entry) for entry in held if isinstance(entry, RevokedSerial)}
     keys = {_record(entry) for entry in held if isinstance(entry, RevokedKey)}
@@ -65,7 +65,7 @@ def count(packed: bytes) -> int:
 
 
 def holds(packed: bytes, entry: Entry) -> bool:
-    """Tell whether the entry is there, whatever the end of its serial."""
+    """Return whether the list contains an entry, whatever the end of its serial."""
     records, keys = _split(packed)
     if isinstance(entry, RevokedSerial):
         return _find(records, _record(entry)[:_NUMBER_BYTES], _SERIAL.size)[1]
@@ -73,14 +73,14 @@ def holds(packed: bytes, entry: Entry) -> bool:
 
 
 def last_end(packed: bytes) -> int | None:
-    """Return the Unix second at which the last entry has ended, 0 without entries; None where one never ends."""
+    """Return the Unix second at which the last entry ends, None if one has no end, 0 if empty."""
     records, keys = _split(packed)
     ends = [end for _, end in _SERIAL.iter_unpack(records)]
     return None if keys or _NO_END in ends else max(ends, default=0)
 
 
 def add(packed: bytes, *entries: Entry) -> bytes:
-    """Add entries; a serial that is there already takes the new end."""
+    """Add entries. A serial that is already in the list gets the new end."""
     return _change(packed, ((entry, _record(entry)) for entry in entries))
 
 
@@ -110,20 +110,20 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """Return the records, each of that size and ordered by the key it starts with, with one replaced or added."""
+    """Replace or add one record among sorted records of equal size that start with their key."""
     start, is_there = _find(records, key, size)
     return records[:start] + record + records[start + size if is_there else start :]
 
 
 def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
-    """Return the place where the record of a key is or would be, and whether it is there."""
+    """Return the offset at which the record of a key belongs, and whether it exists."""
     starts = range(0, len(records), size)
     start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
     return start, records.startswith(key, start)
 
 
 def _numbers(records: bytes) -> tuple[int, ...]:
-    """Return the serials with their ends, in turn."""
+    """Return serials and ends in alternation."""
     return struct.unpack(f">{len(records) // _NUMBER_BYTES}Q", records)
 
 
@@ -141,7 +141,7 @@ def _record(entry: Entry) -> bytes:
 
 
 def _split(packed: bytes) -> tuple[bytes, bytes]:
-    """Return the records of serials and those of keys."""
+    """Return the records of the serials and the records of the keys."""
     if not packed:
         return b"", b""
     size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])

@@ -1,4 +1,4 @@
-"""PEM (RFC 7468): labelled blocks of base64 in a text, whatever stands around them and however its lines end."""
+"""PEM (RFC 7468): labelled blocks of base64, with any text around them and any line endings."""
 
 import base64
 import re
@@ -10,14 +10,14 @@ _COLUMNS = 64
 
 @dataclass(frozen=True)
 class Block:
-    """The label and the base64 between a BEGIN and an END line, not yet decoded; it may be a secret."""
+    """The label and the undecoded base64 of a block. It may be a secret."""
 
     label: str
     body: str = field(repr=False)
 
     @property
     def is_encrypted(self) -> bool:
-        """Tell whether its header says so, as in keys of OpenSSL's traditional form."""
+        """Return whether the header marks the block as encrypted, as OpenSSL's traditional keys do."""
         return "Proc-Type" in self.body and "ENCRYPTED" in self.body
 
     def decode(self) -> bytes:
@@ -26,13 +26,13 @@ class Block:
             return base64.b64decode("".join(self.body.split()), validate=True)
         except ValueError:
             raise ValueError(
-                "must be undamaged PEM: between a BEGIN and an END line stands what is not base64; "
-                "send the file as it is, with its line breaks"
+                "must be intact PEM: the text between a BEGIN and an END line is not base64; "
+                "send the file unchanged, with its line breaks"
             ) from None
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks in a text, in order, without the text around them. Raises ValueError if one is cut off."""
+    """Return the blocks of a text, in order. Raises ValueError if one is incomplete."""
     before, *parts = _BOUNDARY.split(text)
     found = []
     kinds, labels, bodies = parts[::3], parts[1::3], parts[2::3]
@@ -53,4 +53,6 @@ def encode(label: str, content: bytes) -> str:
 
 
 def _cut_off() -> ValueError:
-    return ValueError("must be whole PEM: every BEGIN line needs its END line; the text seems to be cut off")
+    return ValueError(
+        "must be complete PEM: a BEGIN line without its END line, or the reverse; the text seems to be truncated"
+    )

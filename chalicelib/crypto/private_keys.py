@@ -1,6 +1,6 @@
-"""Private keys of TLS certificates, from PEM in any of its three forms: PKCS#8, PKCS#1 and SEC1.
+"""Private keys of TLS certificates in PEM: PKCS#8, PKCS#1 or SEC1.
 
-An RSA key is loaded twice, the first time unchecked: to check the primes of a hostile one takes minutes.
+An RSA key is loaded twice, first without checks, because checking the primes of a hostile key takes minutes.
 """
 
 import warnings
@@ -15,26 +15,26 @@ from chalicelib.crypto import keys, pem
 from chalicelib.crypto.keys import PrivateKey, PublicKey
 from chalicelib.crypto.pem import Block
 
-_KINDS = "must use a key that is rsa, ecdsa on the curve P-256, P-384 or P-521, or ed25519"
+_KINDS = "must use an rsa key, an ecdsa key on the curve P-256, P-384 or P-521, or an ed25519 key"
 _LABELS = {"PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"}
 _INSTEAD = {
     "ENCRYPTED PRIVATE KEY": "must not be encrypted: send what 'openssl pkey -in <file>' prints",
     "OPENSSH PRIVATE KEY": "must not be in OpenSSH's format: send a PKCS#8, PKCS#1 or SEC1 key",
     "DSA PRIVATE KEY": _KINDS,
-    "CERTIFICATE": "must hold the private key alone, not certificates: are the two files swapped or in one?",
+    "CERTIFICATE": "must be only the private key, not certificates: are the two files swapped or merged?",
     "PUBLIC KEY": "must be the private key, not the public one",
     "RSA PUBLIC KEY": "must be the private key, not the public one",
 }
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 4096
-_MAX_DER_BYTES = 4096  # what the vault can seal; the largest sound key needs 2,400
+_MAX_DER_BYTES = 4096  # the limit of the vault; the largest valid key has 2,400
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
-_DAMAGED = "must be an intact private key: what it holds cannot be read as one"
+_DAMAGED = "must be an intact private key: its content cannot be parsed"
 
-warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")  # such keys are refused in a sentence
+warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")  # such keys are rejected with a message
 
 
 def read(text: str) -> PrivateKey:
-    """Return the one private key in a PEM text. Raises ValueError: what to send instead, and never what was sent."""
+    """Parse the only private key of a PEM text. Raises ValueError without repeating the text."""
     content = _only_key(pem.blocks(text)).decode()
     with _reading():
         unchecked = load_der_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
@@ -47,9 +47,9 @@ def read(text: str) -> PrivateKey:
 
 
 def usable(key: object) -> PublicKey:
-    """Return a public key of a type and size that certificates may hold. Raises ValueError, which names those."""
+    """Return a public key if certificates may have its type and size. Raises ValueError."""
     if isinstance(key, rsa.RSAPublicKey):
-        if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:  # OpenSSL serves no shorter one, and trusts none
+        if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:  # OpenSSL neither serves nor trusts shorter keys
             raise ValueError(f"must use an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits, not {key.key_size}")
         return key
     if isinstance(key, ed25519.Ed25519PublicKey):
@@ -60,20 +60,22 @@ def usable(key: object) -> PublicKey:
 
 
 def _only_key(blocks: list[Block]) -> Block:
-    found = [block for block in blocks if block.label != "EC PARAMETERS"]  # openssl ecparam writes them before a key
+    found = [
+        block for block in blocks if block.label != "EC PARAMETERS"
+    ]  # openssl ecparam writes such a block before a key
     for block in found:
         if block.is_encrypted:
             raise ValueError(_INSTEAD["ENCRYPTED PRIVATE KEY"])
         if block.label not in _LABELS:
-            raise ValueError(_INSTEAD.get(block.label, "must hold a private key and nothing else"))
+            raise ValueError(_INSTEAD.get(block.label, "must be only a private key"))
     if len(found) != 1:
-        raise ValueError("must be PEM, a text with BEGIN and END lines, and hold exactly one private key")
+        raise ValueError("must be PEM (text with BEGIN and END lines) with exactly one private key")
     return found[0]
 
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Turn what cryptography raises about a key into a ValueError that says nothing of its content."""
+    """Translate errors of cryptography into a ValueError that does not show the key."""
     try:
         yield
     except UnsupportedAlgorithm:
@@ -89,7 +91,7 @@ def _of_a_kind(key: object) -> PrivateKey:
 
 
 def _check_size(key: PrivateKey) -> None:
-    """Raise ValueError for a key whose primes would take long to check."""
+    """Raise ValueError for a key whose primes take long to check."""
     usable(key.public_key())
     if isinstance(key, rsa.RSAPrivateKey):
         numbers = key.private_numbers()

@@ -1,6 +1,6 @@
-"""Public keys in any of the forms that people keep them in, and the fingerprint that is the same in all of them.
+"""Public keys in several text forms, and the fingerprint they have in common.
 
-OpenSSH authorized_keys; PEM, either SubjectPublicKeyInfo or PKCS#1; and RFC 4716, which ssh-keygen -e writes.
+The forms are OpenSSH authorized_keys, PEM (SubjectPublicKeyInfo or PKCS#1) and RFC 4716 (written by ssh-keygen -e).
 """
 
 import base64
@@ -25,29 +25,29 @@ _PEM = re.compile(
     r"-----BEGIN (RSA )?PUBLIC KEY-----\s[0-9A-Za-z+/=\s]+-----END (RSA )?PUBLIC KEY-----", flags=re.ASCII
 )
 _RFC4716 = re.compile(r"---- BEGIN SSH2 PUBLIC KEY ----\r?\n(.+)---- END SSH2 PUBLIC KEY ----", flags=re.DOTALL)
-_RFC4716_HEADER = re.compile(r"^[^\s:]+:(?:.*\\\r?\n)*.*$", flags=re.MULTILINE)  # a backslash continues it
+_RFC4716_HEADER = re.compile(r"^[^\s:]+:(?:.*\\\r?\n)*.*$", flags=re.MULTILINE)  # a backslash continues the line
 _DAMAGED = "must hold one intact public key"
 
 
 def fingerprint(text: str) -> str:
-    """Return the fingerprint of the one public key in a text. Raises ValueError, which says what is wrong with it."""
+    """Return the fingerprint of the only public key in a text. Raises ValueError."""
     return fingerprint_of(_blob(keys.check_text(text).strip(" \t\r\n")))
 
 
 def check(text: str) -> None:
-    """Raise ValueError unless a text holds one public key that only its owner can use; it says what is wrong."""
+    """Raise ValueError unless a text is one public key that is not weak."""
     blob = _blob(keys.check_text(text).strip(" \t\r\n"))
     name = blob[4 : 4 + int.from_bytes(blob[:4])].decode()
     keys.check_strength(keys.load_openssh(name, base64.b64encode(blob).decode()))
 
 
 def fingerprint_of(blob: bytes) -> str:
-    """Return the fingerprint, as ssh-keygen -l prints it, of a key in the wire form of RFC 4253."""
+    """Return the fingerprint of a key in the wire form of RFC 4253, as ssh-keygen -l prints it."""
     return keys.fingerprint(hashlib.sha256(blob).digest())
 
 
 def digest(fingerprint: str) -> bytes:
-    """Return the 32 bytes of a fingerprint. Raises ValueError if it is none."""
+    """Return the 32 bytes of a fingerprint. Raises ValueError if it is malformed."""
     content = base64.b64decode(f"{fingerprint.removeprefix('SHA256:')}=", validate=True)
     if len(content) != 32 or not fingerprint.startswith("SHA256:"):
         raise ValueError("must be a fingerprint as ssh-keygen -l prints it: SHA256:…")
@@ -55,7 +55,7 @@ def digest(fingerprint: str) -> bytes:
 
 
 def _blob(text: str) -> bytes:
-    """Return the wire form of the key, which is the same for all its text forms."""
+    """Return the wire form of a key, which all its text forms have in common."""
     if not text.startswith("-"):
         return _from_line(text)
     if _PEM.fullmatch(text):
@@ -63,7 +63,7 @@ def _blob(text: str) -> bytes:
     if found := _RFC4716.fullmatch(text):
         blob = _decoded(re.sub(r"\s", "", _RFC4716_HEADER.sub("", found[1]), flags=re.ASCII))
         return _canonical(blob[4 : 4 + int.from_bytes(blob[:4])].decode(errors="replace"), blob)
-    raise ValueError("must be one public key and nothing else: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form")
+    raise ValueError("must be exactly one public key: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form")
 
 
 def _from_line(line: str) -> bytes:
@@ -84,13 +84,13 @@ def _from_pem(text: str) -> bytes:
 
 
 def _canonical(name: str, blob: bytes) -> bytes:
-    """Return the wire form as OpenSSH writes it: without the leading zeros that numbers may have."""
+    """Return the wire form as OpenSSH writes it, without leading zeros in numbers."""
     if name.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
     if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
     key = keys.load_openssh(name, base64.b64encode(blob).decode())
-    return blob if name in _SECURITY_KEYS else keys.wire(key)  # the application of a security key is part of it
+    return blob if name in _SECURITY_KEYS else keys.wire(key)  # contains the application of a security key
 
 
 def _decoded(encoded: str) -> bytes:

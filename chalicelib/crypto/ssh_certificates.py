@@ -1,6 +1,6 @@
-"""OpenSSH certificates of users and hosts, in the authorized_keys form that ssh and sshd read beside a private key.
+"""OpenSSH certificates of users and hosts, in authorized_keys form.
 
-The format is OpenSSH's PROTOCOL.certkeys; RSA authorities sign with rsa-sha2-512.
+The format is OpenSSH's PROTOCOL.certkeys. RSA authorities sign with rsa-sha2-512.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ class _Certificate:
 
 @dataclass(frozen=True)
 class UserCertificate(_Certificate):
-    """A user's certificate: who may sign in with the key, how, and from when until when.
+    """A user certificate to be signed.
 
-    No principals: any user. Times are UTC, whole seconds; at `valid_until` it has ended.
+    Without principals it is valid for any user. Times are UTC in whole seconds; it has ended at `valid_until`.
     """
 
     critical_options: Mapping[str, str]
@@ -41,10 +41,10 @@ class UserCertificate(_Certificate):
 
 @dataclass(frozen=True)
 class HostCertificate(_Certificate):
-    """A host's certificate: which hosts have the key, and from when until when.
+    """A host certificate to be signed.
 
-    Principals are the names and addresses by which clients reach them; none: any host. OpenSSH defines neither critical
-    options nor extensions for hosts.
+    Principals are the names and addresses that clients connect to; without principals it is valid for any host. OpenSSH
+    defines neither critical options nor extensions for hosts.
     """
 
 
@@ -53,14 +53,14 @@ Certificate = UserCertificate | HostCertificate
 
 @dataclass(frozen=True)
 class Signed:
-    """The part of a signed certificate that names its signing: the serial, and the authority as its public key line."""
+    """The serial of a signed certificate, and its authority as a public key line."""
 
     serial: int
     authority: str
 
 
 def read(line: str) -> Signed:
-    """Return the serial and authority of a line that `sign` made. Raises ValueError if it is no certificate."""
+    """Parse a line that `sign` returned. Raises ValueError if it is not a certificate."""
     certificate = load_ssh_public_identity(line.encode())
     if not isinstance(certificate, SSHCertificate):
         raise ValueError("not a certificate")
@@ -68,13 +68,16 @@ def read(line: str) -> Signed:
 
 
 def sign(certificate: Certificate, authority: PrivateKey) -> str:
-    """Return the signed certificate as one line, commented with its key id. Raises ValueError if it does not fit."""
+    """Sign a certificate and return it as a line with its key id as comment.
+
+    Raises ValueError if a field does not fit the format.
+    """
     builder = _with_options(_builder(certificate), certificate)
     return f"{builder.sign(authority).public_bytes().decode()} {certificate.key_id}"
 
 
 def _builder(certificate: Certificate) -> SSHCertificateBuilder:
-    """Return a builder with the fields that users and hosts have in common."""
+    """Return a builder with the fields common to users and hosts."""
     builder = (
         SSHCertificateBuilder()
         .public_key(certificate.public_key)

@@ -1,12 +1,12 @@
-"""Public keys that anybody could use, found by arithmetic so cheap that every new key can be looked at.
+"""Cheap arithmetic checks for public keys whose private keys are easily computed.
 
-It finds what mistakes and jokes leave behind. That it finds nothing proves nothing.
+They detect keys made by mistake or as a joke. Passing them proves nothing.
 """
 
 from functools import cache
 from typing import Any
 
-# GMP is imported where an RSA key is looked at: no other request waits for it, and the edge lacks it.
+# GMP is imported only when an RSA key is checked: other requests do not wait for it, and the edge does not have it.
 
 _TRIAL_DIVISION_LIMIT = 2**17
 _FERMAT_STEPS = 100
@@ -16,16 +16,16 @@ _D = -121665 * pow(121666, -1, _FIELD)
 
 
 def is_easily_factored(modulus: int) -> bool:
-    """Tell whether an RSA modulus has a small factor, or two factors that are nearly equal."""
+    """Return whether an RSA modulus has a small factor or two nearly equal factors."""
     import gmpy2
 
     return bool(gmpy2.gcd(modulus, _small_primes()) > 1 or _has_close_factors(gmpy2.mpz(modulus)))
 
 
 def is_prime(modulus: int) -> bool:
-    """Tell whether an RSA modulus is a prime, so that the private key follows from the public one.
+    """Return whether an RSA modulus is a prime, so that the public key reveals the private key.
 
-    One test of Fermat's, to the base 2: 2.3 ms of CPU at 2,048 bits, 15 at 4,096, 0.5 s at 16,384.
+    One Fermat test to base 2: 2.3 ms of CPU at 2,048 bits, 15 ms at 4,096, 0.5 s at 16,384.
     """
     import gmpy2
 
@@ -33,9 +33,9 @@ def is_prime(modulus: int) -> bool:
 
 
 def has_small_order(key: bytes) -> bool:
-    """Tell whether an Ed25519 public key is a point of order 1, 2, 4 or 8, for which anybody can forge signatures.
+    """Return whether an Ed25519 key has order 1, 2, 4 or 8, so that signatures can be forged.
 
-    The sign of x and whether y is below the field's prime make no difference, so every encoding is found.
+    The sign of x, and whether y is below the field's prime, are ignored, so every encoding is detected.
     """
     y = (int.from_bytes(key, "little") & (1 << 255) - 1) % _FIELD
     is_of_order_8 = (_D * y**4 + 2 * y**2 - 1) % _FIELD == 0  # twice the point has y = 0, so it has x² = -y²
@@ -44,14 +44,14 @@ def has_small_order(key: bytes) -> bool:
 
 @cache
 def _small_primes() -> Any:
-    """Return the product of the primes that are tried."""
+    """Return the product of all primes up to the limit."""
     import gmpy2
 
     return gmpy2.primorial(_TRIAL_DIVISION_LIMIT)
 
 
 def _has_close_factors(modulus: Any) -> bool:
-    """Look for two squares that differ by the modulus, the larger one just above it (Fermat's method)."""
+    """Search for two factors near the square root (Fermat's method)."""
     import gmpy2
 
     root = gmpy2.isqrt(modulus - 1) + 1

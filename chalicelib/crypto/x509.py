@@ -1,4 +1,4 @@
-"""The fields of an X.509 certificate (RFC 5280). Of several values of one part of a name, the first one counts."""
+"""The fields of an X.509 certificate (RFC 5280). If a part of a name has several values, the first counts."""
 
 import warnings
 from collections.abc import Iterator
@@ -47,14 +47,14 @@ _MALFORMED = (  # what cryptography raises, besides TypeError and KeyError
     UnsupportedGeneralNameType,
 )
 
-# Of what callers send; on stderr nobody could tell whose it is. A filter for each call would not be safe with threads.
+# These warnings concern input of callers, who cannot see stderr. A filter for each call would not be thread-safe.
 warnings.filterwarnings("ignore", message="Parsed a serial number which wasn't positive")
 warnings.filterwarnings("ignore", message="Attribute's length must be")
 
 
 @dataclass(frozen=True)
 class Name:
-    """The parts of a subject or issuer; "" for one that is absent."""
+    """The parts of a subject or issuer; "" if absent."""
 
     common_name: str
     organization: str
@@ -66,7 +66,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Facts:
-    """A certificate: times in UTC, usages in the names of RFC 5280 or as dotted numbers, IDNs as they stand."""
+    """A certificate: times in UTC, usages as names of RFC 5280 or dotted OIDs, IDNs unchanged."""
 
     public_key: PublicKey
     subject: Name
@@ -81,13 +81,13 @@ class Facts:
 
 
 def load(content: bytes, which: str) -> Certificate:
-    """Parse a certificate in DER, but not its extensions. Raises ValueError if malformed, which names it by `which`."""
+    """Parse a certificate in DER, without its extensions. Raises ValueError, which names it `which`."""
     with _parsing(which):
         return x509.load_der_x509_certificate(content)
 
 
 def read(certificate: Certificate, which: str) -> Facts:
-    """Read the fields of a certificate. Raises ValueError if one is malformed, which names it by `which`."""
+    """Return the fields of a certificate. Raises ValueError, which names it `which`."""
     public_key = private_keys.usable(_public_key(certificate))
     with _parsing(which):
         return _facts(certificate, public_key)
@@ -110,13 +110,13 @@ def _facts(certificate: Certificate, public_key: PublicKey) -> Facts:
 
 @contextmanager
 def _parsing(which: str) -> Iterator[None]:
-    """Turn whatever cryptography raises about a malformed certificate into one ValueError."""
+    """Translate errors of cryptography about a malformed certificate into one ValueError."""
     try:
         yield
     except TypeError:
         reason = "a name in it is not text"
     except LookupError:
-        reason = "a number in it stands for nothing that is known"
+        reason = "it contains an unknown number"
     except _MALFORMED as error:
         reason = str(error)
     else:
@@ -126,9 +126,9 @@ def _parsing(which: str) -> Iterator[None]:
 
 
 def _public_key(certificate: Certificate) -> object:
-    """Return the certificate's key, or None for one to which no accepted private key can belong."""
+    """Return the certificate's key, or None if no accepted private key can belong to it."""
     if certificate.public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
-        return None  # its private key would have to be kept in a form that few TLS servers read
+        return None  # few TLS servers read the form of its private key
     try:
         return certificate.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):
@@ -168,7 +168,7 @@ def _hexadecimal(serial_number: int) -> str:
 def _key_usages(usages: x509.KeyUsage | None) -> list[str]:
     if usages is None:
         return []
-    # The last two mean nothing, and raise, unless the key is for key agreement.
+    # The last two are undefined, and raise, unless the key is for key agreement.
     asked = _KEY_USAGES | _KEY_AGREEMENT_USAGES if usages.key_agreement else _KEY_USAGES
     return [name for name, attribute in asked.items() if getattr(usages, attribute)]
 

@@ -18,7 +18,7 @@ MADE: dict[str, PrivateKey] = {
     "ecdsa": keys.generate_ecdsa("nistp384"),
     "ed25519": keys.generate_ed25519(),
 }
-PRIVATE = "must be a public key; this is a private one, which nobody else should ever see"
+PRIVATE = "must be a public key; this is a private key, which you should never share"
 each_type = pytest.mark.parametrize(("key_type", "key"), MADE.items(), ids=MADE)
 
 

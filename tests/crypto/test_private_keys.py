@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from chalicelib.crypto import keys, pem, private_keys
 
-DAMAGED = "must be an intact private key: what it holds cannot be read as one"
+DAMAGED = "must be an intact private key: its content cannot be parsed"
 VALUES = ("n", "e", "d", "p", "q", "dp", "dq", "qinv")
 
 

@@ -22,8 +22,8 @@ TYPES = "ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521,
 NO_TYPE = f"must be PEM or start with the type of the key: {TYPES}, {', '.join(SECURITY_KINDS)}"
 DAMAGED = "must hold one intact public key"
 SSH_DAMAGED = "must hold an intact rsa, ecdsa or ed25519 public key"
-NOTHING_ELSE = "must be one public key and nothing else: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form"
-PRIVATE = "must be a public key; this is a private one, which nobody else should ever see"
+NOTHING_ELSE = "must be exactly one public key: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form"
+PRIVATE = "must be a public key; this is a private key, which you should never share"
 
 
 def keygen(*arguments: object) -> str:

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from chalicelib.crypto import keys, public_keys
 from chalicelib.crypto.keys import PublicKey
 
-PRIME = "must be a key that only its owner can use; the modulus of this one is a prime"
-FACTORED = "must be a key that only its owner can use; the modulus of this one is easily factored"
-SIGNED_BY_ANYBODY = "must be a key that only its owner can use; anybody can sign for this one"
+PRIME = "must be a key that only its owner can use; the modulus of this key is a prime"
+FACTORED = "must be a key that only its owner can use; the modulus of this key is easily factored"
+SIGNED_BY_ANYBODY = "must be a key that only its owner can use; anyone can sign for this key"
 INTACT = "must hold an intact rsa, ecdsa or ed25519 public key"
 
 FIELD = 2**255 - 19

@@ -13,14 +13,14 @@ from tests.transports import Client
 
 PATH = "/certificate_authorities"
 READ = ("subject_common_name", "not_before", "not_after", "key_usages", "extended_key_usages")
-NONE = "must be PEM, a text with BEGIN and END lines, and hold exactly one certificate"
-PRIVATE = "must hold a certificate alone, not a private key, which nobody else should ever see"
+NONE = "must be PEM (text with BEGIN and END lines) with exactly one certificate"
+PRIVATE = "must be only a certificate; this is a private key, which you should never share"
 NO_AUTHORITY = (
-    "must be the certificate of an authority: the basic constraints of this one do not say CA:TRUE; "
+    "must be the certificate of an authority: this one has no basic constraint CA:TRUE; "
     "send the certificate that signed it"
 )
-KINDS = "must use a key that is rsa, ecdsa on the curve P-256, P-384 or P-521, or ed25519"
-NOT_TO_SIGN = "must be a certificate that may sign others: the key usages of this one leave out keyCertSign"
+KINDS = "must use an rsa key, an ecdsa key on the curve P-256, P-384 or P-521, or an ed25519 key"
+NOT_TO_SIGN = "must be a certificate that may sign others: the key usages of this one lack keyCertSign"
 MALFORMED = "must hold certificates as they were issued; this one is damaged or not as RFC 5280 demands: "
 
 
@@ -100,7 +100,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: 7, "must be a string of PEM"),
     (lambda: "", NONE),
     (lambda: "ca.pem", NONE),
-    (lambda: openssl.key("p256").replace("PRIVATE KEY", "X509 CRL"), "must hold a certificate alone, not a 'X509 CRL'"),
+    (lambda: openssl.key("p256").replace("PRIVATE KEY", "X509 CRL"), "must be only a certificate, not a 'X509 CRL'"),
     (lambda: authority().certificate * 2, "must hold exactly one certificate, not 2: create an authority for each"),
     (lambda: openssl.issue("/CN=leaf").certificate, NO_AUTHORITY),
     (lambda: openssl.issue("/CN=leaf", extensions=("basicConstraints=critical,CA:FALSE",)).certificate, NO_AUTHORITY),

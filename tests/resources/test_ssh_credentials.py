@@ -66,7 +66,7 @@ def test_without_rules_a_credential_has_no_restrictions(admin: Client, absent: d
         ("ssh-ed25519 AAAA", "must hold an intact rsa, ecdsa or ed25519 public key"),
         (
             "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
-            "must be a public key; this is a private one, which nobody else should ever see",
+            "must be a public key; this is a private key, which you should never share",
         ),
     ],
 )

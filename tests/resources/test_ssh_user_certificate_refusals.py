@@ -102,7 +102,7 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
         ),
         (
             "-----BEGIN OPENSSH PRIVATE KEY----- AAAA",
-            {"": "must be a public key; this is a private one, which nobody else should ever see"},
+            {"": "must be a public key; this is a private key, which you should never share"},
         ),
         (DSA, {"": "must be an rsa, ecdsa or ed25519 key"}),
     ],

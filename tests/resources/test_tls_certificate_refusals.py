@@ -16,17 +16,17 @@ from tests.transports import Client
 
 PATH = "/tls_certificates"
 ENCRYPTED = "must not be encrypted: send what 'openssl pkey -in <file>' prints"
-KEY_HERE = "must hold certificates alone, not a private key: are the two files swapped or in one?"
-CERTIFICATE_HERE = "must hold the private key alone, not certificates: are the two files swapped or in one?"
-NO_CERTIFICATE = "must be PEM, a text with BEGIN and END lines, and hold a certificate"
-NOT_ONE_KEY = "must be PEM, a text with BEGIN and END lines, and hold exactly one private key"
-CUT_OFF = "must be whole PEM: every BEGIN line needs its END line; the text seems to be cut off"
+KEY_HERE = "must be only certificates, not a private key: are the two files swapped or merged?"
+CERTIFICATE_HERE = "must be only the private key, not certificates: are the two files swapped or merged?"
+NO_CERTIFICATE = "must be PEM (text with BEGIN and END lines) with a certificate"
+NOT_ONE_KEY = "must be PEM (text with BEGIN and END lines) with exactly one private key"
+CUT_OFF = "must be complete PEM: a BEGIN line without its END line, or the reverse; the text seems to be truncated"
 NOT_BASE64 = (
-    "must be undamaged PEM: between a BEGIN and an END line stands what is not base64; "
-    "send the file as it is, with its line breaks"
+    "must be intact PEM: the text between a BEGIN and an END line is not base64; "
+    "send the file unchanged, with its line breaks"
 )
-NO_KEY = "must be an intact private key: what it holds cannot be read as one"
-KINDS = "must use a key that is rsa, ecdsa on the curve P-256, P-384 or P-521, or ed25519"
+NO_KEY = "must be an intact private key: its content cannot be parsed"
+KINDS = "must use an rsa key, an ecdsa key on the curve P-256, P-384 or P-521, or an ed25519 key"
 OTHER_KEY = "must be the private key of the first certificate in certificate_pem"
 MALFORMED = "must hold certificates as they were issued; certificate 1 is damaged or not as RFC 5280 demands: "
 BROKEN = "must be a chain, leaf first, each certificate signed by the next: certificate "
@@ -65,7 +65,7 @@ UNUSABLE_KEYS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "a request": (
         lambda key: openssl.run("req", "-new", "-config", "config", "-subj", "/CN=x", "-key", "k", files={"k": key}),
-        "must hold a private key and nothing else",
+        "must be only a private key",
     ),
     "two keys": (lambda key: key * 2, NOT_ONE_KEY),
     "only the parameters of a curve": (lambda key: openssl.run("ecparam", "-name", "prime256v1"), NOT_ONE_KEY),
@@ -107,11 +107,11 @@ UNUSABLE_CHAINS: dict[str, tuple[Callable[[str], str], str]] = {
     "both in one file": (lambda leaf: leaf + openssl.issue().key, KEY_HERE),
     "a trusted certificate": (
         lambda leaf: openssl.run("x509", "-trustout", stdin=leaf),
-        "must hold certificates alone, not a 'TRUSTED CERTIFICATE'",
+        "must be only certificates, not a 'TRUSTED CERTIFICATE'",
     ),
     "PKCS#7": (
         lambda leaf: openssl.run("crl2pkcs7", "-nocrl", "-certfile", "c", files={"c": leaf}),
-        "must hold certificates alone, not a 'PKCS7'",
+        "must be only certificates, not a 'PKCS7'",
     ),
     "nothing": (lambda leaf: "", NO_CERTIFICATE),
     "words": (lambda leaf: "certificate", NO_CERTIFICATE),
@@ -123,7 +123,7 @@ UNUSABLE_CHAINS: dict[str, tuple[Callable[[str], str], str]] = {
     "line breaks spelled out": (lambda leaf: leaf.replace("\n", r"\n"), NOT_BASE64),
     "more than the largest": (
         lambda leaf: leaf * (64 * 1024 // len(leaf) + 1),
-        "must be at most 65536 bytes of certificates: send the leaf's own chain and no other",
+        "must be at most 65536 bytes of certificates: send only the chain of the leaf",
     ),
     "DSA": (lambda leaf: self_signed(dsa()), KINDS),
     "another curve": (lambda leaf: self_signed(openssl.key("secp256k1")), KINDS),
@@ -207,7 +207,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "a TLS feature that there is not": (
         lambda: openssl.issue(extensions=("tlsfeature=1234",)).certificate,
-        "a number in it stands for nothing that is known",
+        "it contains an unknown number",
     ),
     "an extension twice": (
         lambda: patched(

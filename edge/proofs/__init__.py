@@ -1,1 +1,1 @@
-"""Looks at the records that prove domains: all of the DNS that the service speaks."""
+"""DNS lookups of the records that prove domains. Only this package uses DNS."""

@@ -1,4 +1,4 @@
-"""When name servers agree: a majority of those that answer, and never fewer than a quorum. Pure."""
+"""Agreement of name servers: a majority of those that answer, and at least a quorum. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Records:
-    """The records of the asked kind that a server has of a name, as texts; none where it has none."""
+    """A server's records of one type for a name, as texts. Empty if it has none."""
 
     values: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A server that gave no answer that counts, and why: the end of a sentence about it."""
+    """A server without a usable answer. `why` completes a sentence that starts with the server."""
 
     why: str
 
@@ -23,9 +23,9 @@ Answer = Records | Failed
 
 
 def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, asked: int, quorum: int) -> Records | None:
-    """Return the records of one of the servers that agree, given the answers until now; None while nothing follows.
+    """Return the records that enough servers agree on, or None while that is undecided.
 
-    Servers agree that say the same, by `say`, and so many were asked.
+    `answers` are those so far, of `asked` servers. Servers agree if `say` returns the same value for their records.
     """
     known = [it for it in answers if isinstance(it, Records)]
     answering = asked - len(answers) + len(known)  # at most
@@ -36,11 +36,11 @@ def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, ask
 
 
 def disagreement(answers: Sequence[Answer], name: str) -> str:
-    """Return a sentence about the answers of all servers, of which nothing follows."""
+    """Return a sentence that explains why the answers of all servers are not enough."""
     failed = [it.why for it in answers if isinstance(it, Failed)]
     answered = len(answers) - len(failed)
     if answered > 1:
         return f"The name servers of {name} do not agree: wait until all of them have the same records."
     if answered:
-        return f"Of the name servers of {name} only one answers, and two must agree; another one {failed[0]}."
+        return f"Only one name server of {name} answers, and two must agree; another one {failed[0]}."
     return f"No name server of {name} answers: one {' and another one '.join(dict.fromkeys(failed))}."

@@ -1,4 +1,4 @@
-"""One question to one name server; where no answer comes, it is asked once more."""
+"""One question to one name server, repeated once if no answer arrives."""
 
 import dns.exception
 import dns.flags
@@ -15,12 +15,12 @@ from edge.proofs.agreement import Answer, Failed, Records
 from edge.proofs.servers import Role, Server
 from edge.proofs.transport import TooMuch
 
-_TRY = 0.8  # seconds until a question is taken for lost
+_TRY = 0.8  # seconds until a question counts as lost
 _TRIES = 2
 
 
 async def ask(server: Server, name: Name, kind: RdataType, role: Role) -> Answer:
-    """Return a server's answer about a name; of a server of the zone itself only an authoritative one counts."""
+    """Return a server's answer for a name. Servers of the zone must answer authoritatively."""
     question = dns.message.make_query(name, kind)
     if role == "authoritative":
         question.flags &= ~dns.flags.RD
@@ -33,7 +33,7 @@ async def ask(server: Server, name: Name, kind: RdataType, role: Role) -> Answer
         except TooMuch:
             return Failed("answers with more than 64 records or 4 KiB")
         except (dns.exception.DNSException, OSError, EOFError):
-            return Failed("cannot be asked")
+            return Failed("cannot be queried")
     return Failed("does not answer")
 
 
@@ -47,7 +47,7 @@ def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) 
 
 
 def _text(record: Rdata) -> str:
-    """Return a text record as one text, or the target of an alias in lower case without the dot at its end."""
+    """Return a TXT record as one text, or a CNAME's target in normal form."""
     if isinstance(record, TXTBase):
         return b"".join(record.strings).decode("ascii", "replace").strip()
     assert isinstance(record, NSBase)  # noqa: S101 (the class of CNAME)

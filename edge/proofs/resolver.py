@@ -1,4 +1,4 @@
-"""One look at the records that prove a domain: at most three seconds long, whatever its name servers do."""
+"""One check of the records that prove a domain, at most three seconds long."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -19,17 +19,17 @@ _MOST_ALIASES = 8
 
 
 class _Undecided(Exception):
-    """Nothing follows from the answers; the message is a sentence."""
+    """The answers are not conclusive. The message is a sentence."""
 
 
 class Resolver:
-    """Looks at the records of domains, asking the name servers that a source knows."""
+    """Checks the records of domains at the name servers that a source finds."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
     async def look(self, domain: str, proof: Proof) -> Found:
-        """Return whether a record proves the domain: the text record, or an alias that leads to the proof's target."""
+        """Return whether a TXT record, or an alias of the proof's target, proves the domain."""
         found = await asyncio.gather(
             _in_time(domain, self._text(domain, proof.value)),
             _in_time(domain, self._alias(domain, proof.cname_target)),
@@ -43,11 +43,11 @@ class Resolver:
         if value in records.values:
             return Found("present")
         if records.values:
-            return Found("absent", f"The TXT record {place} has another value than that of this reservation.")
+            return Found("absent", f"The TXT record {place} does not have the value of this reservation.")
         return Found("absent", f"There is no TXT record {place}.")
 
     async def _alias(self, domain: str, target: str) -> Found:
-        """Follow the aliases of a domain; for `*.d` these are what that name itself has in the zone."""
+        """Follow the aliases of a domain. For `*.d` they are the records of the name `*.d` itself."""
         name, passed = domain, {domain}
         for _ in range(_MOST_ALIASES):
             records = await self._agreed(name, CNAME, lambda it: it)
@@ -62,10 +62,10 @@ class Resolver:
         return Found("absent", f"The CNAME records of {domain} lead through more than {_MOST_ALIASES} names.")
 
     async def _agreed(self, text: str, kind: RdataType, say: Callable[[Records], Hashable]) -> Records:
-        """Return the records on which the name servers of a name agree. Raises Unreachable, _Undecided."""
+        """Return the records that a name's servers agree on. Raises Unreachable and _Undecided."""
         try:
             name = dns.name.from_text(text)
-        except dns.exception.DNSException:  # by the label in front of it, or as somebody's alias
+        except dns.exception.DNSException:  # too long with the label of the record, or a malformed alias
             return Records(frozenset())
         panel = await self._source.panel(name)
         tasks = [asyncio.create_task(asking.ask(it, name, kind, panel.role)) for it in panel.servers]

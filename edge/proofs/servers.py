@@ -1,4 +1,4 @@
-"""The name servers that are asked: those of the zone itself, at public addresses, or those that the operator set."""
+"""The name servers to query: those of the zone at public addresses, or those of the setting."""
 
 import asyncio
 import ipaddress
@@ -18,11 +18,11 @@ from dns.name import Name
 from edge.process.settings import SettingError
 from edge.proofs.transport import Bounded
 
-Role: TypeAlias = Literal["authoritative", "resolver"]  # of the zone itself, or asking others
+Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, or one that queries others
 
-_MOST_NAMES = 8  # of name servers whose addresses are looked up
-_PATIENCE = 1.5  # seconds for one answer of this host's own resolver
-_SPECIAL = [  # routed to, or standing for, what is not a public server
+_MOST_NAMES = 8  # name servers whose addresses are looked up
+_TIMEOUT = 1.5  # seconds for one answer of this host's resolver
+_SPECIAL = [  # routed to, or translated into, addresses that are not public servers
     ipaddress.ip_network(text)
     for text in ("192.88.99.0/24", "64:ff9b::/96", "2001::/23", "2002::/16", "3fff::/20", "fec0::/10")
 ]
@@ -36,12 +36,12 @@ class Server(NamedTuple):
 
 
 class Unreachable(Exception):
-    """No name servers of a name can be asked; the message is a sentence."""
+    """No name server of a name can be queried. The message is a sentence."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Name servers to ask for one name, by what they are to it; at least `quorum` must agree."""
+    """Name servers to query for one name. At least `quorum` must agree."""
 
     servers: tuple[Server, ...]
     quorum: int = 2
@@ -49,14 +49,14 @@ class Panel:
 
 
 class Source(Protocol):
-    """A source of the name servers of a name."""
+    """Finds the name servers for a name."""
 
     async def panel(self, name: Name) -> Panel:
-        """Return the servers to ask for a name. Raises Unreachable."""
+        """Return the servers to query for a name. Raises Unreachable."""
 
 
 class Fixed:
-    """The servers that the operator set: these alone are asked, as they are."""
+    """The servers of the operator's setting, for every name."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self._panel = Panel(tuple(servers), quorum=min(2, len(servers)), role="resolver")
@@ -66,13 +66,13 @@ class Fixed:
 
 
 class Reach(Protocol):
-    """A rule for the addresses of name servers that may be asked."""
+    """Returns whether the name server at an address may be queried."""
 
     def __call__(self, address: str, /) -> bool: ...
 
 
 class Own:
-    """The name servers of a zone itself, which this host's own resolver finds."""
+    """The authoritative name servers of a zone, found by this host's resolver."""
 
     def __init__(self, finder: dns.asyncresolver.Resolver, *, may_ask: Reach, port: int = 53, most: int = 4) -> None:
         self._finder, self._may_ask, self._port, self._most = finder, may_ask, port, most
@@ -92,21 +92,21 @@ class Own:
         return Panel(tuple(Server(address, self._port) for address in asked))
 
     async def _addresses(self, host: Name) -> list[str]:
-        """Return the addresses of a name server, those of IPv4 first."""
+        """Return the addresses of a name server, IPv4 first."""
         of_kinds = await asyncio.gather(*(self._resolved(host, kind) for kind in ("A", "AAAA")))
         return list(chain(*of_kinds))
 
     async def _resolved(self, host: Name, kind: str) -> list[str]:
         try:
-            return [it.address for it in await self._finder.resolve(host, kind, lifetime=_PATIENCE)]
+            return [it.address for it in await self._finder.resolve(host, kind, lifetime=_TIMEOUT)]
         except (dns.exception.DNSException, OSError):
             return []
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return the servers that the operator set, or else those of each zone, found by this host's own resolver.
+    """Return the servers of the setting, otherwise those of each zone.
 
-    Raises SettingError where this host has none.
+    Raises SettingError if this host has no resolver to find them.
     """
     if settings:
         return Fixed([Server(*it) for it in settings])
@@ -114,18 +114,18 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
         return Own(bounded(dns.asyncresolver.Resolver(str(resolvers))), may_ask=is_public)
     except dns.resolver.NoResolverConfiguration:
         raise SettingError(
-            f"This host has no resolver, by which name servers are found: name one in {resolvers}, or set DNS_SERVERS."
+            f"This host has no DNS resolver to find name servers with. Add one to {resolvers}, or set DNS_SERVERS."
         ) from None
 
 
 def bounded(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:
-    """Bound the answers that a resolver takes from its name servers."""
+    """Make a resolver reject oversized answers."""
     finder.nameservers = [Bounded(str(it), finder.port) for it in finder.nameservers]
     return finder
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an address is one of the public internet, and not a detour to another one."""
+    """Return whether an address is public and does not embed another address."""
     parsed = ipaddress.ip_address(address)
     if not parsed.is_global or parsed.is_multicast or parsed.is_reserved:
         return False
@@ -133,7 +133,7 @@ def is_public(address: str) -> bool:
 
 
 def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return the first of each list, then the second of each, and so on, each address once."""
+    """Return the lists' items in turn (all first items, then all second ones), without duplicates."""
     return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
 
 

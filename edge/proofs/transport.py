@@ -1,6 +1,6 @@
-"""One question to one name server, over UDP, and over TCP where the answer is cut.
+"""One question to one name server over UDP, and over TCP if the answer is truncated.
 
-Who answers is a stranger: an answer is measured before it is parsed, which takes a second of 300 KiB.
+Answers come from strangers. Their size is checked before they are parsed, because parsing 300 KiB takes a second.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ _HEADER = struct.Struct("!6H")
 
 
 class TooMuch(dns.exception.FormError):
-    """An answer is longer than any that is of use."""
+    """An answer is larger than any useful one."""
 
 
 async def exchange(question: Message, address: str, port: int, within: float) -> Message:
-    """Return the answer, which takes so many seconds over each of the two protocols.
+    """Return the answer. `within` is the limit in seconds for each of the two protocols.
 
-    Raises OSError, EOFError, DNSException: Timeout where none comes.
+    Raises OSError, EOFError and DNSException (Timeout if no answer arrives).
     """
     try:
         async with asyncio.timeout(within):
@@ -37,7 +37,7 @@ async def exchange(question: Message, address: str, port: int, within: float) ->
 
 
 class Bounded(Do53Nameserver):
-    """A resolver of this host, whose answers hold what strangers' name servers said: they are measured too."""
+    """A resolver of this host. Its answers contain data of strangers, so their size is checked."""
 
     async def async_query(
         self,
@@ -54,7 +54,7 @@ class Bounded(Do53Nameserver):
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """The datagrams from the one address to which the socket is connected."""
+    """The datagrams from the address to which the socket is connected."""
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[bytes | Exception] = asyncio.Queue()
@@ -97,7 +97,7 @@ async def _over_tcp(question: Message, address: str, port: int) -> Message:
 
 
 def _parsed(wire: bytes, question: Message) -> Message | None:
-    """Return the answer, None if it is none to this question. Raises TooMuch."""
+    """Return the answer, or None if it does not belong to the question. Raises TooMuch."""
     if len(wire) < _HEADER.size:
         return None
     id, _, _, *counts = _HEADER.unpack_from(wire)

@@ -53,7 +53,7 @@ def test_a_majority_of_those_that_answer_and_a_quorum_agree(
         ),
         (
             [YES, FAILED],
-            "Of the name servers of d.example only one answers, and two must agree; another one answers SERVFAIL.",
+            "Only one name server of d.example answers, and two must agree; another one answers SERVFAIL.",
         ),
         ([FAILED, FAILED], "No name server of d.example answers: one answers SERVFAIL."),
         ([FAILED, LATE], "No name server of d.example answers: one answers SERVFAIL and another one does not answer."),

@@ -86,7 +86,7 @@ def test_the_text_record_proves_a_domain_and_all_names_below_it(internet: Intern
 @pytest.mark.parametrize("value", ["", "x", VALUE.upper(), f"{VALUE}x", f"{VALUE} {VALUE}", TARGET])
 def test_a_wrong_value_proves_nothing(internet: Internet, value: str) -> None:
     internet.write(TXT, "TXT", value)
-    wrong = f"The TXT record {TXT} has another value than that of this reservation."
+    wrong = f"The TXT record {TXT} does not have the value of this reservation."
     assert internet.look() == absent(wrong if value else NO_TEXT)
 
 
@@ -201,7 +201,7 @@ def test_two_of_three_servers_outvote_the_one_that_lies(internet: Internet) -> N
 def test_servers_that_fail_say_nothing(internet: Internet, rcode: str) -> None:
     internet.write(TXT, "TXT", VALUE)
     internet.own[1].rcode = rcode
-    one = f"Of the name servers of {TXT} only one answers, and two must agree; another one answers {rcode}."
+    one = f"Only one name server of {TXT} answers, and two must agree; another one answers {rcode}."
     assert internet.look() == unknown(one)
     internet.own[0].rcode = rcode
     assert internet.look() == unknown(f"No name server of {TXT} answers: one answers {rcode}.")
@@ -216,7 +216,7 @@ def test_servers_that_do_not_know_the_zone_say_nothing(internet: Internet) -> No
 def test_a_silent_server_says_nothing_and_does_not_outvote_two(internet: Internet) -> None:
     internet.write(TXT, "TXT", VALUE)
     internet.own[1].is_silent = True
-    one = f"Of the name servers of {TXT} only one answers, and two must agree; another one does not answer."
+    one = f"Only one name server of {TXT} answers, and two must agree; another one does not answer."
     assert internet.look() == unknown(one)
     internet.delegate("shop.example", "127.0.0.2", "127.0.0.3", "127.0.0.4")
     assert internet.look() == PRESENT
@@ -331,7 +331,7 @@ def test_which_addresses_are_public(address: str, is_public: bool) -> None:
 
 
 def test_an_edge_needs_name_servers_or_a_resolver_that_finds_them(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"^This host has no resolver, .* or set DNS_SERVERS\.$"):
+    with pytest.raises(SettingError, match=r"^This host has no DNS resolver .* or set DNS_SERVERS\.$"):
         servers.source((), resolvers=tmp_path / "none.conf")
     assert asyncio.run(servers.source([("127.0.0.1", 53)]).panel(dns.name.from_text("a.example."))) == Panel(
         (Server("127.0.0.1", 53),), quorum=1, role="resolver"

@@ -19,8 +19,8 @@ from edge.link.authority import Authority
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.ssh.admission import Admission, listen
+from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.billing import Billing
-from edge.ssh.connection import Connection
 from edge.ssh.networks import Blocked
 from edge.ssh.session import Session
 from edge.ssh.sign_ins import SignIns
@@ -103,9 +103,7 @@ class Server:
         return server
 
     async def _listen_for_clients(self) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        options = await asyncssh.SSHServerConnectionOptions.construct(None, **self._options())
-        connection = functools.partial(Connection, loop, options)
+        connection = await connection_factory(**self._options())
         admission = functools.partial(Admission, self._refusal, connection)
         return await listen(admission, self.settings.host, self.settings.ssh_port)
 

@@ -15,8 +15,8 @@ from edge.link.proxy_protocol import Header
 from edge.process import log
 from edge.process.settings import Settings
 from edge.ssh import forwarding, sign_ins
+from edge.ssh.asyncssh_internals import Client, Connection
 from edge.ssh.channels import Channels, Listener
-from edge.ssh.connection import Client, Connection
 from edge.ssh.forwarding import Asked, Port, Refused
 from edge.ssh.identity import Identity
 from edge.ssh.sign_ins import SignIns

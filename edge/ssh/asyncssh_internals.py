@@ -10,15 +10,19 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, cast
 
 import asyncssh
-from asyncssh.constants import MSG_IGNORE, MSG_KEXINIT
-from asyncssh.encryption import Encryption, GCMEncryption, encryption_needs_mac
-from asyncssh.logging import SSHLogger
-from asyncssh.packet import SSHPacket
-from asyncssh.public_key import decode_ssh_certificate
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from edge.ssh.packets import MSG_CHANNEL_DATA, Unread, data_in, guess_is_wrong
+
+try:
+    from asyncssh.constants import MSG_IGNORE, MSG_KEXINIT
+    from asyncssh.encryption import Encryption, GCMEncryption, encryption_needs_mac
+    from asyncssh.logging import SSHLogger
+    from asyncssh.packet import SSHPacket
+    from asyncssh.public_key import decode_ssh_certificate
+except ImportError as error:
+    raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
 
 _MAX_QUEUED_REQUESTS = 100  # global requests that wait for the one before them
 _LENGTH_SIZE = 4  # bytes of a packet's length

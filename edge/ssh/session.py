@@ -142,7 +142,7 @@ class Session(Client):
         if self._has_keys:
             return "it tried no key", sign_ins.NO_KEY
         if error and not isinstance(error, OSError | asyncssh.ConnectionLost):
-            return f"the handshake failed: {error}"[:_MAX_REASON], sign_ins.NO_KEY
+            return f"the handshake failed: {error}"[:_MAX_REASON], 0
         return ("the client left during the handshake", 0) if self._has_begun else ("", 0)
 
     @property

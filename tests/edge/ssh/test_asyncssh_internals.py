@@ -7,6 +7,8 @@ import ast
 import asyncio
 import inspect
 import socket
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -154,6 +156,14 @@ def test_a_change_explains_itself() -> None:
     assert "_send of the connection is gone. edge/ssh/asyncssh_internals.py uses it to write several packets" in change(
         sending, Changed()
     )
+
+
+def test_an_import_that_is_gone_explains_itself() -> None:
+    code = "from asyncssh import encryption; del encryption.GCMEncryption; import edge.ssh.asyncssh_internals"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    (last,) = done.stderr.splitlines()[-1:]
+    assert last.startswith(f"ImportError: asyncssh {asyncssh.__version__} has changed (cannot import name 'GCMEncr")
+    assert last.endswith("): see docs/asyncssh.md.")
 
 
 def used() -> set[str]:

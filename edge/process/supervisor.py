@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from edge.process import files
+from edge.process import files, host_key
 from edge.process.children import Child, Program
+from edge.process.host_key import HostKey
 from edge.process.settings import SettingError, Settings
 
 # A listener that is gone costs Envoy 20 KB until it has drained. By itself it takes ten minutes: 30,000 listeners and
@@ -38,7 +39,7 @@ async def run(settings: Settings) -> None:
             await _answers(children[-1], place)
         if not sys.stdin.isatty():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reopen_logs, children[-1])
-        print(_welcome(settings), flush=True)
+        print(_welcome(settings, host_key.read(settings)), flush=True)
         await asyncio.Event().wait()
     finally:
         await asyncio.gather(*(child.end() for child in children))
@@ -108,7 +109,7 @@ def _check_ports(settings: Settings) -> None:
                 ) from None
 
 
-def _welcome(settings: Settings) -> str:
+def _welcome(settings: Settings, key: HostKey) -> str:
     trust = (
         ""
         if settings.certificate
@@ -119,7 +120,12 @@ def _welcome(settings: Settings) -> str:
 
   ssh -p {settings.ssh_port} -R demo:80:localhost:3000 {settings.host}
 
-  and look at it from outside:
+  ssh asks first whether you trust the gateway. These are the fingerprint of its key, and its line for known_hosts:
+
+  {key.fingerprint}
+  {key.known_hosts_line}
+
+  Then visit the tunnel:
 
   curl {trust}{settings.url(f"demo.{settings.tunnel_domain}")}
 """

@@ -11,8 +11,8 @@ from edge.link import sockets
 from edge.link.proxy_protocol import Address, Header
 from edge.link.tls import linger
 from edge.process.settings import Limits
+from edge.ssh.asyncssh_internals import Connection, widen
 from edge.ssh.buffers import Window
-from edge.ssh.connection import Connection, widen
 from edge.ssh.metering import Counted
 from edge.ssh.relay import Exchange, Relay, Timer
 from edge.ssh.tunnels import OnlineTunnel, Tunnels

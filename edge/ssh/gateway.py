@@ -7,7 +7,6 @@ import math
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import asyncssh
@@ -16,11 +15,11 @@ from chalicelib.model.gateways import Gateway
 from edge.link import server as link
 from edge.link import sockets
 from edge.link.authority import Authority
-from edge.process import files, log, metrics
+from edge.process import files, host_key, log, metrics
 from edge.process.settings import Settings
 from edge.ssh.admission import Admission, listen
+from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.billing import Billing
-from edge.ssh.connection import Connection
 from edge.ssh.networks import Blocked
 from edge.ssh.session import Session
 from edge.ssh.sign_ins import SignIns
@@ -45,7 +44,7 @@ class Server:
         usage = settings.directory / "usage.json"
         self._billing = Billing(store, self.id, usage, self.tunnels.collect)
         self._authority = authority
-        self._host_key = _host_key(settings.directory / "ssh_host_ed25519_key")
+        self._host_key = _host_key(settings)
         self._blocked = Blocked()
         self._sessions: set[Session] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -103,9 +102,7 @@ class Server:
         return server
 
     async def _listen_for_clients(self) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        options = await asyncssh.SSHServerConnectionOptions.construct(None, **self._options())
-        connection = functools.partial(Connection, loop, options)
+        connection = await connection_factory(**self._options())
         admission = functools.partial(Admission, self._refusal, connection)
         return await listen(admission, self.settings.host, self.settings.ssh_port)
 
@@ -173,8 +170,11 @@ class Server:
             log.event("store_away")
 
 
-def _host_key(file: Path) -> asyncssh.SSHKey:
-    """Return the key by which clients know this host again; make it first where there is none."""
+def _host_key(settings: Settings) -> asyncssh.SSHKey:
+    """Return the key by which clients recognise this gateway. Make it first if there is none."""
+    file = host_key.private_file(settings)
     if not file.exists():
         files.replace(file, asyncssh.generate_private_key("ssh-ed25519").export_private_key())
-    return asyncssh.read_private_key(file)
+    key = asyncssh.read_private_key(file)
+    host_key.write(settings, key.export_public_key().decode().strip())
+    return key

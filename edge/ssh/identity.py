@@ -5,6 +5,11 @@ from collections.abc import Callable
 
 from edge.store.records import Grant, Store, Unavailable
 
+UNKNOWN_KEY = (  # the same for every key, so that it reveals no account
+    "This key cannot sign in here: no active SSH credential and no valid user certificate has it. "
+    "To use it, create an SSH credential with it."
+)
+
 
 class Identity:
     """The keys that one client has presented, and the grant of the one it has signed with; it has so many tries."""

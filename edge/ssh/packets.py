@@ -1,19 +1,16 @@
-"""Packets of SSH, read off what came in: in two thirds of asyncssh's time where they carry the bytes of a tunnel.
+"""Packets of SSH, parsed from received bytes: two thirds of asyncssh's time if they carry the bytes of a tunnel.
 
 Why, and what is left to asyncssh: docs/decisions/0024-packets-of-a-tunnels-bytes-are-opened-before-asyncssh.md.
 """
 
-from asyncssh.constants import MSG_CHANNEL_DATA
-from asyncssh.encryption import GCMEncryption
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-_LENGTH = 4  # bytes, of a packet's length
+MSG_CHANNEL_DATA = 94
 _HEAD = 10  # bytes before the data of a channel: of the padding, the type, the channel, the data's length
+_LISTS_AT = 17  # in a KEXINIT, after its type and cookie
+_GUESS_AT = -5  # in a KEXINIT, before a reserved number
 
 
 class Unread:
-    """Bytes that have come in and were not read: a packet is taken off their beginning, and the rest is not copied."""
+    """Received bytes that were not parsed: a packet is taken from their beginning, and the rest is not copied."""
 
     def __init__(self) -> None:
         self._data, self._at = b"", 0
@@ -26,7 +23,7 @@ class Unread:
         return self
 
     def __getitem__(self, part: slice) -> "bytes | Unread":
-        """Return the bytes up to a stop; without one, drop those before the start, and return what is left."""
+        """Return the bytes up to a stop. Without one, drop those before the start and return the rest."""
         if part.stop is not None:
             return self._data[self._at + (part.start or 0) : self._at + part.stop]
         self._at += part.start
@@ -35,43 +32,41 @@ class Unread:
         return self
 
     def behind(self, head: bytes, end: int) -> bytes | memoryview:
-        """Return a head that was taken off last with the `end` bytes behind it; no copy where they lie together."""
-        if self._at < len(head):  # more has come in since
+        """Return the head that was taken last with the `end` bytes after it, without a copy if they are adjacent."""
+        if self._at < len(head):  # more was received since
             return head + self._data[:end]
         return memoryview(self._data)[self._at - len(head) : self._at + end]
 
     def find(self, text: bytes, start: int, stop: int) -> int:
-        """Return where a text begins, -1 where it does not."""
+        """Return the index of a text, or -1."""
         return self._data[self._at :].find(text, start, stop)
 
 
-class Gcm:
-    """A cipher of asyncssh, whose packets are decrypted before it asks for them."""
-
-    def __init__(self, encryption: GCMEncryption) -> None:
-        self._cipher = encryption._cipher
-        self._key = AESGCM(self._cipher._key)
-        self._packet: bytes | None = None
-
-    def open(self, sent: bytes | memoryview) -> bytes | None:
-        """Return a packet as it was before it was sent, None where its tag is wrong."""
-        try:
-            self._packet = self._key.decrypt(self._cipher._iv, sent[_LENGTH:], sent[:_LENGTH])
-        except InvalidTag:
-            self._packet = None
-        self._cipher._update_iv()
-        return self._packet
-
-    def decrypt_header(self, _seq: int, first: bytes, length: int) -> tuple[bytes, bytes]:
-        return first, first[:length]
-
-    def decrypt_packet(self, _seq: int, _first: bytes, _rest: bytes, _length: int, _mac: bytes) -> bytes | None:
-        return self._packet
-
-
 def data_in(packet: bytes | None) -> tuple[int, bytes] | None:
-    """Return the channel and the bytes of a packet of a channel's data, None where it is another, or no whole one."""
+    """Return the channel and the bytes of a packet of a channel's data, or None for any other packet."""
     if packet is None or len(packet) < _HEAD or packet[1] != MSG_CHANNEL_DATA:
         return None
     end = _HEAD + int.from_bytes(packet[6:_HEAD])
     return (int.from_bytes(packet[2:6]), packet[_HEAD:end]) if end == len(packet) - packet[0] else None
+
+
+def guess_is_wrong(client_kexinit: bytes, server_kexinit: bytes) -> bool:
+    """Return whether the packet after a client's KEXINIT must be ignored (RFC 4253, section 7).
+
+    A client may send the first packet of the key exchange that it expects. Its guess is right only if both sides prefer
+    the same key exchange and the same kind of host key, whatever they then agree on.
+    """
+    return bool(client_kexinit[_GUESS_AT]) and _preferred(client_kexinit) != _preferred(server_kexinit)
+
+
+def _preferred(kexinit: bytes) -> tuple[bytes, bytes]:
+    """Return the first key exchange and the first kind of host key in a KEXINIT."""
+    key_exchanges, rest = _split(kexinit[_LISTS_AT:])
+    host_keys, _ = _split(rest)
+    return key_exchanges.split(b",")[0], host_keys.split(b",")[0]
+
+
+def _split(payload: bytes) -> tuple[bytes, bytes]:
+    """Return the string at the beginning of a payload, and the rest."""
+    end = 4 + int.from_bytes(payload[:4])
+    return payload[4:end], payload[end:]

@@ -15,16 +15,17 @@ from edge.link.proxy_protocol import Header
 from edge.process import log
 from edge.process.settings import Settings
 from edge.ssh import forwarding, sign_ins
+from edge.ssh.asyncssh_internals import Client, Connection
 from edge.ssh.channels import Channels, Listener
-from edge.ssh.connection import Client, Connection
 from edge.ssh.forwarding import Asked, Port, Refused
-from edge.ssh.identity import Identity
+from edge.ssh.identity import UNKNOWN_KEY, Identity
 from edge.ssh.sign_ins import SignIns
 from edge.ssh.terminal import Terminal
 from edge.ssh.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, OnlineTunnel, Tunnels
 from edge.store.records import Grant, NameBanned, NameTaken, NotOpened, Store, Unavailable
 
+_MAX_REASON = 1000  # characters: it can contain all algorithms that the client sent
 _DRAWS = 3  # of a name of chance, which may be somebody's
 
 
@@ -56,7 +57,7 @@ class Session(Client):
         self._host = ""
         self._asking = 0
         self._began = time.monotonic()
-        self._has_keys = self._is_told = False
+        self._has_begun = self._has_keys = self._is_told = False
         self._has_said_how = False
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
         self._tunnels: list[OnlineTunnel] = []
@@ -74,7 +75,6 @@ class Session(Client):
 
     def drop(self, reason: str) -> None:
         self._tell("sign_in_dropped", reason=reason)
-        self._is_told = True
         self.end()
 
     def block(self) -> None:
@@ -84,8 +84,12 @@ class Session(Client):
         self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "This network is blocked here.")
 
     def end(self) -> None:
-        """End at once."""
+        """End at once, without a line in the log."""
+        self._is_told = True
         self._connection.abort()
+
+    def on_key_exchange(self) -> None:
+        self._has_begun = True
 
     def begin_auth(self, username: str) -> bool:
         self._has_keys = True
@@ -107,12 +111,15 @@ class Session(Client):
         self._identity.proved()
 
     def failed(self) -> None:
+        is_first = not self._identity.has_failed
         if self._identity.is_store_away:
             self._is_told = True
             self._tell("store_away")
             self._connection.disconnect(asyncssh.DISC_SERVICE_NOT_AVAILABLE, forwarding.AWAY)
         elif self._identity.failed():
             self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many keys were tried.")
+        elif is_first:
+            self._connection.send_auth_banner(f"{UNKNOWN_KEY}\r\n")
 
     def auth_completed(self) -> None:
         self._gateway.sign_ins.succeeded(self)
@@ -124,15 +131,19 @@ class Session(Client):
     def _tell(self, event: str, **facts: str) -> None:
         log.event(event, address=self.address, session=self._id, **facts)
 
-    def _outcome(self) -> tuple[str, float]:
-        """Return why a sign-in came to nothing, and its penalty; "" for whoever left at once, as health checks do."""
+    def _outcome(self, error: Exception | None) -> tuple[str, float]:
+        """Return why a sign-in failed, and its penalty; "" for clients that only connect, like health checks."""
         if self._identity.is_store_away:
             return "", 0
         if self._identity.has_failed:
             return "no key was let in", sign_ins.WRONG_KEYS
         if time.monotonic() - self._began >= self._limits.sign_in_timeout:
             return "it did not sign in in time", sign_ins.NO_ANSWER
-        return ("it tried no key", sign_ins.NO_KEY) if self._has_keys else ("", 0)
+        if self._has_keys:
+            return "it tried no key", sign_ins.NO_KEY
+        if error and not isinstance(error, OSError | asyncssh.ConnectionLost):
+            return f"the handshake failed: {error}"[:_MAX_REASON], 0
+        return ("the client left during the handshake", 0) if self._has_begun else ("", 0)
 
     @property
     def grant(self) -> Grant:
@@ -142,7 +153,7 @@ class Session(Client):
         self.is_gone = True
         if self._without_tunnels:
             self._without_tunnels.cancel()
-        reason, penalty = self._outcome()
+        reason, penalty = self._outcome(exc)
         self._gateway.sign_ins.ended(self, penalty)
         if reason and not self._is_told:
             self._tell("sign_in_failed", reason=reason)

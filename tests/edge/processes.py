@@ -22,6 +22,7 @@ class Started:
     ports: dict[str, str]
     edge: subprocess.Popen[str]
     key: Key
+    welcome: tuple[str, ...] = ()  # lines that the edge printed at its start
 
     def child(self, name: str) -> int:
         """Return the process id of a child of the edge."""
@@ -61,7 +62,8 @@ class Started:
         return [it for it in found if it.get("public_url", "").startswith(f"https://{name}.")]
 
 
-def start_edge(api: Served, settings: dict[str, str]) -> "subprocess.Popen[str]":
+def start_edge(api: Served, settings: dict[str, str], printed: list[str] | None = None) -> "subprocess.Popen[str]":
+    """Start an edge beside an API. Append what it prints to `printed`."""
     edge = subprocess.Popen(
         ["sh", "-c", f"ulimit -S -n 256; exec '{PYTHON}' -m edge"],
         cwd=ROOT,
@@ -72,6 +74,7 @@ def start_edge(api: Served, settings: dict[str, str]) -> "subprocess.Popen[str]"
     assert edge.stdout
     while "curl " not in (line := edge.stdout.readline()):
         assert line, "the edge has not started"
+        (printed if printed is not None else []).append(line.strip())
     return edge
 
 

@@ -303,10 +303,16 @@ def _blocks(title: str) -> list[str]:
     return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
 
-def _pasted(world: World, block: str, folder: Path) -> dict[str, Any]:
-    """Return the answer that a block of the page shows whoever pastes it."""
+def _pasted(world: World, block: str, folder: Path, **variables: str) -> dict[str, Any]:
+    """Return the answer that a block of the page shows in a shell with the variables of the blocks before it."""
     api = world.started.api
-    settings = {"PATH": os.environ["PATH"], "BASE_URL": api.base_url, "API_KEY": api.token, "no_proxy": "*"}
+    settings = {
+        "PATH": os.environ["PATH"],
+        "BASE_URL": api.base_url,
+        "API_KEY": api.token,
+        "no_proxy": "*",
+        **variables,
+    }
     done = subprocess.run(["sh", "-eu", "-c", block], cwd=folder, env=settings, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -321,5 +327,6 @@ def test_the_pages_commands_keep_a_name_and_prove_a_domain(world: World, tmp_pat
     until(lambda: world.proof(claimed["id"])["checked_at"] is not None)
     for server in world.servers:
         server.records[claimed["verification"]["name"], "TXT"] = [claimed["verification"]["value"]]
-    assert _pasted(world, verify, tmp_path)["id"] == claimed["id"]
+    assert _pasted(world, verify, tmp_path, CLAIM=json.dumps(claimed))["id"] == claimed["id"]
+    assert list(tmp_path.iterdir()) == []
     until(lambda: world.proof(claimed["id"])["status"] == "verified")

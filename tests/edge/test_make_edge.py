@@ -28,7 +28,7 @@ from tests.cloud.test_readme import blocks
 from tests.conftest import ROOT, free_port, serve
 from tests.edge.conftest import needs_envoy
 from tests.edge.processes import Started, credential, start_edge
-from tests.edge.running import free_ports, ssh_command, until, upstream
+from tests.edge.running import Ssh, free_ports, ssh_command, until, upstream
 
 pytestmark = needs_envoy
 
@@ -42,9 +42,10 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     run, api = serve(folder)
     try:
         key = credential(api, "key")
-        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
+        printed: list[str] = []
+        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"}, printed)
         try:
-            yield Started(api, ports, edge, key)
+            yield Started(api, ports, edge, key, tuple(printed))
         finally:
             edge.send_signal(signal.SIGINT)
             edge.wait(20)
@@ -65,6 +66,25 @@ def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started
         )
         client.kill()
         until(lambda: started.status("demo") == "404" and started.tunnels("demo") == [], within=5)
+
+
+def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_question(
+    started: Started, tmp_path: Path
+) -> None:
+    known_hosts = tmp_path / "known_hosts"
+    (fingerprint,) = [line for line in started.welcome if line.startswith("SHA256:")]
+    (entry,) = [line for line in started.welcome if line.startswith(f"[127.0.0.1]:{started.ports['SSH_PORT']} ssh-")]
+    known_hosts.write_text(f"{entry}\n")
+    for file in (known_hosts, started.api.local / "edge" / "ssh_host_ed25519_key.pub"):
+        listed = subprocess.run(["ssh-keygen", "-lf", file], check=True, capture_output=True, text=True).stdout
+        assert listed.split()[1] == fingerprint
+
+    command = ssh_command(int(started.ports["SSH_PORT"]), started.key, "-tt", "-R", "known:80:localhost:1", "127.0.0.1")
+    replaced = {"UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={known_hosts}"}
+    strict = {"StrictHostKeyChecking=no": "StrictHostKeyChecking=yes", **replaced}
+    client = Ssh([strict.get(it, it) for it in command])
+    client.says("is online")
+    client.kill()
 
 
 def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
@@ -128,6 +148,7 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
     seen = done.stdout.splitlines()
     assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
     assert {*seen} == {"blue", "green"}
+    assert list(tmp_path.iterdir()) == []  # the page's files are in a temporary folder
 
 
 @pytest.mark.needs("redis")
@@ -139,6 +160,7 @@ def test_the_page_s_database_behind_a_nat_answers_its_own_client(started: Starte
     command = ["bash", "-euc", f"{text}\nkill $(jobs -p)"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.splitlines()[-3:]) == (0, ["PONG", "OK", "hello"]), done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: Started) -> None:

@@ -4,13 +4,14 @@ import contextlib
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from edge.store.records import Grant
 from tests.conftest import least
-from tests.edge.running import Edge, Key, running, until
+from tests.edge.running import Edge, Key, Ssh, running, ssh_command, until
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,52 @@ def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
 
     assert client.ends() == 255
     assert any("Permission denied (publickey)" in line for line in client.said)
+
+
+def printed(edge: Edge, *keys: Key) -> list[str]:
+    """Return what ssh prints at its usual log level."""
+    given = [part for key in keys[1:] for part in ("-i", str(key.file))]
+    command = ssh_command(edge.settings.ssh_port, keys[0], *given, "-N", "-R", "printed:80:localhost:1")
+    client = Ssh([*(it.replace("=ERROR", "=INFO") for it in command), "somebody@127.0.0.1"])
+    edge.started.append(client)
+    until(lambda: client.is_over or bool(edge.store.online))
+    client.kill()
+    client.ends()
+    return [line for line in client.said if line and not line.startswith(("Warning: Permanently", "Allocated port"))]
+
+
+@pytest.fixture
+def forgiving(tmp_path: Path) -> Iterator[Edge]:
+    """Run an edge that refuses no address, however many of its sign-ins fail."""
+    with running(tmp_path, with_envoy=False, max_penalty=1) as started:
+        yield started
+
+
+def test_every_key_that_does_not_sign_in_gets_the_same_sentence(forgiving: Edge, authority: Key) -> None:
+    deleted, unknown = forgiving.key("acct_A"), certified(forgiving, authority)
+    del forgiving.store.keys[deleted.fingerprint]
+    forgiving.store.signed.clear()
+    keys = [
+        Key.make(forgiving.folder, "unknown"),
+        deleted,
+        unknown,
+        certified(forgiving, authority, days="-2d:-1d"),
+        certified(forgiving, authority, principals="alice"),
+    ]
+    sentence = (
+        "This key cannot sign in here: no active SSH credential and no valid user certificate has it. "
+        "To use it, create an SSH credential with it."
+    )
+    for key in keys:
+        assert printed(forgiving, key) == [sentence, "somebody@127.0.0.1: Permission denied (publickey)."]
+
+
+def test_a_key_that_signs_in_gets_no_sentence_and_one_after_wrong_ones_gets_it_once(forgiving: Edge) -> None:
+    wrong = [Key.make(forgiving.folder, f"before{number}") for number in range(2)]
+    assert printed(forgiving, forgiving.key("acct_A")) == []
+    until(lambda: not forgiving.store.online)
+    (line,) = printed(forgiving, *wrong, forgiving.key("acct_A"))
+    assert line.startswith("This key cannot sign in here")
 
 
 def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:

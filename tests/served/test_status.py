@@ -47,3 +47,4 @@ def test_a_pipeline_waits_until_its_change_is_live(served: Served, tmp_path: Pat
         pipeline.kill()
     assert [(it["state"], it["revision"]) for it in told] == [("waiting", 1), ("live", 2)]
     assert pipeline.returncode == 0
+    assert list(tmp_path.iterdir()) == []

@@ -6,9 +6,10 @@ import asyncssh
 import pytest
 from asyncssh.constants import MSG_CHANNEL_DATA, MSG_CHANNEL_EOF
 from asyncssh.encryption import GCMEncryption
-from asyncssh.packet import Byte, String, UInt32
+from asyncssh.packet import Boolean, Byte, String, UInt32
 
-from edge.ssh.packets import Gcm, Unread, data_in
+from edge.ssh.asyncssh_internals import Gcm
+from edge.ssh.packets import Unread, data_in, guess_is_wrong
 from tests.edge.link.test_connections import Link, counted, serving
 from tests.edge.running import Edge, until
 
@@ -56,6 +57,31 @@ def test_the_data_of_a_channel_is_found_where_a_packet_is_one_and_whole(
     packet: bytes | None, found: tuple[int, bytes] | None
 ) -> None:
     assert data_in(packet) == found
+
+
+def kexinit(key_exchanges: str, host_keys: str, *, guesses: bool) -> bytes:
+    """Return a KEXINIT with one cipher."""
+    rest = [String(it) for it in ("aes128-ctr", "aes128-ctr", "hmac-sha2-256", "hmac-sha2-256", "none", "none", "", "")]
+    return b"".join([Byte(20), bytes(16), String(key_exchanges), String(host_keys), *rest, Boolean(guesses), UInt32(0)])
+
+
+@pytest.mark.parametrize(
+    ("key_exchanges", "host_keys", "guesses", "is_wrong"),
+    [
+        ("mlkem768x25519-sha256,curve25519-sha256", "ssh-ed25519", True, False),
+        ("mlkem768x25519-sha256", "ssh-ed25519,ssh-rsa", True, False),
+        ("curve25519-sha256", "ssh-ed25519", True, True),  # dropbear: both sides agree on it, neither prefers it
+        ("curve25519-sha256,mlkem768x25519-sha256", "ssh-ed25519", True, True),
+        ("mlkem768x25519-sha256", "ssh-rsa,ssh-ed25519", True, True),
+        ("curve25519-sha256", "ssh-ed25519", False, False),
+        ("", "", True, True),
+    ],
+)
+def test_a_guess_is_right_if_both_sides_prefer_the_same(
+    key_exchanges: str, host_keys: str, guesses: bool, is_wrong: bool
+) -> None:
+    server = kexinit("mlkem768x25519-sha256,curve25519-sha256,ext-info-s", "ssh-ed25519", guesses=False)
+    assert guess_is_wrong(kexinit(key_exchanges, host_keys, guesses=guesses), server) == is_wrong
 
 
 def test_a_packet_is_opened_where_it_is_the_sender_s_and_the_next_one_after_it() -> None:

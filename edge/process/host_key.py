@@ -1,0 +1,39 @@
+"""The public half of the gateway's SSH host key, in the forms in which clients check it."""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from edge.process import files
+from edge.process.settings import Settings
+
+
+def private_file(settings: Settings) -> Path:
+    """Return the file of the private key."""
+    return settings.directory / "ssh_host_ed25519_key"
+
+
+def _public_file(settings: Settings) -> Path:
+    return private_file(settings).with_suffix(".pub")
+
+
+def write(settings: Settings, public_key: str) -> None:
+    """Write the public key to a file beside the private key, as ssh-keygen does."""
+    files.replace(_public_file(settings), f"{public_key}\n".encode(), mode=0o644)
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """A host key as ssh shows it: `fingerprint` begins with "SHA256:"."""
+
+    fingerprint: str
+    known_hosts_line: str
+
+
+def read(settings: Settings) -> HostKey:
+    """Return the key that the gateway of this folder uses. Raises OSError."""
+    kind, key = _public_file(settings).read_text().split()[:2]
+    digest = base64.b64encode(hashlib.sha256(base64.b64decode(key)).digest()).decode().rstrip("=")
+    host = settings.host if settings.ssh_port == 22 else f"[{settings.host}]:{settings.ssh_port}"
+    return HostKey(f"SHA256:{digest}", f"{host} {kind} {key}")

@@ -1,0 +1,235 @@
+"""The SSH connection of the gateway, and everything else that uses undocumented parts of asyncssh.
+
+docs/asyncssh.md says why each is used and what could replace it; tests/edge/ssh/test_asyncssh_internals.py lists them.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, cast
+
+import asyncssh
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from edge.ssh.packets import MSG_CHANNEL_DATA, Unread, data_in, guess_is_wrong
+
+try:
+    from asyncssh.constants import MSG_IGNORE, MSG_KEXINIT
+    from asyncssh.encryption import Encryption, GCMEncryption, encryption_needs_mac
+    from asyncssh.logging import SSHLogger
+    from asyncssh.packet import SSHPacket
+    from asyncssh.public_key import decode_ssh_certificate
+except ImportError as error:
+    raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
+
+_MAX_QUEUED_REQUESTS = 100  # global requests that wait for the one before them
+_LENGTH_SIZE = 4  # bytes of a packet's length
+
+_Factory: TypeAlias = Callable[[], "Connection"]
+
+
+class Client(asyncssh.SSHServer):
+    """The receiver of a connection's events.
+
+    `most_unread` are the bytes that a client may leave unread before nothing more is read from it. After a quarter of
+    them `pause_writing` is called.
+    """
+
+    most_unread: int
+
+    def on_key_exchange(self) -> None:
+        """Handle the first message of a key exchange."""
+
+    def presents(self, certificate: str) -> None:
+        """Handle the key id of the certificate that comes next, "" for a plain key."""
+
+    def proved(self) -> None:
+        """Handle a valid signature with the last key that was validated."""
+
+    def failed(self) -> None:
+        """Handle a rejected key."""
+
+    def asks(self, host: str) -> None:
+        """Handle the host of the forwarding that comes next."""
+
+    def pause_writing(self) -> None:
+        """Handle a client that reads more slowly than the gateway writes."""
+
+    def resume_writing(self) -> None:
+        """Handle a client that has caught up."""
+
+    def not_permitted(self) -> None:
+        """Handle a forwarding that the client's certificate does not permit."""
+
+
+async def connection_factory(**options: Any) -> _Factory:
+    """Return the function that makes a connection with the options of `asyncssh.listen`."""
+    constructed = await asyncssh.SSHServerConnectionOptions.construct(None, **options)
+    return functools.partial(Connection, asyncio.get_running_loop(), constructed)
+
+
+class _Log(SSHLogger):
+    """A log of warnings only: asyncssh formats each line first, which costs a tenth of opening a channel."""
+
+    def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
+        if level >= logging.WARNING:
+            super().log(level, msg, *args, **kwargs)
+
+    def get_child(self, child: str = "", context: str = "") -> SSHLogger:
+        return self
+
+
+_LOG = _Log()
+
+
+class Connection(asyncssh.SSHServerConnection):
+    """An SSH connection that reports more events to its Client."""
+
+    _owner: Client
+    _wire: asyncio.Transport
+
+    @property
+    def logger(self) -> SSHLogger:
+        return _LOG
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire = cast(asyncio.Transport, transport)
+        self._gathered: list[bytes] = []
+        self._inpbuf = cast(bytes, Unread())
+        super().connection_made(transport)
+        self._wire.set_write_buffer_limits(high=self._owner.most_unread // 4)
+
+    def pause_writing(self) -> None:
+        self._owner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._owner.resume_writing()
+        self._wire.resume_reading()
+
+    def data_received(self, data: bytes, datatype: Any = None) -> None:
+        super().data_received(data, datatype)
+        if self._wire.get_write_buffer_size() > self._owner.most_unread:
+            self._wire.pause_reading()
+        if len(self._global_request_queue) > _MAX_QUEUED_REQUESTS:
+            self.disconnect(asyncssh.DISC_BY_APPLICATION, "Too many requests at once.")
+
+    # Key exchange
+
+    def _send_kexinit(self) -> None:
+        """Offer OpenSSH only ciphers without a separate MAC: it would choose one, which takes a third more time."""
+        if b"OpenSSH" in self._client_version:
+            self._enc_algs = [it for it in self._enc_algs if not encryption_needs_mac(it)]
+        super()._send_kexinit()
+
+    def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> bool | Awaitable[None]:
+        result = super().process_packet(pkttype, pktid, packet)
+        if pkttype != MSG_KEXINIT:
+            return result
+        self._owner.on_key_exchange()
+        return self._ignore_wrong_guess(cast(Awaitable[None], result))
+
+    async def _ignore_wrong_guess(self, processed: Awaitable[None]) -> None:
+        """Apply the rule of RFC 4253, section 7, where asyncssh compares with the algorithm that was agreed on."""
+        await processed
+        self._ignore_first_kex = guess_is_wrong(self._client_kexinit, self._server_kexinit)
+
+    # Packets
+
+    def _recv_packet(self) -> bool:
+        """Read a packet: a channel's data directly, any other by asyncssh."""
+        if isinstance(self._recv_encryption, GCMEncryption):
+            self._recv_encryption = cast(Encryption, Gcm(self._recv_encryption))
+        end = 4 + self._pktlen + self._recv_macsize - self._recv_blocksize
+        if not isinstance(self._recv_encryption, Gcm) or len(self._inpbuf) < end:
+            return super()._recv_packet()
+        found = data_in(self._recv_encryption.open(cast(Unread, self._inpbuf).behind(self._packet, end)))
+        channel = self._channels.get(found[0]) if found and self._auth_complete else None
+        if not (found and channel) or channel._recv_state != "open" or len(found[1]) > channel._recv_window:
+            return super()._recv_packet()
+        self._inpbuf, self._packet = self._inpbuf[end:], b""
+        channel._accept_data(found[1])
+        self._finish_recv_packet(MSG_CHANNEL_DATA, self._recv_seq)
+        return True
+
+    def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
+        """Send a packet, without the empty one before it that protects CBC ciphers: none is offered."""
+        if pkttype != MSG_IGNORE:
+            super().send_packet(pkttype, *args, handler=handler)
+
+    def _send(self, data: bytes) -> None:
+        """Collect what is sent within one turn of the loop: a system call costs more than a packet."""
+        if not self._gathered:
+            self._loop.call_soon(self._flush)
+        self._gathered.append(data)
+
+    def _flush(self) -> None:
+        gathered, self._gathered = b"".join(self._gathered), []
+        self._wire.write(gathered)
+
+    # Requests
+
+    def create_server_channel(self, *arguments: Any, **named: Any) -> "asyncssh.SSHServerChannel[Any]":
+        channel = super().create_server_channel(*arguments, **named)
+        channel._env = _NoEnvironment()
+        return channel
+
+    async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
+        self._owner.presents(_key_id(key_data))
+        valid = await super().validate_public_key(username, key_data, msg, signature)
+        if not valid:
+            self._owner.failed()
+        elif msg:
+            self._owner.proved()
+        return valid
+
+    def _process_tcpip_forward_global_request(self, packet: SSHPacket) -> None:
+        remaining = packet.get_remaining_payload()
+        self._owner.asks(remaining[4 : 4 + int.from_bytes(remaining[:4])].decode(errors="replace"))
+        if not self.check_certificate_permission("port-forwarding"):
+            self._owner.not_permitted()
+        super()._process_tcpip_forward_global_request(packet)
+
+
+def widen(channel: "asyncssh.SSHTCPChannel[bytes]", window: int) -> None:
+    """Let a client send this many bytes before they are read. The client learns it with the next read."""
+    channel._init_recv_window = window
+
+
+class Gcm:
+    """A cipher of asyncssh that decrypts a packet before asyncssh asks for it."""
+
+    def __init__(self, encryption: GCMEncryption) -> None:
+        self._cipher = encryption._cipher
+        self._key = AESGCM(self._cipher._key)
+        self._packet: bytes | None = None
+
+    def open(self, sent: bytes | memoryview) -> bytes | None:
+        """Return the decrypted packet, or None if its tag is wrong."""
+        try:
+            self._packet = self._key.decrypt(self._cipher._iv, sent[_LENGTH_SIZE:], sent[:_LENGTH_SIZE])
+        except InvalidTag:
+            self._packet = None
+        self._cipher._update_iv()
+        return self._packet
+
+    def decrypt_header(self, _seq: int, first: bytes, length: int) -> tuple[bytes, bytes]:
+        return first, first[:length]
+
+    def decrypt_packet(self, _seq: int, _first: bytes, _rest: bytes, _length: int, _mac: bytes) -> bytes | None:
+        return self._packet
+
+
+class _NoEnvironment(dict[Any, Any]):
+    """The environment of a session that stores nothing, whatever a client sends."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pass
+
+
+def _key_id(key_data: bytes) -> str:
+    try:
+        return str(getattr(decode_ssh_certificate(key_data), "_key_id", ""))
+    except (asyncssh.KeyImportError, ValueError):
+        return ""

@@ -29,6 +29,7 @@ class EdgeServing:
         self._settings, self._link_authority = settings, link_authority
         self._plans: dict[str, Plan] = {}
         self._led: dict[str, set[str]] = {}  # edges by the groups and responses that they lead to
+        self._online: set[str] = set()  # groups that have tunnels
         self._closed: dict[Key, datetime] = {}  # routes that went, and when
         self._touched: set[str] = set()
 
@@ -44,6 +45,8 @@ class EdgeServing:
             before = self._ways(id)
             changes |= self._edge(id, now)
             to_make |= {backend for backend, _ in before ^ self._ways(id)}
+        for id in sorted(self._switched(backends)):
+            changes |= self._rebalanced(id, now)
         for port in sorted({port_of(name) for name in every} - {""}):
             changes |= self._port(port)
         for id in sorted(to_make):
@@ -128,6 +131,16 @@ class EdgeServing:
         if made and not plan.is_stream:
             made.append(edge_routes.of_edge(plan))
         return self._kept(self._units.put(("edge", id), made), now)
+
+    def _switched(self, backends: Iterable[str]) -> set[str]:
+        """Return the edges that lead to the groups that went online or offline."""
+        switched = {id for id in backends if self._world.is_online(id) != (id in self._online)}
+        self._online ^= switched
+        return set[str]().union(*(self._led.get(id, ()) for id in switched))
+
+    def _rebalanced(self, id: str, now: datetime) -> Changes:
+        plan = edges.rebalance(self._plans[id], self._world)
+        return {} if plan == self._plans[id] else self._served(plan, now)
 
     def _port(self, port: str) -> Changes:
         """Make the listener of a port, if an edge is live there or a tunnel has it."""

@@ -42,12 +42,16 @@ class Host:
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss."""
+    """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss.
+
+    `online` are those backends that can answer now, by weight: all of them if none can.
+    """
 
     route: ServedRoute
     weights: tuple[tuple[str, int], ...] = ()
     page: str = ""
     error: str = ""
+    online: tuple[tuple[str, int], ...] = ()
 
     @property
     def holds_back(self) -> bool:
@@ -111,8 +115,15 @@ def closed(before: Plan, error: str) -> Plan:
     """
     if not any(it.holds_back for it in before.targets):
         return before
-    targets = (replace(it, weights=(), page=pages.NOT_ENFORCED, error=error) for it in before.targets)
+    shut = Target(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
+    targets = (replace(shut, route=it.route) for it in before.targets)
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
+
+
+def rebalance(before: Plan, world: World) -> Plan:
+    """Return a plan whose routes lead to the backends that are online now."""
+    targets = tuple(replace(it, online=_online(it.weights, world)) for it in before.targets)
+    return replace(before, targets=targets)
 
 
 def listener_name(edge: str, certificate: str) -> str:
@@ -210,7 +221,16 @@ def _target(edge: ServedEdge, route: ServedRoute, world: World) -> Target:
     if not attached:
         return Target(route, page=pages.NO_BACKEND)
     found = shares.of(attached, edge.account, world.backends)
-    return Target(route, found.weights, "" if found.weights else pages.NO_BACKEND, found.error)
+    page = "" if found.weights else pages.NO_BACKEND
+    return Target(route, found.weights, page, found.error, _online(found.weights, world))
+
+
+def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[str, int], ...]:
+    """Return the responses and the groups that have tunnels, by weight; all backends if there are none."""
+    if len(weights) < 2:
+        return weights
+    found = ((id, weight) for id, weight in weights if not streams.is_group(id) or world.is_online(id))
+    return tuple(found) or weights
 
 
 def _elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:

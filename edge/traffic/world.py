@@ -231,6 +231,11 @@ class World:
         found = self.groups.members(group)
         return [(it, self.gateways[it.gateway]) for it in found if it.gateway in self.gateways]
 
+    def is_online(self, group: str) -> bool:
+        """Return whether a group has a tunnel whose gateway is up."""
+        found = self.backends.get(group)
+        return found is not None and bool(self.members(found))
+
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
         """Return the authorities whose clients an edge wants, None for one that its account does not have."""
         ids = edge.modules.mutual_tls.certificate_authority_ids if edge.modules.mutual_tls else []

@@ -56,6 +56,38 @@ def test_a_group_of_tunnels_answers_for_an_edge_and_weights_are_shifted(edge: Ed
     until(lambda: Counter(edge.status("shop") for _ in range(10)).keys() == {"200", "503"})
 
 
+def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: Edge, origin: int) -> None:
+    key, names = edge.key(ACCOUNT), ("blue", "green")
+    blue, green = (backend(edge, "bkdtg", TunnelGroup(labels={"color": name})) for name in names)
+    made = https_edge(edge, "colors", route(backend(edge, "bkdwd", Weighted(backends={blue: 1, green: 2}))))
+    only = {name: f"only-{name}" for name in names}
+    for name, id in zip(names, (blue, green), strict=True):
+        https_edge(edge, only[name], route(id))
+
+    def met(count: int = 40) -> Counter[str]:
+        return Counter(edge.status("colors") for _ in range(count))
+
+    def is_online(*online: str) -> bool:
+        return all(edge.status(only[name]) == ("200" if name in online else "503") for name in names)
+
+    until(lambda: is_online() and edge.status("colors") == "503")
+    first = edge.ssh(key, "-R", f"color=blue:80:localhost:{origin}")
+    until(lambda: is_online("blue"))
+    assert met() == {"200": 40}
+    second = edge.ssh(key, "-R", f"color=green:80:localhost:{origin}")
+    until(lambda: is_online(*names))
+    assert met() == {"200": 40}
+    first.kill()
+    until(lambda: is_online("green"))
+    assert met() == {"200": 40}
+    second.kill()
+    until(lambda: edge.status("colors") == "503")
+    until(lambda: edge.access_log()[-1]["status"] == 503)
+    shares = Counter(it["backend"] for it in edge.access_log() if it.get("edge") == made.id and it["status"] == 200)
+    assert shares.total() == 120
+    assert 40 < shares[f"group/{blue}"] < 75  # 40 alone, and a third of 40
+
+
 def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
     answer = backend(edge, "bkdhr", HttpResponse(status_code=200, body="open\n"))
     open_route = route(answer)

@@ -207,6 +207,47 @@ def test_a_change_makes_what_it_touches(fact: Fact, changed: set[str]) -> None:
     assert told(serving(*WHOLE, tunnel("tn_9", app="9")).update([fact], NOW)) == changed
 
 
+TWO = (GROUP, "bkdtg_2")
+BLUE, GREEN = tunnel("tn_1"), tunnel("tn_2", app="green")
+
+
+@pytest.mark.parametrize(
+    ("children", "facts", "online"),
+    [
+        (TWO, [BLUE, GREEN], TWO),
+        (TWO, [BLUE, GREEN, Gone("tn_1")], ("bkdtg_2",)),
+        (TWO, [BLUE, GREEN, Gone("tn_1"), BLUE], TWO),
+        (TWO, [BLUE], (GROUP,)),
+        (TWO, [], TWO),
+        (TWO, [BLUE, GREEN, Gone("gw-1")], TWO),
+        (TWO, [BLUE, GREEN, group("bkdtg_2")], TWO),
+        (TWO, [BLUE, group("bkdtg_2")], TWO),
+        (TWO, [BLUE, GREEN, Gone("bkdtg_2")], (GROUP,)),
+        ((GROUP, ANSWER), [], (ANSWER,)),
+        ((GROUP, ANSWER), [BLUE], (ANSWER, GROUP)),
+    ],
+)  # fmt: skip
+def test_a_route_leads_to_the_backends_that_are_online(
+    children: tuple[str, ...], facts: list[Fact], online: tuple[str, ...]
+) -> None:
+    shared = weighted("bkdwd_1", dict.fromkeys(children, 1))
+    made = serving(GATEWAY, group(), group("bkdtg_2", app="green"), response(), shared, edge(route(backend="bkdwd_1")))
+    for fact in facts:
+        made.update([fact], NOW)
+    (target,) = edges.plan(made.world.edges[EDGE], made.world, NOW).targets
+    assert tuple(id for id, _ in target.online) == tuple(sorted(online))
+
+
+def test_a_group_that_goes_offline_changes_the_routes_that_share_requests_with_it_and_no_other() -> None:
+    shared = edge(route(backend="bkdwd_1"), route("/own", id="edghtsrt_2"))
+    other = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
+    green, weights = group("bkdtg_2", app="green"), weighted("bkdwd_1", dict.fromkeys(TWO, 1))
+    made = serving(GATEWAY, BLUE, GREEN, group(), green, weights, shared, other)
+    assert told(made.update([Gone("tn_1")], NOW)) == {f"routes edge/{EDGE}", *OF_GROUP}
+    assert told(made.update([tunnel("tn_3")], NOW)) == {f"routes edge/{EDGE}", *OF_GROUP}
+    assert told(made.update([tunnel("tn_4")], NOW)) == OF_GROUP
+
+
 def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> None:
     telling = Held(A, "rd_2", HOST, True, proxy_protocol=True)
     proxied_group = {f"cluster group/{GROUP}/proxied", f"cluster group/{GROUP}/proxied/http2"}

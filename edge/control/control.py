@@ -126,7 +126,8 @@ class Control:
             self._read(account)
         for uploaded in await self._certificates.taken(within=within):
             changes |= self._take(uploaded)
-        await self._publish({**changes, **await self._newly_blocked(), **self._renewed()})
+        changes |= self._renewed()
+        await self._publish({**changes, **await self._newly_blocked()})
         self._read_at = time.monotonic()
 
     def _near(self, fact: Fact) -> Fact:
@@ -227,7 +228,13 @@ class Control:
         pairs = {name: renewed.pair() for name, renewed in self._made.items()}
         new = {name: pair for name, pair in pairs.items() if self._served.get(name) is not pair}
         self._served |= new
-        return {Key("secret", name): listeners.secret(name, pair.chain, pair.key) for name, pair in new.items()}
+        made = {Key("secret", name): listeners.secret(name, pair.chain, pair.key) for name, pair in new.items()}
+        return {**made, **(self._operator_renamed(new[OPERATOR]) if OPERATOR in new else {})}
+
+    def _operator_renamed(self, pair: KeyPair) -> Changes:
+        with suppress(ValueError):  # Envoy refuses it, and shows the one before
+            return self._serving.rename_operator(pair.dns_names(), datetime.now(UTC))
+        return {}
 
 
 def _named(facts: Iterable[Fact]) -> set[str]:

@@ -104,7 +104,7 @@ class EdgeServing:
         found = edges.host(edge, name, self._world, now)
         front = listeners.of_wildcard if name.startswith("*.") else listeners.of_name
         made = [front(name, self._settings), routes.misdirected(name)]
-        if found.state == "live":
+        if found.answers:
             made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
             if self._world.is_own_domain(name) and edge.kind is kinds.HTTPS_EDGES:
                 made.append(routes.redirected(name, self._settings))

@@ -15,7 +15,8 @@ from edge.traffic.world import World
 
 State = Literal["live", "unproved", "refused", "waiting"]
 _UNPROVED = "The domain is not proved to be the account's."
-_NO_CERTIFICATE = "No TLS certificate of the account covers the host."
+_NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
+_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
 _NOT_READY = "The account's TLS certificates are being read."
 _NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
 _UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be understood."
@@ -31,13 +32,19 @@ _NO_PATH = "No request has such a path: it holds a ? or #."
 class Host:
     """A host of an edge, of one of TCP host:port.
 
-    `certificate` is that of a live one whose TLS ends here. `error` says why another is closed, or what is amiss.
+    `certificate` is that of one that answers and whose TLS ends here. `error` says why another is closed, or what is
+    amiss. A host that no certificate covers answers under the operator's certificate, and is not live.
     """
 
     name: str
     state: State
     error: str = ""
     certificate: str = ""
+
+    @property
+    def answers(self) -> bool:
+        """Return whether handshakes or connections are accepted."""
+        return self.state == "live" or bool(self.certificate)
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,8 @@ class Plan:
 
     @property
     def live(self) -> dict[str, str]:
-        """Return the certificates of its live hosts."""
-        return {host.name: host.certificate for host in self.hosts if host.state == "live"}
+        """Return the certificates of the hosts that answer."""
+        return {host.name: host.certificate for host in self.hosts if host.answers}
 
     @property
     def backends(self) -> frozenset[str]:
@@ -170,7 +177,16 @@ def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations
         return Host(name, "live", destinations.error)
     certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
     error = f"A certificate was refused: {refusal}" if refusal else destinations.error
-    return Host(name, "live", error, certificate) if certificate else Host(name, "refused", error or _NO_CERTIFICATE)
+    if certificate and world.is_covered(certificate, name):
+        return Host(name, "live", error, certificate)
+    missing = (_UNCOVERED if certificate else _NO_CERTIFICATE).format(names=_covering_names(name))
+    return Host(name, "refused", f"{missing} {error}".rstrip(), certificate or "")
+
+
+def _covering_names(host: str) -> str:
+    """Return the names of which a certificate for a host must have one."""
+    domain = host.partition(".")[2]
+    return host if host.startswith("*.") or "." not in domain else f"{host} or *.{domain}"
 
 
 def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:

@@ -5,6 +5,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from chalicelib import ids
 from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
@@ -218,6 +220,24 @@ def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
 def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
     found = edge.store.status(made.id)
     return found.hostports[0].certificate_id if found else None
+
+
+@pytest.mark.parametrize(("host", "asked"), [("x.other", "x.other"), ("*.wild", "x.wild")])
+def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, asked: str) -> None:
+    made = https_edge(edge, host, route(backend(edge, "bkdhr", HttpResponse(body="deep\n"))))
+    until(lambda: is_said(edge, made, "refused"))
+    found = edge.store.status(made.id)
+    assert found
+    domain = edge.settings.tunnel_domain
+    names = f"{host}.{domain}" if "*" in host else f"{host}.{domain} or *.other.{domain}"
+    missing = f"No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+    assert [(it.state, it.error) for it in found.hostports] == [("refused", missing)]
+    assert [it.state for it in found.routes] == ["refused"]
+    assert edge.curl(asked) == ""
+    assert edge.curl(asked, "--insecure") == "deep\n"
+
+    edge.upload(ids.new("cert"), ACCOUNT, f"*.{host.partition('.')[2]}.{domain}")
+    until(lambda: is_said(edge, made, "live"))
 
 
 def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(edge: Edge) -> None:

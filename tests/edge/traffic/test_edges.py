@@ -38,6 +38,11 @@ from tests.edge.traffic.worlds import (
 
 OWN = "shop.example.com"
 MINE = Held(A, "rd_1", OWN, True)
+DOMAIN = "tunnels.localhost"
+DEEP = f"x.t.{DOMAIN}"
+NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for"
+UNCOVERED = "No TLS certificate covers the host: upload one for"
+SHOWN = "Until then the operator's is shown."
 WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
 
 
@@ -61,9 +66,26 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
         (
             (edge(hosts=[OWN]), MINE),
             OWN,
-            Host(OWN, "refused", "No TLS certificate of the account covers the host."),
+            Host(OWN, "refused", f"{NO_CERTIFICATE} {OWN} or *.example.com."),
         ),
         ((edge(hosts=[OWN]), MINE, certificate("cert_1", OWN)), OWN, Host(OWN, "live", "", "cert_1")),
+        (
+            (edge(hosts=["example.com"]), replace(MINE, domain="example.com")),
+            "example.com",
+            Host("example.com", "refused", f"{NO_CERTIFICATE} example.com."),
+        ),
+        (
+            (edge(hosts=[DEEP]),),
+            DEEP,
+            Host(DEEP, "refused", f"{UNCOVERED} {DEEP} or *.t.{DOMAIN}. {SHOWN}", "operator"),
+        ),
+        (
+            (edge(hosts=[f"*.t.{DOMAIN}"]), certificate("cert_1", DEEP)),
+            f"*.t.{DOMAIN}",
+            Host(f"*.t.{DOMAIN}", "refused", f"{UNCOVERED} *.t.{DOMAIN}. {SHOWN}", "operator"),
+        ),
+        ((edge(hosts=[DEEP]), certificate("cert_1", f"*.t.{DOMAIN}")), DEEP, Host(DEEP, "live", "", "cert_1")),
+        ((edge(hosts=[DOMAIN]),), DOMAIN, Host(DOMAIN, "live", "", "operator")),
         ((edge(authorities=["ca_1"]), authority()), HOST, Host(HOST, "live", "", "operator")),
         (
             (edge(authorities=["ca_1", "ca_2"]), authority()),
@@ -97,6 +119,24 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
 def test_a_host_is_live_or_says_why_not(facts: tuple[Fact, ...], host: str, expected: Host) -> None:
     made = serving(*facts)
     assert edges.host(made.world.edges[EDGE], host, made.world, NOW) == expected
+
+
+def test_a_host_is_live_if_the_operators_certificate_covers_it() -> None:
+    made = serving(edge(hosts=[HOST, DEEP]))
+
+    def live() -> list[str]:
+        standing = made.standing(EDGE)
+        assert standing
+        return [it.hostport for it in standing.hostports if it.state == "live"]
+
+    assert live() == [f"{HOST}:443"]
+    made.rename_operator(frozenset({f"*.{DOMAIN}", f"*.t.{DOMAIN}"}), NOW)
+    assert made.touched_edges() == {EDGE}
+    assert live() == [f"{HOST}:443", f"{DEEP}:443"]
+    made.rename_operator(frozenset({DOMAIN}), NOW)
+    assert live() == []
+    made.touched_edges()
+    assert (made.rename_operator(frozenset({DOMAIN}), NOW), made.touched_edges()) == ({}, frozenset())
 
 
 def test_a_host_waits_for_the_certificates_of_its_account() -> None:

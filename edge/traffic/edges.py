@@ -20,7 +20,8 @@ _UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until 
 _NOT_READY = "The account's TLS certificates are being read."
 _NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
 _UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be understood."
-_OTHER_PORT = "The operator has set aside other ports for TCP."
+_OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
+_NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
 _NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
 _ANOTHER = "Another edge of the account has the port."
 _UNREADABLE = "The reservation of the host cannot be understood."
@@ -207,8 +208,8 @@ def _no_port(edge: ServedEdge, name: str, world: World) -> str:
     """Return why an edge of TCP does not have a port, "" where it has."""
     if not (port := port_of(name)):
         return ""
-    if int(port) not in world.tcp_ports:
-        return _OTHER_PORT
+    if int(port) not in (ports := world.tcp_ports):
+        return _OTHER_PORT.format(port=port, first=ports[0], last=ports[-1]) if ports else _NO_PORTS
     holder = world.edge_at(port)
     if holder is None or holder.account != edge.account:
         return _NO_PORT

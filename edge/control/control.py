@@ -30,7 +30,7 @@ from edge.control.statuses import Statuses
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import Renewed
-from edge.process import files, log, metrics
+from edge.process import files, log, metrics, tasks
 from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
 from edge.traffic import blocking, listeners
@@ -79,7 +79,7 @@ class Control:
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
                 serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
-                await asyncio.gather(self._follow(), *serving, pressure.write_for_ever(self._settings))
+                await tasks.run_all(self._follow(), *serving, pressure.write_for_ever(self._settings))
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""

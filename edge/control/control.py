@@ -31,6 +31,7 @@ from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import Renewed
 from edge.process import files, log, metrics, tasks
+from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
 from edge.traffic import blocking, listeners
@@ -58,7 +59,8 @@ class Control:
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
         self._statuses = Statuses(store, _host(settings), self._serving.standing, self.discovery)
-        self._ports = Ports(store, self.discovery, self._world.tunnel_at)
+        self._open_ports = OpenPorts(settings.directory)
+        self._ports = Ports(store, self.discovery, self._world.tunnel_at, self._open_ports)
         self._made = {
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
@@ -74,6 +76,7 @@ class Control:
         configuration = json.dumps(bootstrap(self._settings)).encode()
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
         pressure.begin(self._settings)
+        self._open_ports.clear()
         self.discovery.change(self._serving.begin())
         await self._step(within=None)
         with files.short(self._settings.discovery_socket) as socket:

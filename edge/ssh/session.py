@@ -13,6 +13,7 @@ from chalicelib import ids
 from chalicelib.model import kinds
 from edge.link.proxy_protocol import Header
 from edge.process import log
+from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
 from edge.ssh import forwarding, sign_ins
 from edge.ssh.channels import Channels, Listener
@@ -25,6 +26,8 @@ from edge.ssh.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, OnlineTunnel, Tunnels
 from edge.store.records import Grant, NameBanned, NameTaken, NotOpened, Store, Unavailable
 
+_OPENING = 3.0  # seconds for which a port may take to open before its client is shown the address
+_POLL = 0.1  # seconds between two checks of that
 _DRAWS = 3  # of a name of chance, which may be somebody's
 
 
@@ -60,6 +63,7 @@ class Session(Client):
         self._has_said_how = False
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
         self._tunnels: list[OnlineTunnel] = []
+        self._opening: set[asyncio.Task[None]] = set()
         self._terminals = Terminals(self._limits.max_sessions_per_connection, self._end_if_idle)
         self._without_tunnels: asyncio.TimerHandle | None = None
         self.is_gone = False
@@ -189,7 +193,12 @@ class Session(Client):
                 if not (left and opening.is_drawn and isinstance(error, NameTaken | NameBanned)):
                     raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
-        self._show(tunnel)
+        if tunnel.carried.proto == "tcp":
+            task = asyncio.create_task(self._show_when_open(tunnel))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+        else:
+            self._show(tunnel)
         return tunnel
 
     async def _drawn(self, asked: Asked) -> Asked:
@@ -204,6 +213,15 @@ class Session(Client):
         if found is None:
             raise Refused(forwarding.NO_PORT)
         return Port(int(found.rpartition(":")[2]), is_drawn=True)
+
+    async def _show_when_open(self, tunnel: OnlineTunnel) -> None:
+        """Show where a tunnel is once its port is open. A refusal is shown in place of that."""
+        ports, port = OpenPorts(self._gateway.settings.directory), tunnel.carried.name.rpartition(":")[2]
+        until = time.monotonic() + _OPENING
+        while not ports.is_open(port, tunnel.id) and time.monotonic() < until:
+            await asyncio.sleep(_POLL)
+        if tunnel in self._tunnels and not tunnel.refusal:
+            self._show(tunnel)
 
     def _show(self, tunnel: OnlineTunnel) -> None:
         """Say where a tunnel is, and once what its client should know."""

@@ -28,6 +28,7 @@ from edge.store.records import Grant, NameBanned, NameTaken, NotOpened, Store, U
 
 _OPENING = 3.0  # seconds for which a port may take to open before its client is shown the address
 _POLL = 0.1  # seconds between two checks of that
+_REFUSED = 1.0  # seconds for which a client without a terminal may ask for another tunnel
 _DRAWS = 3  # of a name of chance, which may be somebody's
 
 
@@ -168,6 +169,7 @@ class Session(Client):
             tunnel = await self._open(self._host, listen_port)
         except Refused as refused:
             self._terminals.say(str(refused))
+            asyncio.get_running_loop().call_later(_REFUSED, self._end_refused, str(refused))
             return False
         except ClientGone:
             return False
@@ -178,6 +180,11 @@ class Session(Client):
             self._gateway.close(tunnel, "its client has gone")
             return False
         return Listener(tunnel.asked[1], lambda: self._gateway.close(tunnel, "its client has ended it"))
+
+    def _end_refused(self, reason: str) -> None:
+        """End a connection that has neither tunnel nor terminal, as of `ssh -N`, with the reason: ssh prints that."""
+        if not (self.is_gone or self._tunnels or self._asking or self._terminals.has_any):
+            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
     async def _open(self, host: str, port: int) -> OnlineTunnel:
         self._check(host, port)

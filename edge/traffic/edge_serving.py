@@ -1,6 +1,7 @@
 """The resources of Envoy for edges: where they are led to, their listeners and routes, and what those lead to. Pure."""
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from chalicelib.model import kinds
@@ -189,5 +190,7 @@ class EdgeServing:
             made = [clusters.of_answer(id), answers.of_response(id, found.value, self._settings)]
             return self._units.put(("backend", id), made)
         ways = {clusters.of_proxied_group if plan.is_proxied else clusters.of_group for plan in plans}
-        common = self._world.members(found), self._link_authority, self._settings
-        return self._units.put(("backend", id), [it for way in ways for it in way(id, *common)])
+        members, unit = self._world.members(found), ("backend", id)
+        made = [it for way in ways for it in way(id, members, self._link_authority, self._settings)]
+        is_emptied = not members and unit in self._units
+        return self._units.put(unit, [replace(it, emptied=is_emptied) for it in made])

@@ -11,7 +11,7 @@ from chalicelib.model.reservations import Held
 from chalicelib.model.served import UNREADABLE, ServedBackend, ServedRoute
 from edge.traffic import edges, pages
 from edge.traffic.edges import Host
-from edge.traffic.resources import Key
+from edge.traffic.resources import Changes, Key, stages
 from edge.traffic.standing import RouteStanding, Served
 from edge.traffic.world import Fact, Gone
 from tests.edge.traffic.worlds import (
@@ -283,9 +283,15 @@ def test_a_group_that_goes_offline_changes_the_routes_that_share_requests_with_i
     other = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
     green, weights = group("bkdtg_2", app="green"), weighted("bkdwd_1", dict.fromkeys(TWO, 1))
     made = serving(GATEWAY, BLUE, GREEN, group(), green, weights, shared, other)
-    assert told(made.update([Gone("tn_1")], NOW)) == {f"routes edge/{EDGE}", *OF_GROUP}
-    assert told(made.update([tunnel("tn_3")], NOW)) == {f"routes edge/{EDGE}", *OF_GROUP}
-    assert told(made.update([tunnel("tn_4")], NOW)) == OF_GROUP
+    routes = {f"routes edge/{EDGE}"}
+    assert staged(made.update([Gone("tn_1")], NOW)) == [routes, set(), OF_GROUP]
+    assert staged(made.update([tunnel("tn_3")], NOW)) == [routes | OF_GROUP, set(), set()]
+    assert staged(made.update([tunnel("tn_4")], NOW)) == [OF_GROUP, set(), set()]
+    assert staged(serving(GATEWAY).update([group(), other], NOW))[0] >= OF_GROUP
+
+
+def staged(changes: Changes) -> list[set[str]]:
+    return [told(stage) for stage in stages(changes)]
 
 
 def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> None:

@@ -54,7 +54,8 @@ class Listeners(EditableResource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path, shape = f"{self.kind.one}/status", status.SHAPES[self.kind]
-        return (*super().endpoints(), Endpoint("GET", path, 200, self.get, status.show, "status", response=shape))
+        shown = Endpoint("GET", path, 200, self.get, status.show, "status", response=shape, is_versioned=False)
+        return (*super().endpoints(), shown)
 
     def post(self, call: Call) -> Made:
         taken = self._checked(call.body.hostports)

@@ -98,7 +98,7 @@ class Endpoint(NamedTuple):
     response, `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint
     like it; `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it
     asks neither for a token nor for a version, and its caller is ANONYMOUS. `headers` are those of its JSON, beside
-    those of all.
+    those of all. The ETag of one that is not `is_versioned` depends on the response alone, not on the item's revision.
     """
 
     method: str
@@ -115,6 +115,7 @@ class Endpoint(NamedTuple):
     authorizer: Authorizer | None = AUTHORIZER
     media: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
+    is_versioned: bool = True
 
 
 class Routes(Protocol):
@@ -193,7 +194,8 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
     """Return the entity tag of a response: the revision it shows, and a digest of what it is about and of its JSON."""
     content = f"{item.id}/{endpoint.module} {text}"
-    return f'"{item.revision}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:

@@ -62,7 +62,7 @@ def of_edge(plan: Plan) -> Resource:
     if plan.elsewhere:
         hosts.append(routes.answer("elsewhere", *plan.elsewhere, status=421, text=pages.MISDIRECTED))
     hosts.append(routes.answer("misdirected", "*", status=421, text=pages.MISDIRECTED))
-    ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.weights)))
+    ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.online)))
     return _named(
         plan.routes_name, hosts, plan.edge.id, plan.digest, plan.edge.account, *plan.live, *dict.fromkeys(ids)
     )
@@ -120,7 +120,7 @@ def _routes(plan: Plan, target: Target) -> Iterator[Json]:
     if not target.page:
         rules = target.route.modules.user_agent_filter
         for headers in user_agents.passing(rules) if rules else [[]]:
-            for kind, action in _actions(plan, target.weights):
+            for kind, action in _actions(plan, target.online):
                 yield {**common, "match": {**match, **kind, "headers": headers}, "route": action}
     yield {**common, "match": match, "direct_response": _response(target.page or pages.USER_AGENT)}
 

@@ -39,12 +39,13 @@ class Resource:
     """A resource, or a part of one: the same message, with only that in it which is its own.
 
     `words` stand in it where others of its kind have other words: what is encoded for one serves for all. A Form says
-    its own.
+    its own. An upstream that is `emptied` loses its last endpoint, after the routes that lead elsewhere.
     """
 
     key: Key
     made: "Json | Form" = field(repr=False)
     words: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    emptied: bool = field(default=False, repr=False, compare=False)
 
     @property
     def body(self) -> Json:
@@ -62,7 +63,7 @@ def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     def stage(key: Key, it: Resource | None) -> int:
         if key.kind == "routes" and key.part in parts:
             return 2 if parts[key.part] else 0 if it else 1
-        if not it and not key.part:
+        if (not it and not key.part) or (it and it.emptied):
             return 2
         return 1 if _leads(key) else 0
 

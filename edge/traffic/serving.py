@@ -62,6 +62,11 @@ class Serving:
         touched = [self.world.refuse(id, error) for id, error in errors.items()]
         return self.update((), now, frozenset().union(*touched)) if any(touched) else {}
 
+    def rename_operator(self, names: frozenset[str], now: datetime) -> Changes:
+        """Set the names in the operator's certificate. Return what changes."""
+        touched = self.world.rename_operator(names)
+        return self.update((), now, touched) if touched else {}
+
     def standing(self, edge: str) -> Standing | None:
         """Return the standing of an edge, None for one that is not there."""
         return self._edges.standing(edge)

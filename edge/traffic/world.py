@@ -51,6 +51,7 @@ class World:
 
     def __init__(self, tunnel_domain: str, tcp_ports: range = range(0)) -> None:
         self.tunnel_domain, self.tcp_ports = tunnel_domain, tcp_ports
+        self._operator_names = frozenset({tunnel_domain, f"*.{tunnel_domain}"})
         self.gateways: dict[str, Gateway] = {}
         self.tunnels: dict[str, Carried] = {}
         self.certificates: dict[str, ServedCertificate] = {}
@@ -110,6 +111,18 @@ class World:
         """Return the engine's sentence about a certificate of an account for a host that it cannot use, else ""."""
         fitting = [it for it in self.certificates_of(account) if certificate_choice.covers_any(it, host)]
         return next((self.refused[it.id] for it in fitting if it.id in self.refused), "")
+
+    def rename_operator(self, names: frozenset[str]) -> frozenset[str]:
+        """Set the names in the operator's certificate. Return the hosts that must be re-evaluated."""
+        if names == self._operator_names:
+            return frozenset()
+        self._operator_names = names
+        return frozenset(host for host in self.edge_index.all_hosts() if not self.is_own_domain(host))
+
+    def is_covered(self, certificate: str, host: str) -> bool:
+        """Return whether the certificate that a host is served under covers it: the operator's may not."""
+        names = self._operator_names
+        return certificate != OPERATOR or any(certificate_choice.covers(name, host) for name in names)
 
     def ready_of(self, account: str) -> frozenset[str]:
         return self._ready.get(account, frozenset())
@@ -230,6 +243,11 @@ class World:
         """Return the tunnels of a group whose gateways are up."""
         found = self.groups.members(group)
         return [(it, self.gateways[it.gateway]) for it in found if it.gateway in self.gateways]
+
+    def is_online(self, group: str) -> bool:
+        """Return whether a group has a tunnel whose gateway is up."""
+        found = self.backends.get(group)
+        return found is not None and bool(self.members(found))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
         """Return the authorities whose clients an edge wants, None for one that its account does not have."""

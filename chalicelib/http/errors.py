@@ -129,13 +129,17 @@ class UnsupportedMediaType(ApiError):
 
 
 class RateLimited(ApiError):
-    """Throttled: too many requests at once. Only the gateway counts them; the app never raises this."""
+    """Too many requests. `Retry-After` is the number of seconds to wait."""
 
     status, code = 429, "rate_limited"
 
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
     @property
     def headers(self) -> dict[str, str]:
-        return {"Retry-After": "1"}
+        return {"Retry-After": str(self.retry_after)}
 
 
 class InternalError(ApiError):

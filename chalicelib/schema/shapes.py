@@ -21,6 +21,10 @@ class Shape:
         raise NotImplementedError
 
 
+class NoFields(Shape):
+    """A body without fields: an empty object, or no body at all."""
+
+
 class Absent(str):
     """The default of a field that a response leaves out where it is not set."""
 

@@ -16,7 +16,7 @@ from chalicelib.http.errors import ApiError, Forbidden
 from chalicelib.model import api_keys, names
 from chalicelib.model.names import TooManyNames
 from chalicelib.model.owners import LastAdmin
-from chalicelib.storage import aws, references, revocation_lists, writes
+from chalicelib.storage import aws, diagnosis, references, revocation_lists, writes
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.revocation_lists import ListFull
@@ -115,6 +115,8 @@ def _api_error(error: BaseException) -> ApiError:
             return error
         case aws.Unavailable():
             return errors.Unavailable()
+        case aws.Misconfigured():
+            return errors.InternalError(diagnosis.for_callers(error))
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames():
             return _conflict(error)
         case TransactionTooLarge():

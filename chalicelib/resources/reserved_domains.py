@@ -18,7 +18,7 @@ from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
 from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
 from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
-from chalicelib.schema.shapes import NoFields, Shape
+from chalicelib.schema.shapes import ABSENT, NoFields, Shape
 from chalicelib.storage import table, writes
 from chalicelib.storage.items import Item
 
@@ -97,8 +97,6 @@ class ReservedDomainVerification(Shape):
 class ReservedDomainShown(Described, Shown):
     """A domain that stays the account's, whether something answers there or not."""
 
-    model_config = {"json_schema_serialization_defaults_required": False}
-
     domain: str
     """The domain, in lower case."""
 
@@ -123,10 +121,10 @@ class ReservedDomainShown(Described, Shown):
     resolves_to: list[str]
     """Empty."""
 
-    proxy_protocol: bool = False
+    proxy_protocol: bool = ABSENT
     """Present where true: what answers behind it reads the PROXY protocol first."""
 
-    verification: ReservedDomainVerification = ReservedDomainVerification()
+    verification: ReservedDomainVerification = ABSENT
     """The progress of its proof; absent below the domain of tunnels, where none is needed."""
 
 

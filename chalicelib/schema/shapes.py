@@ -29,7 +29,7 @@ class Absent(str):
     """The default of a field that a response leaves out where it is not set."""
 
 
-ABSENT = Absent()
+ABSENT: Any = Absent()  # for a field of any type
 
 
 @cache

@@ -67,7 +67,9 @@ def example_id(path: str) -> str:
 
 
 EDGE = example_id("/edges/https/{id}")
-NAMED = {  # what the examples name and must exist: by the ids of the examples, where it is created and how
+NAMED: dict[
+    str, tuple[str, dict[str, Any]]
+] = {  # what the examples name and must exist: by the ids of the examples, where it is created and how
     EDGE: ("/edges/https", {}),
     example_id("/ssh_certificate_authorities/{id}"): ("/ssh_certificate_authorities", {}),
 }

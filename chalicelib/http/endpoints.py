@@ -135,6 +135,14 @@ def serve(app: Chalice, routes: Iterable[Routes]) -> None:
             paths[endpoint.path] = None
     for path in paths:
         app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
+        app.routes[path] = _Methods(app.routes[path])
+
+
+class _Methods(dict[str, Any]):
+    """The methods of a path. It claims OPTIONS, which `chalice local` would otherwise answer without the app."""
+
+    def __contains__(self, method: object) -> bool:
+        return method == "OPTIONS" or super().__contains__(method)
 
 
 def _never() -> None:

@@ -16,7 +16,7 @@ from chalicelib.http.errors import ApiError, Forbidden
 from chalicelib.model import api_keys, names
 from chalicelib.model.names import TooManyNames
 from chalicelib.model.owners import LastAdmin
-from chalicelib.storage import aws, references, revocation_lists, writes
+from chalicelib.storage import aws, diagnosis, references, revocation_lists, writes
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.revocation_lists import ListFull
@@ -92,15 +92,20 @@ def _note_denied(key: str) -> None:
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:
-    """Refuse what the gateway's fallbacks let through, as it would be answered without a gateway."""
+    """Reject paths and methods that no endpoint has, and that the gateway's fallbacks let through."""
     if request is None:
         raise errors.InternalError
     methods = app.routes.get(request.path, {}).keys() - {ANY_METHOD}
-    if request.method in methods:
-        return
-    if methods:
+    if not methods or _has_empty_segment(request):
+        raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
+    if request.method not in methods:
         raise errors.MethodNotAllowed(", ".join(sorted(methods)))
-    raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
+
+
+def _has_empty_segment(request: Request) -> bool:
+    """Return whether the path has a slash too many, which gateways ignore when they look for a route."""
+    path = request.context.get("path") or ""  # as the client sent it, behind that of the stage
+    return request.path != "/" and ("//" in path or path.endswith("/"))
 
 
 def _api_error(error: BaseException) -> ApiError:
@@ -110,6 +115,8 @@ def _api_error(error: BaseException) -> ApiError:
             return error
         case aws.Unavailable():
             return errors.Unavailable()
+        case aws.Misconfigured():
+            return errors.InternalError(diagnosis.for_callers(error))
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames():
             return _conflict(error)
         case TransactionTooLarge():

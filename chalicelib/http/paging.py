@@ -1,5 +1,6 @@
 """Lists: newest first, in pages that lead to the next one. Only a filter can leave a page empty."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ NO_OTHERS: Mapping[str, str] = {}
 
 
 def _whole_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= 100):
+    if not re.fullmatch("[1-9][0-9]?|100", text):
         raise ValueError("must be a whole number from 1 to 100")
     return int(text)
 

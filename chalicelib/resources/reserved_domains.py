@@ -18,7 +18,7 @@ from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
 from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
 from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
-from chalicelib.schema.shapes import Shape
+from chalicelib.schema.shapes import ABSENT, NoFields, Shape
 from chalicelib.storage import table, writes
 from chalicelib.storage.items import Item
 
@@ -97,8 +97,6 @@ class ReservedDomainVerification(Shape):
 class ReservedDomainShown(Described, Shown):
     """A domain that stays the account's, whether something answers there or not."""
 
-    model_config = {"json_schema_serialization_defaults_required": False}
-
     domain: str
     """The domain, in lower case."""
 
@@ -123,10 +121,10 @@ class ReservedDomainShown(Described, Shown):
     resolves_to: list[str]
     """Empty."""
 
-    proxy_protocol: bool = False
+    proxy_protocol: bool = ABSENT
     """Present where true: what answers behind it reads the PROXY protocol first."""
 
-    verification: ReservedDomainVerification = ReservedDomainVerification()
+    verification: ReservedDomainVerification = ABSENT
     """The progress of its proof; absent below the domain of tunnels, where none is needed."""
 
 
@@ -196,12 +194,13 @@ class ReservedDomains(EditableResource):
     """Reserved domains, with endpoints that remove a part of one and that ask for a look at its proof."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        one, shown = self.kind.one, {"response": self.response, "errors": (Conflict, RateLimited)}
+        one = self.kind.one
+        verify = {"body": NoFields, "response": self.response, "errors": (Conflict, RateLimited)}
         return (
             *super().endpoints(),
             self.endpoint("DELETE", f"{one}/certificate", 204, self.delete_certificate, show=self.show),
             self.endpoint("DELETE", f"{one}/certificate_management_policy", 204, self.delete_policy, show=self.show),
-            self.endpoint("POST", f"{one}/verify", 202, self.verify, **shown),
+            self.endpoint("POST", f"{one}/verify", 202, self.verify, **verify),
         )
 
     def delete_certificate(self, call: Call) -> None:
@@ -226,7 +225,8 @@ class ReservedDomains(EditableResource):
             try:
                 after = reservations.with_proof(before, proofs.wish(Proof(**stored.proof), now))
             except TooSoon as soon:
-                raise RateLimited(f"Its proof was asked for less than a minute ago: wait {soon.wait} s.") from None
+                sentence = f"A check was requested less than a minute ago: wait {soon.wait} s."
+                raise RateLimited(sentence, retry_after=soon.wait) from None
             call.change.rewrite(before, lambda _: after).also(*looks.moved(before, after)).commit()
             return after
 

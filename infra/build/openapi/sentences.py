@@ -58,7 +58,7 @@ def _refused(operation: Operation) -> Iterator[str]:
 
 def _told(kind: type[ApiError], operation: Operation) -> str:
     """Return the cause of an error in words, "" where it is the same for every operation."""
-    if kind is errors.InvalidRequest and operation.endpoint.body:
+    if kind is errors.InvalidRequest and operation.body:
         return _OF_A_BODY
     if kind is errors.InvalidRequest and not operation.endpoint.query:
         return ""

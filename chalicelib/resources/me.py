@@ -1,4 +1,4 @@
-"""GET /me: the caller and its API key, for every key, whatever its scopes."""
+"""GET /me: the caller and its API key. No scope is required."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -23,7 +23,7 @@ class MeOwner(Shape):
     """Its name."""
 
     role: Literal["admin", "member"]
-    """An admin may act for the others of the account."""
+    """An admin may act for the other users and bots of the account."""
 
 
 class MeKey(Shape):
@@ -33,10 +33,10 @@ class MeKey(Shape):
     """Its id."""
 
     scopes: list[str]
-    """Its rights; `*` is everything."""
+    """Its scopes; `*` is everything."""
 
     expires_at: Timestamp | None
-    """When it ends, RFC 3339; null where it does not."""
+    """When it expires, RFC 3339; null if it never does."""
 
 
 class Me(Shape):
@@ -54,7 +54,7 @@ class Me(Shape):
 
 def _get(call: Call) -> Item:
     owner = accounts.read(call.caller.account, call.caller.id)
-    if owner is None:  # gone since the token was looked at
+    if owner is None:  # deleted since the request was authenticated
         raise Unauthenticated("The owner of the API key was deleted.")
     return owner
 

@@ -13,8 +13,8 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import body, errors, log
 from chalicelib.http.errors import ApiError, Forbidden
-from chalicelib.model import api_keys, names
-from chalicelib.model.names import TooManyNames
+from chalicelib.model import api_keys, name_counts, names
+from chalicelib.model.name_counts import TooManyNames
 from chalicelib.model.owners import LastAdmin
 from chalicelib.storage import aws, references, revocation_lists, writes
 from chalicelib.storage.aws import AwsError
@@ -128,7 +128,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin, whom only the operator switches off.")
         case TooManyNames():
-            return errors.Conflict(f"The account has {names.MAX_NAMES} names already, which is the most.")
+            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names already, which is the most.")
         case ListFull():
             return errors.Conflict(
                 f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."

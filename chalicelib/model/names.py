@@ -1,25 +1,23 @@
 """Names below TUNNEL_DOMAIN and ports of TCP_PORTS: each is one account's, for all that the account has under it.
 
 The unit is the label directly left of the domain: `team.D` stands for x.team.D and *.team.D too. It has one record, a
-shared key of the storage. How many names an account has is counted in a record of its own.
+shared key of the storage. `name_counts` counts how many names an account has.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
-from chalicelib import clock, domains, ids
+from chalicelib import domains
 from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE, Kind
-from chalicelib.storage import dynamodb, items, table, unique_keys
-from chalicelib.storage.dynamodb import SCHEMA, Condition, ConditionFailed, TransactionFailed, Write
+from chalicelib.storage import dynamodb, items, unique_keys
+from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
 HOSTPORTS = "hostports"  # the kind of the keys of hostports, each unique in its account
-MAX_NAMES = 1000  # of one account: reserved, of its edges, and resting
-RESTS = 24 * 60 * 60  # seconds for which a name stays its account's when its reservation is deleted
 # What the operator keeps; below "cname" lie the targets of domains that are elsewhere.
 KEPT = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"})
 KEPT_SENTENCE = "'{}' is kept by the operator: choose another name."
@@ -32,10 +30,6 @@ _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
 class OtherSettingsError(Exception):
     """TUNNEL_DOMAIN or TCP_PORTS are not those with which the table is used."""
-
-
-class TooManyNames(Exception):
-    """The account has as many names as it may have."""
 
 
 def domain() -> str:
@@ -138,9 +132,9 @@ def address(port: int) -> str:
     return f"{domain()}:{port}"
 
 
-def key(name: str, *, field: str, rests: int = 0) -> UniqueKey:
+def key(name: str, *, field: str = "") -> UniqueKey:
     """Return the key of a name or port, which the items of an account hold together."""
-    return UniqueKey(KIND, name, field=field, hold="together", rests=rests)
+    return UniqueKey(KIND, name, field=field, hold="together")
 
 
 def listening(account: str, hostport: str) -> UniqueKey:
@@ -172,42 +166,6 @@ def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
     return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
 
 
-def weight(item: Item, keys: Iterable[UniqueKey]) -> int:
-    """Return the number of its account's names that an item has by these keys; one that rests is not given back yet."""
-    kind = None if kinds.is_of_the_edge(item.scope) else kinds.of(item.id)
-    if kind in _RESERVATIONS:
-        return int(not any(key.rests for key in keys))
-    return sum(key.kind == KIND for key in keys) if kind in kinds.EDGES else 0
-
-
-def counted(account: str, more: int) -> Write:
-    """Return the write that counts names of an account; it fails with TooManyNames beyond MAX_NAMES."""
-    free = Condition("attribute_not_exists(#names) OR #names <= :most", {"most": MAX_NAMES - more})
-    condition = free if more > 0 else Condition("")
-    adds = {"names": more, "revision": 1}
-    return Write.update(*_count(account), condition, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames())
-
-
-def resting(reservation: Item) -> Write:
-    """Return the write by which the name of a deleted reservation is counted while it rests."""
-    id, until = ids.unprefixed(reservation.id), clock.seconds() + RESTS
-    return Write.put({"scope": _resting(reservation.account), "id": id, "body": {"until": until}, "revision": 1})
-
-
-def settle(account: str) -> bool:
-    """Count no more what has rested; False where nothing has. Raises aws.Unavailable."""
-    done = False
-    for item in table.every(_resting(account)):
-        if item.body["until"] <= clock.seconds():
-            gone = Write.delete(item.scope, item.id, Condition("attribute_exists(#id)"))
-            try:
-                dynamodb.transact([gone, counted(account, -1)])
-            except TransactionFailed:
-                continue  # another has done it
-            done = True
-    return done
-
-
 def is_reserved(account: str, name: str) -> bool:
     """Tell whether an account has reserved a name, something below it, or an address. Raises aws.Unavailable."""
     return bool(reservations(account, name))
@@ -226,11 +184,3 @@ def reservations(account: str, name: str) -> list[str]:
 def is_of_the_operator(taken: Taken) -> bool:
     """Tell whether it is the operator who has a name that was found taken."""
     return kinds.is_of_the_edge(taken.by)
-
-
-def _count(account: str) -> tuple[str, str]:
-    return items.scope(account, "/names"), "count"
-
-
-def _resting(account: str) -> str:
-    return items.scope(account, "/names/resting")

@@ -188,17 +188,6 @@ def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_an_edge(admin: Client
     stranger.create("/edges/https", {"hostports": [f"b.{D}:443"]})
 
 
-def test_other_settings_than_the_table_s_are_refused(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    admin.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
-    for setting in ("TUNNEL_DOMAIN", "TCP_PORTS"):
-        with monkeypatch.context() as other:
-            other.setenv(setting, "")
-            assert admin.post("/edges/https", {"hostports": ["a.example.com:443"]}).status == 500
-    operator.main(["names", "forget-settings"])
-    monkeypatch.setenv("TUNNEL_DOMAIN", "other.example")
-    admin.create("/edges/https", {"hostports": ["a.other.example:443"]})
-
-
 def test_an_account_has_so_many_names_and_no_more(admin: Client) -> None:
     count_more(admin, names=name_counts.MAX_HELD - 2)
     edge = admin.create("/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443", f"x.a.{D}:443"]})

@@ -155,13 +155,21 @@ class Unavailable(ApiError):
     """The store or the key service is throttling or down. Nothing is half done, but a change may have happened."""
 
     status, code = 503, "unavailable"
+    retry_after = 1  # seconds
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The service is busy or briefly out of reach. What was asked may have happened: repeat it with the same "
-            "Idempotency-Key, and it happens once."
-        )
+    def __init__(
+        self,
+        message: str = "The service is busy or briefly out of reach. What was asked may have happened: repeat it with "
+        "the same Idempotency-Key, and it happens once.",
+    ) -> None:
+        super().__init__(message)
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"Retry-After": "1"}
+        return {"Retry-After": f"{self.retry_after}"}
+
+
+class OtherSettings(Unavailable):
+    """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table: the operator must correct them."""
+
+    retry_after = 60

@@ -1,4 +1,4 @@
-"""One JSON line per request on standard output; never a header, a body or the text of an exception.
+"""One JSON line per request on standard output, and per warning; never a header, a body or the text of an exception.
 
 Exceptions tell where they came from but not what they say, since what they say may hold what they were given.
 """
@@ -33,6 +33,11 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     if not _logger.isEnabledFor(level):
         return
     _logger.log(level, json.dumps({"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}))
+
+
+def warning(event: str, sentence: str) -> None:
+    """Log a sentence that the operator must act on, under the name of an event."""
+    _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
 
 
 def _cause(error: BaseException) -> dict[str, Any]:

@@ -185,12 +185,6 @@ def _below(domain: str) -> str:
     return items.scope(kinds.EDGE, f"/proved/{domain}")
 
 
-def resting(item: Item) -> Item:
-    """Return a reservation whose name stays its account's for a day after it is deleted."""
-    keys = (replace(key, rests=names.RESTS if key.kind == names.KIND else 0) for key in item.unique_keys)
-    return replace(item, unique_keys=tuple(keys))
-
-
 def free_address(account: str, addresses: Sequence[str]) -> str | None:
     """Return one of some addresses that nobody has, and the account can have now, by chance; None where there is none.
 

@@ -175,17 +175,14 @@ def _verification(domain: str, proof: Proof) -> dict[str, Any]:
     }
 
 
-def remove(change: OneChange, scope: str, id: str) -> bool:
-    """Remove a reserved domain, whose name rests for a day; False when there is none. Raises what `commit` does."""
+def _remove(change: OneChange, scope: str, id: str) -> bool:
+    """Remove a reserved domain; False if there is none. Raises what `commit` does."""
 
     def attempt() -> bool:
         item = table.read(scope, id)
-        if item is None:
-            return False
-        has_name = any(key.kind == names.KIND for key in item.unique_keys)
-        more = [*([names.resting(item)] if has_name else []), *looks.ended(item)]
-        change.remove(reservations.resting(item)).also(*more).commit()
-        return True
+        if item:
+            change.remove(item).also(*looks.ended(item)).commit()
+        return item is not None
 
     return writes.retried(attempt)
 
@@ -245,6 +242,6 @@ RESOURCE = ReservedDomains(
     response=ReservedDomainShown,
     to_responses=_responses,
     make=make,
-    remove=remove,
+    remove=_remove,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference,)},
 )

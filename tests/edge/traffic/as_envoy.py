@@ -90,7 +90,8 @@ def _matches(match: Any, request: Request) -> bool:
 
 def _has(condition: Any, request: Request) -> bool:
     """Tell whether a condition on a header is met, whose values Envoy joins with commas, without empty ones."""
-    named = {":authority": [request.host], ":path": [request.path], "user-agent": request.agents}[condition["name"]]
+    sent = {":authority": [request.host], ":path": [request.path], "user-agent": request.agents}
+    named = sent.get(condition["name"], [])
     if "present_match" in condition:
         return bool(named)
     if not named and not condition.get("treat_missing_header_as_empty"):

@@ -36,9 +36,14 @@ def compiled(pattern: str) -> Any:
         raise Uncompilable(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
 
 
+def size(pattern: str) -> int:
+    """Return the instructions of a pattern's program. Raises Uncompilable."""
+    return int(compiled(pattern).programsize)
+
+
 def cost(pattern: str) -> int:
     """Return the instructions that a byte costs at most. Raises Uncompilable."""
-    program = int(compiled(pattern).programsize)
+    program = size(pattern)
     found = _SIMPLE.fullmatch(pattern.encode().decode("latin-1"))
     if not found:
         return program

@@ -42,7 +42,7 @@ def cost(rules: UserAgentFilter) -> int:
 def _cost(patterns: tuple[str, ...]) -> int:
     words, others = _sorted(patterns)
     every = expressions(patterns)
-    programs = sum(match_costs.compiled(it).programsize for it in every[any(words.values()) :])
+    programs = sum(match_costs.size(it) for it in every[any(words.values()) :])
     # A step visits a branch for each first letter, and a place for each end of the text that begins a word.
     trees = sum(len({word[0] for word in tree}) + max(map(len, tree)) for tree in words.values() if tree)
     return _STEP * len(every) + trees + min(programs, sum(map(match_costs.cost, others)))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from chalicelib.model.served import ServedRoute
 from edge.process.settings import Settings
 from edge.traffic import clusters, kept_headers, pages, parts, routes, user_agents
 from edge.traffic.access_log import access_log
@@ -128,19 +129,27 @@ def _routes(plan: Plan, target: Target) -> Iterator[Json]:
     """Yield the routes of Envoy for one of the edge's; the last refuses what none before it lets pass."""
     match: dict[str, Json] = {"path" if target.route.match_type == "exact_path" else "prefix": target.route.match}
     common = {"metadata": _metadata(route=target.route.id)}
-    rules = target.route.modules.user_agent_filter
+    rules, at = target.route.modules.user_agent_filter, _at_path(target.route)
     if rules and not target.page:
-        long: Json = {**match, "headers": user_agents.too_long()}
+        long: Json = {**match, "headers": [at, *user_agents.too_long()]}
         yield {**common, "match": long, "direct_response": _response(pages.LONG_USER_AGENT)}
     if not target.page:
         for headers in user_agents.passing(rules) if rules else [[]]:
             for kind, own, action in _actions(plan, target.weights):
-                yield {
-                    **common,
-                    "match": {**match, **kind, "headers": [*own, *headers] if headers else []},
-                    "route": action,
-                }
+                conditions = [at, *own, *headers] if headers else []
+                yield {**common, "match": {**match, **kind, "headers": conditions}, "route": action}
     yield {**common, "match": match, "direct_response": _response(target.page or pages.USER_AGENT)}
+
+
+def _at_path(route: ServedRoute) -> Json:
+    """Return the path of a route as a condition on headers.
+
+    Envoy reads the conditions of each route before its path: a request would cost the filters of all routes.
+    """
+    if route.match_type == "exact_path":
+        regex = rf"{re.escape(route.match)}(?:\?\C*)?"
+        return {"name": ":path", "string_match": {"safe_regex": {"regex": regex}}}
+    return {"name": ":path", "string_match": {"prefix": route.match}}
 
 
 def _actions(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], list[Json], Json]]:

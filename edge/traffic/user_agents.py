@@ -23,8 +23,10 @@ def passing(rules: UserAgentFilter) -> list[list[Json]]:
     Without the header it passes where a pattern of `allow` is found in the empty text.
     """
     denied: list[Json] = [{**_matches(it), "invert_match": True} for it in user_agents.expressions(rules.deny)]
-    allowed = ({**_matches(it), "treat_missing_header_as_empty": True} for it in user_agents.expressions(rules.allow))
-    return [*([it] for it in allowed), [_PRESENT, *denied]]
+    allowed: list[list[Json]] = [
+        [{**_matches(it), "treat_missing_header_as_empty": True}] for it in user_agents.expressions(rules.allow)
+    ]
+    return [*allowed, [_PRESENT, *denied]]
 
 
 def _matches(expression: str) -> dict[str, Json]:

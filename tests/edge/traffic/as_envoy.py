@@ -96,6 +96,8 @@ def _has(condition: Any, request: Request) -> bool:
         return bool(named)
     if not named and not condition.get("treat_missing_header_as_empty"):
         return False
+    if "prefix" in condition["string_match"]:
+        return bool(named[0].startswith(condition["string_match"]["prefix"]))
     regex, text = condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(filter(None, named)).encode()
     found = re2.fullmatch(regex, text, BYTES)
     return bool(found) is not condition.get("invert_match", False)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model import audit, edges, kinds, listening, name_counts, names, tunnels
+from chalicelib.model import audit, edges, kinds, listening, name_counts, names, tunnels, user_agents
 from chalicelib.model.kinds import Kind
+from chalicelib.model.match_costs import Uncompilable
 from chalicelib.model.records import Owned, Stored
+from chalicelib.model.served import Modules
 from chalicelib.model.ssh import authorities
 from chalicelib.storage import (
     cooldowns,
@@ -84,6 +86,17 @@ def apply(record: Record, forms: Forms) -> bool:
                 break  # it was moved or removed
             record = rewritten
     return True
+
+
+def filter_cost(record: Record) -> int:
+    """Return what the enabled user agent filter of a route costs, 0 for any other record."""
+    if _kind(record) is not kinds.HTTPS_EDGE_ROUTES:
+        return 0
+    rules = Modules.of(Item.from_record(record).modules).user_agent_filter
+    try:
+        return user_agents.cost(rules) if rules else 0
+    except Uncompilable:
+        return 0
 
 
 def end_tunnel_at(name: str) -> str:

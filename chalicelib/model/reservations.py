@@ -28,9 +28,10 @@ class ReservedDomain(Described):
     certificate_management_policy: None = None
     resolves_to: list[str] = field(default_factory=list)
     proxy_protocol: bool = False
+    keep_headers: list[str] = field(default_factory=list)
     proof: Mapping[str, Any] = field(default_factory=dict)
 
-    TOLD = ("domain", "region", "certificate_id", "proxy_protocol")
+    TOLD = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
 
     def references(self) -> References:
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
@@ -60,6 +61,7 @@ class Held:
     certificate_id: str = ""
     proxy_protocol: bool = False
     is_readable: bool = True
+    keep_headers: tuple[str, ...] = ()
 
     @staticmethod
     def of(item: Item) -> "Held | None":
@@ -73,9 +75,19 @@ class Held:
             isinstance(stored.domain, str)
             and isinstance(stored.certificate_id, str)
             and isinstance(stored.proxy_protocol, bool)
+            and isinstance(stored.keep_headers, list)
+            and all(isinstance(name, str) for name in stored.keep_headers)
         ):
             return _by_keys(item)
-        return Held(item.account, item.id, stored.domain, is_proved, stored.certificate_id, stored.proxy_protocol)
+        return Held(
+            item.account,
+            item.id,
+            stored.domain,
+            is_proved,
+            stored.certificate_id,
+            stored.proxy_protocol,
+            keep_headers=tuple(stored.keep_headers),
+        )
 
 
 def _by_keys(item: Item) -> Held | None:

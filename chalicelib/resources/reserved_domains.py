@@ -17,6 +17,7 @@ from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
 from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
+from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import ABSENT, NoFields, Shape
 from chalicelib.storage import table, writes
@@ -60,6 +61,10 @@ class Change(Described):
 
     resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
     """Null or empty."""
+
+    keep_headers: KeepHeaders = []
+    """Names of request headers that visitors of its tunnels may send, although upstreams may believe them of a proxy:
+    at most 20, in lower case. A response has it if it is not empty."""
 
 
 class Create(Change):
@@ -124,6 +129,9 @@ class ReservedDomainShown(Described, Shown):
     proxy_protocol: bool = ABSENT
     """Present where true: what answers behind it reads the PROXY protocol first."""
 
+    keep_headers: list[str] = ABSENT
+    """Names of request headers that visitors of its tunnels may send, in lower case; absent where there are none."""
+
     verification: ReservedDomainVerification = ABSENT
     """The progress of its proof; absent below the domain of tunnels, where none is needed."""
 
@@ -151,7 +159,8 @@ def _refuse_kept(domain: str) -> None:
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in found:
         stored = ReservedDomain.of(item.body)
-        hidden = {"certificate_id", "proof", *(() if stored.proxy_protocol else ("proxy_protocol",))}
+        unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
+        hidden = {"certificate_id", "proof", *unset}
         shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
         proof = Proof(**stored.proof) if stored.proof else None
         yield {

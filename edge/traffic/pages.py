@@ -9,6 +9,7 @@ NO_TUNNELS = "503: no tunnel of this backend is online.\n"
 NOT_ENFORCED = "503: this route is closed, since the edge cannot enforce one of its modules.\n"
 TOO_MANY = "503: this backend has too many requests at once.\n"
 PATH = "400: this edge takes no path that can be written more simply.\n"
+LONG_USER_AGENT = "431: this route takes a user agent of at most 512 bytes.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
 
 

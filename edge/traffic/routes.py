@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from edge.process.settings import Settings
-from edge.traffic import blocking, claims, clusters, pages, parts, visitors
+from edge.traffic import blocking, claims, clusters, kept_headers, pages, parts, visitors
 from edge.traffic.access_log import access_log
 from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import OPERATOR, Site
@@ -77,6 +77,7 @@ def https_manager(certificate: str, settings: Settings) -> Json:
     """Return the HTTP manager of the connections of a certificate, which takes the routes of its name."""
     return manager(
         settings,
+        kept_headers.noting(),
         said_of_the_client(settings, {}),
         _upstream_name(),
         router(),
@@ -138,6 +139,7 @@ def _host(site: Site) -> Json:
         "metadata": {"filter_metadata": {"edge": {"tunnel": tunnel.id, "account": tunnel.account}}},
         "routes": [grpc, {"match": {"prefix": "/"}, "route": {"cluster": gateway, "timeout": "0s"}}],
         "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
+        **kept_headers.of_host(site.keep_headers),
     }
 
 

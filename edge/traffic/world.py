@@ -44,6 +44,7 @@ class Site:
     name: str
     tunnel: Carried
     certificate: str
+    keep_headers: tuple[str, ...] = ()
 
 
 class World:
@@ -200,7 +201,8 @@ class World:
         certificate = self.certificate(newest.account, name, now)
         if certificate == OPERATOR and newest.proxy_protocol:
             certificate = OPERATOR_PROXIED
-        return Site(name, newest, certificate) if certificate else None
+        held = self.reservation_of(newest.account, name)
+        return Site(name, newest, certificate, held.keep_headers if held else ()) if certificate else None
 
     def tunnel_at(self, port: str) -> Carried | None:
         """Return the tunnel that serves a port: its newest whose gateway is up, where no edge has it."""

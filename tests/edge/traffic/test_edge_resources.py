@@ -263,8 +263,20 @@ def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_ref
         assert [path for path in (*PLAIN_PATHS, *AMBIGUOUS_PATHS) if re2.fullmatch(regex, path)] == AMBIGUOUS_PATHS
 
 
-PLAIN_PATHS = ["/", "/a", "/a/", "/a.b/.c/..d", "/a?//", "/a?b=/../%61", "/%20%C3%A9", "/a%40b%3Ac%5B%5D%7B%60"]
+PLAIN_PATHS = [
+    "/",
+    "/a",
+    "/a/",
+    "/a.b/.c/..d",
+    "/a?//",
+    "/a?b=/../%61",
+    "/%20%C3%A9",
+    "/a%40b%3Ac%5B%5D%7B%60",
+    "/100%25",
+    "/a%25zb?;",
+]
 AMBIGUOUS_PATHS = [
     *("//a", "/b//a", "/./a", "/b/../a", "/b/..", "/b/.?x", "/..;/a", "/b\\a", "/b%5Ca", "/b%2fa", "/b%2F..%2Fa"),
     *("/%61", "/%41", "/%7A", "/%30", "/%2e/a", "/%2D", "/%5f", "/%7e", "/%4f", "/%5a"),
+    *("/;/a", "/a;x", "/a%3b", "/x/..%3B/a", "/%252e%252e/a", "/%2561", "/%25252e", "/a%00", "/a%0A", "/a%1f", "/a%7F"),
 ]

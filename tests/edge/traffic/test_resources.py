@@ -248,6 +248,7 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
     assert [it["name"].rpartition(".")[2] for it in manager["http_filters"]] == [
         "blocked",
         "local_ratelimit",
+        "header_to_metadata",
         "header_mutation",
         "set_filter_state",
         "router",
@@ -258,7 +259,7 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
 
 def test_how_requests_are_treated() -> None:
     found = json.loads(json.dumps(routes.https_manager("cert_1", SETTINGS)))["typed_config"]
-    access_log, (blocked, rate, *filters) = found.pop("access_log"), found.pop("http_filters")
+    access_log, (blocked, rate, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
     assert blocked == blocking.http_filter()
     (limit,) = rate["typed_config"]["descriptors"]
     assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}

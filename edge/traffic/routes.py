@@ -35,7 +35,11 @@ def manager(settings: Settings, *filters: Json, **more: Json) -> Json:
         request_headers_timeout=f"{limits.header_timeout}s",
         stream_idle_timeout=f"{limits.idle_timeout}s",
         strip_trailing_host_dot=True,
-        http_protocol_options={"accept_http_10": True},  # nginx proxies with it unless told otherwise
+        http_protocol_options={
+            "accept_http_10": True,  # nginx proxies with it unless told otherwise
+            "enable_trailers": True,
+        },
+        proxy_100_continue=True,  # so that the upstream can refuse a request before its body
         http2_protocol_options={  # no allow_connect: browsers would open WebSockets by it, and their keys be lost
             "max_concurrent_streams": 100,
             **parts.WINDOWS,

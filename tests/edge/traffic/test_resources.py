@@ -92,7 +92,7 @@ def test_the_upstreams_of_a_gateway() -> None:
         most = {"max_connections": 10**6, "max_pending_requests": 10**6, "max_requests": 10**6, "max_retries": 100}
         options = {
             "@type": f"{TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions",
-            "common_http_protocol_options": {"idle_timeout": idle},
+            "common_http_protocol_options": {"idle_timeout": idle, "max_headers_count": 1000},
             "explicit_http_config": version,
         }
         body: Any = {
@@ -121,7 +121,7 @@ def test_the_upstreams_of_a_gateway() -> None:
     to_the_gateway = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": alone}
     by_http2: Any = whole("gw-AB/http2", {"http2_protocol_options": windows}, "5s")
     assert both[:2] == [
-        whole("gw-AB", {"http_protocol_options": {}}),
+        whole("gw-AB", {"http_protocol_options": {"enable_trailers": True}}),
         replace(by_http2, made={**by_http2.body, "transport_socket": to_the_gateway}),
     ]
     same: Any = whole("gw-AB/bytes", {}).body
@@ -129,7 +129,7 @@ def test_the_upstreams_of_a_gateway() -> None:
     told = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": behind}
     assert of_bytes == Resource(Key("cluster", "gw-AB/bytes"), {**same, "transport_socket": told})
     by_visitor = [
-        whole("gw-AB/proxied", {"http_protocol_options": {}}, "5s"),
+        whole("gw-AB/proxied", {"http_protocol_options": {"enable_trailers": True}}, "5s"),
         whole("gw-AB/proxied/http2", {"http2_protocol_options": windows}, "5s"),
     ]
     assert both[2:] == [replace(it, made={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
@@ -280,7 +280,8 @@ def test_how_requests_are_treated() -> None:
         "stream_idle_timeout": "300s",
         "strip_trailing_host_dot": True,
         "common_http_protocol_options": {"idle_timeout": "300s"},
-        "http_protocol_options": {"accept_http_10": True},
+        "http_protocol_options": {"accept_http_10": True, "enable_trailers": True},
+        "proxy_100_continue": True,
         "http2_protocol_options": {
             "max_concurrent_streams": 100,
             "initial_stream_window_size": 1 << 20,

@@ -5,12 +5,13 @@ refuses a listener as a whole, so one that it cannot use closes nobody else's ad
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
-from edge.traffic import parts, proxies, stream_filters
+from edge.traffic import blocking, parts, proxies, stream_filters
 from edge.traffic import routes as http
+from edge.traffic.blocking import REFUSED
 from edge.traffic.clusters import internal
 from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
@@ -18,7 +19,6 @@ from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
 FRONT = "https"  # the public listener
 _PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
 _NO_NAME = " "  # no server name is this
-_REFUSED = "refused"  # no chain has this name: Envoy closes the connection
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # where the filter that passes a connection on finds its upstream
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
@@ -35,7 +35,7 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
         "listener_filters": [*proxies.filters(settings), inspector()],
         "filter_chains": [{"name": _PASSED_ON, "filters": [_bound(settings), _name_to_cluster(), _passed_on("none")]}],
         "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, _bound(settings)),
-        "filter_chain_matcher": proxies.guarded(_nothing_by_name(settings), _chain(_REFUSED), settings),
+        "filter_chain_matcher": proxies.guarded(_nothing_by_name(settings), parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
 
@@ -74,7 +74,8 @@ def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> 
         "ignore_global_conn_limit": True,  # which is what names share
         "enable_reuse_port": False,  # else the system gives a port that another process has
         "listener_filters": proxies.filters(settings),
-        "filter_chains": [{"filters": filters, **proxies.match(settings)}],
+        "filter_chains": [{"name": blocking.CHAIN, "filters": filters}],
+        "filter_chain_matcher": proxies.guarded(blocking.MATCHER, parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", name), listener, (name, *words))
 
@@ -87,9 +88,8 @@ def of_port_of(tunnel: Carried, port: str, settings: Settings) -> Resource:
 
 def of_tunnel(tunnel: Carried, settings: Settings) -> Resource:
     """Return the listener of a tunnel whose TLS ends upstream."""
-    filters: Json = {"filters": stream_filters.of_tunnel(tunnel, settings)}
     words = (tunnel.id, tunnel.account, tunnel.gateway)
-    return within(tunnel_name(tunnel.id), filters, *words, filters=[inspector()])
+    return of_bytes(tunnel_name(tunnel.id), {"filters": stream_filters.of_tunnel(tunnel, settings)}, *words)
 
 
 def tunnel_name(tunnel: str) -> str:
@@ -102,15 +102,18 @@ def port_name(port: str) -> str:
     return f"{PORT_PREFIX}{port}"
 
 
-def within(name: str, chain: Json, *words: str, filters: Sequence[Json] = ()) -> Resource:
-    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`.
-
-    `filters` look at connections before the chain.
-    """
-    return Resource(Key("listener", name), _within(name, chain, *filters), words)
+def within(name: str, chain: Json, *words: str) -> Resource:
+    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`."""
+    return Resource(Key("listener", name), _within(name, chain), words)
 
 
-def _within(name: str, chain: Json, *filters: Json) -> Json:
+def of_bytes(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
+    """Return the same for connections of bytes, which are refused to blocked networks."""
+    listener = _within(name, {**chain, "name": blocking.CHAIN}, inspector())
+    return Resource(Key("listener", name), {**listener, "filter_chain_matcher": blocking.MATCHER}, words)
+
+
+def _within(name: str, chain: Json, *filters: Json) -> dict[str, Json]:
     return {
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
@@ -169,7 +172,7 @@ def tls_context(certificate: str, params: Json) -> dict[str, Json]:
     }
 
 
-def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> Json:
+def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
     """Return the filters of a connection after a handshake."""
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
     return {
@@ -187,7 +190,7 @@ def _nothing_by_name(settings: Settings) -> Mapping[str, Json]:
     """
     below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
     elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
-    refused: Json = {"predicate": elsewhere, "on_match": {"action": _chain(_REFUSED)}}
+    refused: Json = {"predicate": elsewhere, "on_match": {"action": parts.chain(REFUSED)}}
     by_wildcard = _by_regex(_NO_NAME, _PASSED_ON) | {
         "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused]}}}
     }
@@ -202,19 +205,15 @@ def _matches(regex: str) -> Json:
 
 def _by_server_name(chains: dict[str, str]) -> dict[str, Json]:
     """Return the choice of a chain, of the default chain for any other name; it keeps the connections of chains."""
-    names: Json = {name: {"action": _chain(chain)} for name, chain in chains.items()}
+    names: Json = {name: {"action": parts.chain(chain)} for name, chain in chains.items()}
     return {
         "matcher_tree": {"input": parts.typed("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
 
 
 def _by_regex(regex: str, chain: str) -> dict[str, Json]:
-    matcher: Json = {"predicate": _matches(regex), "on_match": {"action": _chain(chain)}}
+    matcher: Json = {"predicate": _matches(regex), "on_match": {"action": parts.chain(chain)}}
     return {"matcher_list": {"matchers": [matcher]}}
-
-
-def _chain(name: str) -> Json:
-    return parts.typed("chain", "type.googleapis.com/google.protobuf.StringValue", value=name)
 
 
 def _name_to_cluster() -> Json:

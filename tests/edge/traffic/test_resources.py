@@ -12,7 +12,7 @@ import re2
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Limits, Settings
-from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, proxies, routes, visitors
+from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, parts, proxies, routes, visitors
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED, Site
@@ -360,11 +360,33 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     ],
 )
 def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
-    for made in blocking.resources(networks, ()):
-        rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
-        ranges = [it["remote_ip"] for policy in rules["policies"].values() for it in policy["principals"]]
-        assert rules["action"] == "DENY"
-        assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+    of_requests, of_bytes = (plain(it)["typed_config"]["rules"] for it in blocking.resources(networks, ()))
+    ranges = [it["remote_ip"] for policy in of_requests["policies"].values() for it in policy["principals"]]
+    assert of_requests["action"] == "DENY"
+    assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+    assert of_bytes == {"action": "DENY", "policies": {}}
+
+
+def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() -> None:
+    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    port, http = listeners.of_port_of(tunnel, "20001", SETTINGS), listeners.fixed(SETTINGS)[0]
+    served, part = blocking.Listeners(), Key("listener", port.key.name, "blocked")
+    assert served.guarded({port.key: port, http.key: http}) == {port.key: port, http.key: http}
+    (refusing,) = served.block(["192.0.2.0/24", "2001:db8::/32"]).values()
+    assert refusing
+    (matcher,) = plain(refusing)["filter_chain_matcher"]["matcher_list"]["matchers"]
+    single = matcher["predicate"]["single_predicate"]
+    assert single["input"]["typed_config"]["@type"].endswith(".SourceIPInput")
+    assert single["custom_match"]["typed_config"]["cidr_ranges"] == [
+        {"address_prefix": "192.0.2.0", "prefix_len": 24},
+        {"address_prefix": "2001:db8::", "prefix_len": 32},
+    ]
+    assert matcher["on_match"]["action"]["typed_config"]["value"] == "refused"
+    assert served.guarded({port.key: port}) == {port.key: port, part: refusing}
+    assert served.block([]) == {part: None}
+    served.block(["192.0.2.0/24"])
+    assert served.guarded({port.key: None}) == {port.key: None, part: None}
+    assert served.block([]) == {}
 
 
 @pytest.mark.parametrize(
@@ -514,8 +536,11 @@ def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is(
         for body in (http, https, port):
             names = [it["name"] for it in body["listener_filters"]]
             assert names == [*read, *["envoy.filters.listener.tls_inspector"] * (body is https)]
-        matches = [it.get("filter_chain_match", {}) for it in (http["filter_chains"][0], port["filter_chains"][0])]
-        assert matches == [{"direct_source_prefix_ranges": RANGES} if read else {}] * 2
+        match = http["filter_chains"][0].get("filter_chain_match", {})
+        assert match == ({"direct_source_prefix_ranges": RANGES} if read else {})
+        chosen = {"on_no_match": {"action": parts.chain("bytes")}}
+        matcher = proxies.guarded(chosen, parts.chain("refused"), settings)
+        assert port["filter_chain_matcher"] == json.loads(json.dumps(matcher))
 
 
 def test_where_proxies_are_believed_a_chain_takes_their_connections_alone() -> None:

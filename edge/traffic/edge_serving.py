@@ -1,6 +1,6 @@
 """The resources of Envoy for edges: where they are led to, their listeners and routes, and what those lead to. Pure."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from chalicelib.model import kinds
@@ -99,11 +99,12 @@ class EdgeServing:
             closed = listeners.of_name(name, self._settings), routes.misdirected(name)
             return self._units.put(unit, closed if self._world.is_withheld(name) else ())
         found = edges.host(edge, name, self._world, now)
-        front = listeners.of_wildcard if name.startswith("*.") else listeners.of_name
-        made = [front(name, self._settings), routes.misdirected(name)]
+        refuses_challenges = self._world.refuses_challenges(edge.account, name)
+        made = [_front(name, refuses_challenges)(name, self._settings), routes.misdirected(name)]
         if found.state == "live":
             made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
-            if self._world.is_own_domain(name) and edge.kind is kinds.HTTPS_EDGES:
+            is_redirected = edge.kind is kinds.HTTPS_EDGES or not self._world.is_own_domain(name)
+            if is_redirected and not refuses_challenges:
                 made.append(routes.redirected(name, self._settings))
         return self._units.put(unit, made)
 
@@ -178,3 +179,9 @@ class EdgeServing:
         ways = {clusters.of_proxied_group if plan.is_proxied else clusters.of_group for plan in plans}
         common = self._world.members(found), self._link_authority, self._settings
         return self._units.put(("backend", id), [it for way in ways for it in way(id, *common)])
+
+
+def _front(name: str, refuses_challenges: bool) -> Callable[[str, Settings], Resource]:
+    if name.startswith("*."):
+        return listeners.of_unreserved_wildcard if refuses_challenges else listeners.of_wildcard
+    return listeners.of_unreserved_name if refuses_challenges else listeners.of_name

@@ -20,6 +20,8 @@ FRONT = "https"  # the public listener
 _PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
 _NO_NAME = " "  # no server name is this
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # where the filter that passes a connection on finds its upstream
+_APPLICATION_PROTOCOLS = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput"
+_CHALLENGE = r".*'acme-tls/1'.*"  # of TLS-ALPN-01 (RFC 8737), among the quoted protocols that a client offers
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
 
@@ -42,14 +44,32 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
 
 def of_name(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads a host name to the listener of its certificate."""
-    body: Json = {"filter_chain_matcher": proxies.guarded_part(_by_server_name({name: _PASSED_ON}), settings)}
-    return Resource(Key("listener", FRONT, name), body, (name,))
+    return _of_name(name, _passing(_PASSED_ON), settings)
+
+
+def of_unreserved_name(name: str, settings: Settings) -> Resource:
+    """Return the same for a name that refuses challenges of certificate authorities."""
+    return _of_name(name, _refusing_challenges(_PASSED_ON), settings)
 
 
 def of_wildcard(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
+    return _of_wildcard(name, _passing(name), settings)
+
+
+def of_unreserved_wildcard(name: str, settings: Settings) -> Resource:
+    """Return the same for a wildcard that refuses challenges of certificate authorities."""
+    return _of_wildcard(name, _refusing_challenges(name), settings)
+
+
+def _of_name(name: str, on_match: Json, settings: Settings) -> Resource:
+    body: Json = {"filter_chain_matcher": proxies.guarded_part(_by_server_name({name: on_match}), settings)}
+    return Resource(Key("listener", FRONT, name), body, (name,))
+
+
+def _of_wildcard(name: str, on_match: Json, settings: Settings) -> Resource:
     chain: Json = {"name": name, "filters": [_passed_on(NAME_PREFIX + name)]}
-    by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", name)}
+    by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", on_match)}
     matcher = proxies.guarded_part({"on_no_match": by_wildcard}, settings)
     part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
     return Resource(Key("listener", FRONT, name), part)
@@ -186,34 +206,46 @@ def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settin
 def _nothing_by_name(settings: Settings) -> Mapping[str, Json]:
     """Return the choice of a chain as it is before any name has one: Envoy wants one in each list, of no client.
 
-    Names that are not below the domain are refused, since the operator's certificate does not stand for them.
+    Names that are not below the domain are refused, since the operator's certificate does not stand for them. So are
+    challenges of certificate authorities, which nobody can answer under that certificate.
     """
     below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
     elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
-    refused: Json = {"predicate": elsewhere, "on_match": {"action": parts.chain(REFUSED)}}
-    by_wildcard = _by_regex(_NO_NAME, _PASSED_ON) | {
-        "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused]}}}
+    refused: Json = {"predicate": elsewhere, "on_match": _passing(REFUSED)}
+    by_wildcard = _by_regex(_NO_NAME, _passing(_PASSED_ON)) | {
+        "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused, _no_challenge()]}}}
     }
-    return _by_server_name({"": _PASSED_ON}) | {"on_no_match": {"matcher": by_wildcard}}
+    return _by_server_name({"": _passing(_PASSED_ON)}) | {"on_no_match": {"matcher": by_wildcard}}
 
 
-def _matches(regex: str) -> Json:
+def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
     value: Json = {"safe_regex": {"google_re2": {}, "regex": regex}}
-    name = parts.typed("server_name", _SERVER_NAME)
-    return {"single_predicate": {"input": name, "value_match": value}}
+    name = "server_name" if kind == _SERVER_NAME else "application_protocols"
+    return {"single_predicate": {"input": parts.typed(name, kind), "value_match": value}}
 
 
-def _by_server_name(chains: dict[str, str]) -> dict[str, Json]:
+def _passing(chain: str) -> Json:
+    return {"action": parts.chain(chain)}
+
+
+def _refusing_challenges(chain: str) -> Json:
+    """Return the choice of a chain for handshakes other than those that offer the protocol of a challenge."""
+    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": _passing(chain)}}
+
+
+def _no_challenge() -> Json:
+    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": _passing(REFUSED)}
+
+
+def _by_server_name(names: dict[str, Json]) -> dict[str, Json]:
     """Return the choice of a chain, of the default chain for any other name; it keeps the connections of chains."""
-    names: Json = {name: {"action": parts.chain(chain)} for name, chain in chains.items()}
     return {
         "matcher_tree": {"input": parts.typed("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
 
 
-def _by_regex(regex: str, chain: str) -> dict[str, Json]:
-    matcher: Json = {"predicate": _matches(regex), "on_match": {"action": parts.chain(chain)}}
-    return {"matcher_list": {"matchers": [matcher]}}
+def _by_regex(regex: str, on_match: Json) -> dict[str, Json]:
+    return {"matcher_list": {"matchers": [{"predicate": _matches(regex), "on_match": on_match}]}}
 
 
 def _name_to_cluster() -> Json:

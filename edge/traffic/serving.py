@@ -94,18 +94,18 @@ class Serving:
     def _site(self, name: str, site: Site | None) -> Changes:
         if site is None:
             return self._units.put(("name", name), ())
+        redirected = () if site.refuses_challenges else (routes.redirected(name, self._settings),)
         if site.certificate == OPERATOR:
-            return self._units.put(("name", name), [routes.host(site)])
+            return self._units.put(("name", name), [routes.host(site), *redirected])
+        front = listeners.of_unreserved_name if site.refuses_challenges else listeners.of_name
         if not site.certificate:
             tunnel = site.tunnel
             led = clusters.to_listener(name, listeners.tunnel_name(tunnel.id))
             own = listeners.of_tunnel(tunnel, self._settings)
-            return self._units.put(
-                ("name", name), [own, led, listeners.of_name(name, self._settings), routes.misdirected(name)]
-            )
-        made = [clusters.of_name(site), listeners.of_name(name, self._settings), routes.misdirected(name)]
-        if self.world.is_own_domain(name):
-            made.append(routes.redirected(name, self._settings))
+            made = [own, led, front(name, self._settings), routes.misdirected(name)]
+            is_redirected = not self.world.is_own_domain(name)
+            return self._units.put(("name", name), [*made, *(redirected if is_redirected else ())])
+        made = [clusters.of_name(site), front(name, self._settings), routes.misdirected(name), *redirected]
         return self._units.put(("name", name), made)
 
     def _group(self, certificate: str) -> Changes:

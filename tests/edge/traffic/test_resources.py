@@ -12,7 +12,19 @@ import re2
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Limits, Settings
-from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, parts, proxies, routes, visitors
+from edge.traffic import (
+    blocking,
+    claims,
+    clusters,
+    listeners,
+    metrics,
+    overload,
+    pages,
+    parts,
+    proxies,
+    routes,
+    visitors,
+)
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED, Site
@@ -201,7 +213,13 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
     assert body["filter_chain_matcher"] == matcher("")["filter_chain_matcher"]
     (by_wildcard,) = on_no_match["matcher"]["matcher_list"]["matchers"]
     assert by_wildcard["predicate"]["single_predicate"]["value_match"]["safe_regex"]["regex"] == " "
-    (elsewhere,) = on_no_match["matcher"]["on_no_match"]["matcher"]["matcher_list"]["matchers"]
+    elsewhere, challenge = on_no_match["matcher"]["on_no_match"]["matcher"]["matcher_list"]["matchers"]
+    offered = challenge["predicate"]["single_predicate"]
+    assert offered["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
+    assert offered["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
+    assert challenge["on_match"] == elsewhere["on_match"]
+    unreserved = plain(listeners.of_unreserved_name("a.example.com", SETTINGS))["filter_chain_matcher"]["matcher_tree"]
+    assert unreserved["exact_match_map"]["map"]["a.example.com"]["matcher"]["matcher_list"]["matchers"] == [challenge]
     named, below = elsewhere["predicate"]["and_matcher"]["predicate"]
     regexes = [it["single_predicate"]["value_match"]["safe_regex"]["regex"] for it in (named, below["not_matcher"])]
     assert regexes == [".+", "(?i:(.*[.])?tunnels\\.localhost)"]
@@ -223,7 +241,10 @@ def test_the_port_without_tls_redirects_the_names_of_the_domain_and_those_that_a
 
     body = plain(routes.redirecting(SETTINGS))
     assert (body["name"], body["ignore_port_in_host_matching"]) == ("http", True)
-    assert body["virtual_hosts"][0] == redirect("domain", "*.tunnels.localhost")
+    domain = redirect("domain", "*.tunnels.localhost")
+    response = {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}
+    challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "direct_response": response}
+    assert body["virtual_hosts"][0] == {**domain, "routes": [challenges, *domain["routes"]]}
     assert routes.redirected("a.example.com", SETTINGS) == Resource(
         Key("routes", "http", "a.example.com"), {"virtual_hosts": [redirect("a.example.com", "a.example.com")]}
     )

@@ -225,6 +225,8 @@ def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> N
     assert told(made.update([Gone("edghts_2")], NOW)) >= {f"-{it}" for it in OF_GROUP}
     assert told(made.update([Gone("rd_2")], NOW)) == {
         f"routes edge/{EDGE}",
+        f"listener https[{HOST}]",
+        f"-routes http[{HOST}]",
         *OF_GROUP,
         *(f"-{it}" for it in proxied_group),
     }

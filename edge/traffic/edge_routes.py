@@ -100,7 +100,7 @@ def _hosts(plan: Plan) -> Json:
         "name": edge.id,
         "domains": list(plan.live),
         "metadata": _metadata(account=edge.account, edge=edge.id),
-        "routes": [*_deeper(list(plan.live)), *led, _page(pages.NO_ROUTE)],
+        "routes": [*_deeper(list(plan.live)), *_no_challenges(plan.unreserved), *led, _page(pages.NO_ROUTE)],
         "retry_policy": _RETRY,
         **kept_headers.of_host(edge.keep_headers),
     }
@@ -109,13 +109,20 @@ def _hosts(plan: Plan) -> Json:
 def _deeper(names: Sequence[str]) -> Iterator[Json]:
     """Yield the refusal of hosts more than one label below a wildcard, for which Envoy lets that stand."""
     if any(name.startswith("*.") for name in names):
-        own = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
-        other: Json = {
-            "name": ":authority",
-            "string_match": {"safe_regex": {"regex": f"(?i)(?:{own})(?::[0-9]*)?"}},
-            "invert_match": True,
-        }
+        other: Json = {**_authority(names), "invert_match": True}
         yield {"match": {"prefix": "/", "headers": [other]}, "direct_response": _MISDIRECTED}
+
+
+def _no_challenges(names: Sequence[str]) -> Iterator[Json]:
+    """Yield the answer to challenges of certificate authorities for some hosts."""
+    if names:
+        yield routes.no_challenge(_authority(names))
+
+
+def _authority(names: Sequence[str]) -> dict[str, Json]:
+    """Return the match of requests for some hosts or, of wildcards, for those directly below."""
+    own = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
+    return {"name": ":authority", "string_match": {"safe_regex": {"regex": f"(?i)(?:{own})(?::[0-9]*)?"}}}
 
 
 def _ambiguous(targets: Sequence[Target]) -> Iterator[Json]:

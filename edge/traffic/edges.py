@@ -74,7 +74,8 @@ class Plan:
     """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
 
     `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed. One
-    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor.
+    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor. Its `unreserved` hosts
+    refuse challenges of certificate authorities.
     """
 
     edge: ServedEdge
@@ -85,6 +86,7 @@ class Plan:
     page: str = ""
     destinations: Destinations = field(default_factory=Destinations)
     is_proxied: bool = False
+    unreserved: tuple[str, ...] = ()
 
     @property
     def is_stream(self) -> bool:
@@ -151,7 +153,9 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page, is_proxied=is_proxied)
+    unreserved = tuple(it for it in hosts_of(edge) if world.refuses_challenges(edge.account, it))
+    elsewhere = tuple(_elsewhere(edge, world))
+    return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:

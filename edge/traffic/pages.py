@@ -2,6 +2,7 @@
 
 NO_TUNNEL = "404: there is no tunnel of this name.\n"
 NO_ANSWER = "502: the tunnel is open, but what it forwards to does not answer.\n"
+NO_CHALLENGE = "404: this name must be reserved before a certificate authority can verify it.\n"
 MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 NO_ROUTE = "404: this edge has no route for the path.\n"
 NO_BACKEND = "503: this route leads to no backend.\n"

@@ -155,13 +155,21 @@ class Unavailable(ApiError):
     """The store or the key service is overloaded or unavailable. A change may have been made, but never in part."""
 
     status, code = 503, "unavailable"
+    retry_after = 1  # seconds
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The service is busy or temporarily unavailable. The request may have succeeded: repeat it with the same "
-            "Idempotency-Key, and it is done only once."
-        )
+    def __init__(
+        self,
+        message: str = "The service is busy or temporarily unavailable. The request may have succeeded: repeat it with "
+        "the same Idempotency-Key, and it is done only once.",
+    ) -> None:
+        super().__init__(message)
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"Retry-After": "1"}
+        return {"Retry-After": f"{self.retry_after}"}
+
+
+class OtherSettings(Unavailable):
+    """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table: the operator must correct them."""
+
+    retry_after = 60

@@ -1,4 +1,4 @@
-"""One JSON line per request on standard output, without headers, bodies and texts of exceptions.
+"""One JSON line per request and per warning, without headers, bodies and texts of exceptions.
 
 Of an exception, the log has only its type and place in the code: its text may contain values of the request.
 """
@@ -33,6 +33,11 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     if not _logger.isEnabledFor(level):
         return
     _logger.log(level, json.dumps({"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}))
+
+
+def warning(event: str, sentence: str) -> None:
+    """Log a sentence that the operator must act on, under the name of an event."""
+    _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
 
 
 def _cause(error: BaseException) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Owned, Stored, Traced
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import table, vault
+from chalicelib.storage import table, vault, writes
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import replaced
@@ -162,7 +162,7 @@ class EditableResource(Resource):
 
     def post(self, call: Call) -> Made:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
-        call.change.put(item, more=new.details, once=bool(new.once)).also(*new.also).commit()
+        writes.retried(lambda: call.change.put(item, more=new.details, once=bool(new.once)).also(*new.also).commit())
         call.log.update(new.details)
         return Made(item, new.once)
 

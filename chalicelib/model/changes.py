@@ -9,11 +9,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.model import accounts, audit, details, forms, histories, kinds, listening, names, shards, tunnel_ends
+from chalicelib.model import (
+    accounts,
+    audit,
+    details,
+    forms,
+    histories,
+    kinds,
+    listening,
+    name_counts,
+    shards,
+    tunnel_ends,
+)
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
-from chalicelib.model.names import TooManyNames
+from chalicelib.model.name_counts import TooManyNames
 from chalicelib.storage import change_log, dynamodb, items, places, table, writes
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
@@ -32,7 +43,7 @@ class Change:
     the idempotency key, and `item` is the first item as it is after the change. `once` says that the response shows a
     secret that no other will. The writes are those of the items (`own`), `others`, whose failing counts before theirs,
     and the records of `events`. `given_up` are written before all that, and true also where it fails. `created` are the
-    items that may take over a unique key, `names` is how many more names the account has then.
+    items that may take over a unique key, `names` is how many more domains elsewhere the account has reserved then.
     """
 
     by: Trail
@@ -55,7 +66,7 @@ class Change:
         own = (*self.own, *writes.put(item, _holder(item)), *listening.moved(None, item))
         created = (*self.created, item)
         events = self._and_event(item, "create", told=_whole(item, more))
-        count = self.names + names.weight(item, item.unique_keys)
+        count = self.names + name_counts.elsewhere(item)
         first, once = self.item or item, self.once or once
         return replace(self, item=first, once=once, own=own, events=events, created=created, names=count)
 
@@ -72,7 +83,7 @@ class Change:
         told = {} if changed in _UNTOLD else _between(before, after, module)
         own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.moved(before, after))
         created = (*self.created, after)
-        count = self.names + names.weight(after, after.unique_keys) - names.weight(before, before.unique_keys)
+        count = self.names + name_counts.elsewhere(after) - name_counts.elsewhere(before)
         events = self._and_event(after, verb, module, changed, told)
         given_up = (*self.given_up, *histories.given_up(before, after))
         first = self.item or after
@@ -84,7 +95,7 @@ class Change:
         own = (*self.own, *writes.remove(item, _holder(item)), *listening.moved(item, None))
         gone = replace(item, revision=item.revision + 1)
         events = self._and_event(gone, "delete", told=_whole(item, more))
-        count = self.names - names.weight(item, item.unique_keys)
+        count = self.names - name_counts.elsewhere(item)
         given_up = (*self.given_up, *histories.given_up(item, None))
         return replace(self, item=self.item or item, own=own, events=events, given_up=given_up, names=count)
 
@@ -111,15 +122,16 @@ class Change:
         if self.given_up:
             dynamodb.transact(self.given_up)
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
-        counted = [names.counted(self.item.account, self.names)] if self.item and self.names else []
-        own = [*kept, *self.others, *self.own, *counted]
+        account, counts = self.item.account if self.item else "", name_counts.of(self.own, self.names)
+        name_counts.settle(account, counts)
+        own = [*kept, *self.others, *self.own, *name_counts.add(account, counts)]
         log = change_log.entries([*self.others, *self.own])
         try:
             self._commit(own, self.events, log)
         except Throttled as hot:
             return self._cooled(hot).commit()
         except TooManyNames:
-            if not (self.item and names.settle(self.item.account)):
+            if not name_counts.make_room(account, counts):
                 raise
             return self.commit()
         return self.item

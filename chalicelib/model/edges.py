@@ -49,8 +49,9 @@ class HttpsEdge(Edge):
     """The stored form of an HTTPS edge, which may let TLS end upstream."""
 
     terminate_at: str = EDGE
+    keep_headers: list[str] = field(default_factory=list)
 
-    TOLD = ("hostports", "terminate_at")
+    TOLD = ("hostports", "terminate_at", "keep_headers")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,9 +28,10 @@ class ReservedDomain(Described):
     certificate_management_policy: None = None
     resolves_to: list[str] = field(default_factory=list)
     proxy_protocol: bool = False
+    keep_headers: list[str] = field(default_factory=list)
     proof: Mapping[str, Any] = field(default_factory=dict)
 
-    TOLD = ("domain", "region", "certificate_id", "proxy_protocol")
+    TOLD = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
 
     def references(self) -> References:
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
@@ -60,6 +61,7 @@ class Held:
     certificate_id: str = ""
     proxy_protocol: bool = False
     is_readable: bool = True
+    keep_headers: tuple[str, ...] = ()
 
     @staticmethod
     def of(item: Item) -> "Held | None":
@@ -73,9 +75,19 @@ class Held:
             isinstance(stored.domain, str)
             and isinstance(stored.certificate_id, str)
             and isinstance(stored.proxy_protocol, bool)
+            and isinstance(stored.keep_headers, list)
+            and all(isinstance(name, str) for name in stored.keep_headers)
         ):
             return _by_keys(item)
-        return Held(item.account, item.id, stored.domain, is_proved, stored.certificate_id, stored.proxy_protocol)
+        return Held(
+            item.account,
+            item.id,
+            stored.domain,
+            is_proved,
+            stored.certificate_id,
+            stored.proxy_protocol,
+            keep_headers=tuple(stored.keep_headers),
+        )
 
 
 def _by_keys(item: Item) -> Held | None:
@@ -183,12 +195,6 @@ def _listed_at(item: Item) -> str | None:
 
 def _below(domain: str) -> str:
     return items.scope(kinds.EDGE, f"/proved/{domain}")
-
-
-def resting(item: Item) -> Item:
-    """Return a reservation whose name stays its account's for a day after it is deleted."""
-    keys = (replace(key, rests=names.RESTS if key.kind == names.KIND else 0) for key in item.unique_keys)
-    return replace(item, unique_keys=tuple(keys))
 
 
 def free_address(account: str, addresses: Sequence[str]) -> str | None:

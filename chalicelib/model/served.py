@@ -5,7 +5,7 @@ What the API does not write that way is never passed over: it says that it canno
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from chalicelib.model import kinds, names
@@ -93,6 +93,7 @@ class ServedEdge:
     routes: tuple[ServedRoute, ...] = ()
     proxied: frozenset[str] = frozenset()
     error: str = ""
+    keep_headers: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -134,8 +135,9 @@ def edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
         stored = HttpsEdge.of(item.body)
         made = tuple(_route(route) for route in routes if route.body or not route.modules)
         hostports, modules = tuple(stored.hostports), Modules.of(item.modules)
-        _check(bool(item.body) and _are(stored.hostports, _is_hostport))
-        return ServedEdge(item.account, item.id, item.revision, hostports, _place(stored), modules, made)
+        _check(bool(item.body) and _are(stored.hostports, _is_hostport) and _are(stored.keep_headers, _is_text))
+        edge = ServedEdge(item.account, item.id, item.revision, hostports, _place(stored), modules, made)
+        return replace(edge, keep_headers=tuple(stored.keep_headers))
     except _NOT_UNDERSTOOD:
         values = (str(key.value).rpartition("/")[2] for key in item.unique_keys if key.kind == names.HOSTPORTS)
         hostports = tuple(filter(_is_hostport, values))

@@ -9,7 +9,7 @@ from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model import kinds, names, reservations
 from chalicelib.model.reservations import ReservedAddr
-from chalicelib.resources.reserved_domains import Region, remove
+from chalicelib.resources.reserved_domains import Region
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import ABSENT
@@ -63,6 +63,5 @@ RESOURCE = EditableResource(
     response=ReservedAddrShown,
     to_responses=_responses,
     make=make,
-    remove=remove,
     errors={"POST": (Conflict,)},
 )

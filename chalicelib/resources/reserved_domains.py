@@ -17,6 +17,7 @@ from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
 from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
+from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import ABSENT, NoFields, Shape
 from chalicelib.storage import table, writes
@@ -60,6 +61,10 @@ class Change(Described):
 
     resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
     """Must be null or empty."""
+
+    keep_headers: KeepHeaders = []
+    """Names of request headers that visitors of its tunnels may send, although upstreams may believe them of a proxy:
+    at most 20, in lower case. A response has it if it is not empty."""
 
 
 class Create(Change):
@@ -124,6 +129,9 @@ class ReservedDomainShown(Described, Shown):
     proxy_protocol: bool = ABSENT
     """True: the upstream expects the PROXY protocol; otherwise absent."""
 
+    keep_headers: list[str] = ABSENT
+    """Names of request headers that visitors of its tunnels may send, in lower case; absent where there are none."""
+
     verification: ReservedDomainVerification = ABSENT
     """The state of its proof; absent below the domain of tunnels, where no proof is needed."""
 
@@ -151,7 +159,8 @@ def _refuse_kept(domain: str) -> None:
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in found:
         stored = ReservedDomain.of(item.body)
-        hidden = {"certificate_id", "proof", *(() if stored.proxy_protocol else ("proxy_protocol",))}
+        unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
+        hidden = {"certificate_id", "proof", *unset}
         shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
         proof = Proof(**stored.proof) if stored.proof else None
         yield {
@@ -175,20 +184,14 @@ def _verification(domain: str, proof: Proof) -> dict[str, Any]:
     }
 
 
-def remove(change: OneChange, scope: str, id: str) -> bool:
-    """Delete a reserved domain or address. Return False if it does not exist.
-
-    For a day, no other account can reserve its name. Raises what `commit` does.
-    """
+def _remove(change: OneChange, scope: str, id: str) -> bool:
+    """Delete a reserved domain. Return False if it does not exist. Raises what `commit` does."""
 
     def attempt() -> bool:
         item = table.read(scope, id)
-        if item is None:
-            return False
-        has_name = any(key.kind == names.KIND for key in item.unique_keys)
-        more = [*([names.resting(item)] if has_name else []), *looks.ended(item)]
-        change.remove(reservations.resting(item)).also(*more).commit()
-        return True
+        if item:
+            change.remove(item).also(*looks.ended(item)).commit()
+        return item is not None
 
     return writes.retried(attempt)
 
@@ -248,6 +251,6 @@ RESOURCE = ReservedDomains(
     response=ReservedDomainShown,
     to_responses=_responses,
     make=make,
-    remove=remove,
+    remove=_remove,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference,)},
 )

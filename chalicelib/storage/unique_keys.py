@@ -23,7 +23,7 @@ class UniqueKey:
     key names the same `successor` as the holder's takes it over at once.
 
     `hold` is how the item holds one of a kind that is shared (`shared_keys`): alone, together with others of its
-    account, or over whoever holds it together; `rests` is for how many seconds it stays its account's afterwards.
+    account, or over whoever holds it together.
     """
 
     kind: str
@@ -32,7 +32,6 @@ class UniqueKey:
     field: str = default(default="", compare=False)
     successor: str = default(default="", compare=False)
     hold: Literal["alone", "together", "over"] = default(default="alone", compare=False)
-    rests: int = default(default=0, compare=False)
 
     @property
     def scope(self) -> str:

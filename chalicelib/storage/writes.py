@@ -11,7 +11,7 @@ from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
 from chalicelib.storage.references import InUse, MissingTarget, Reference, TooManyReferrers
-from chalicelib.storage.unique_keys import Taken
+from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 T = TypeVar("T")
 # Of an item, and of one change: a transaction holds 100 actions, with item, event, idempotency key and the log's entry.
@@ -192,7 +192,11 @@ def _taken_over(
         raise taken
     others = [write for write in writes if write.failing is not taken]
     if key.kind in shared_keys.KINDS:
-        return [*others, *shared_keys.take_over(key, new.scope, new.id, ended)]
+        failed = next(write for write in writes if write.failing is taken)
+        taking = shared_keys.take_over(key, new.scope, new.id, failed.counts, ended)
+        if taking is None:
+            raise Overtaken
+        return [*others, *taking]
     before = unique_keys.holder(key)
     if before is None:
         return writes  # it was released meanwhile
@@ -219,19 +223,19 @@ def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
 
 
 def _unique_keys(before: Item, after: Item) -> Iterator[Write]:
+    taken = [key for key in after.unique_keys if key not in before.unique_keys]
+    released = [key for key in before.unique_keys if key not in after.unique_keys]
+    yield from shared_keys.change(_shared(released), _shared(taken), after.scope, after.id)
     for key in after.unique_keys:
-        if key not in before.unique_keys:
-            taking = shared_keys if key.kind in shared_keys.KINDS else unique_keys
-            yield taking.take(key, after.scope, after.id)
-        elif key.attributes:
+        if key in before.unique_keys and key.attributes:
             yield unique_keys.change(key, after.id)
-    for key in before.unique_keys:
-        if key in after.unique_keys:
-            continue
-        if key.kind in shared_keys.KINDS:
-            yield from shared_keys.release(key, after.scope, after.id)
-        else:
-            yield unique_keys.release(key, after.id)
+        elif key in taken and key.kind not in shared_keys.KINDS:
+            yield unique_keys.take(key, after.scope, after.id)
+    yield from (unique_keys.release(key, after.id) for key in released if key.kind not in shared_keys.KINDS)
+
+
+def _shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
+    return [key for key in keys if key.kind in shared_keys.KINDS]
 
 
 def _references(before: Item, after: Item, holder: Place | None) -> Iterator[Write]:

@@ -34,7 +34,7 @@ from edge.process import files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
-from edge.traffic import blocking, listeners
+from edge.traffic import listeners
 from edge.traffic import metrics as counts
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.clusters import LINK_SECRET
@@ -66,7 +66,7 @@ class Control:
             OPERATOR: _operator_pair(settings),
         }
         self._read_at = time.monotonic()  # when the records were last read
-        self._blocked: tuple[Resource, ...] = ()
+        self._blocked: tuple[list[str], list[str]] | None = None  # networks, and banned hosts
         self._blocked_at = 0.0  # when it was read
         self._served: dict[str, KeyPair] = {}  # of those that are made here
         self._ends: list[tuple[float, str]] = []  # when certificates of an account begin or end, the next first
@@ -143,10 +143,10 @@ class Control:
         """Read every other second what is blocked and banned; return the resources of that where they are others."""
         if time.monotonic() < self._blocked_at + _BLOCKS:
             return {}
-        networks, banned = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
-        before, self._blocked = self._blocked, blocking.resources(networks, banned)
+        before = self._blocked
+        self._blocked = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
         self._blocked_at = time.monotonic()
-        return {} if self._blocked == before else {it.key: it for it in self._blocked}
+        return {} if self._blocked == before else self._serving.block(*self._blocked)
 
     def _refused(self) -> Changes:
         """Take up Envoy's answers; return the changes that its refusals lead to."""

@@ -1,6 +1,6 @@
 """The resources of Envoy for edges: where they are led to, their listeners and routes, and what those lead to. Pure."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -103,11 +103,12 @@ class EdgeServing:
             closed = listeners.of_name(name, self._settings), routes.misdirected(name)
             return self._units.put(unit, closed if self._world.is_withheld(name) else ())
         found = edges.host(edge, name, self._world, now)
-        front = listeners.of_wildcard if name.startswith("*.") else listeners.of_name
-        made = [front(name, self._settings), routes.misdirected(name)]
+        refuses_challenges = self._world.refuses_challenges(edge.account, name)
+        made = [_front(name, refuses_challenges)(name, self._settings), routes.misdirected(name)]
         if found.answers:
             made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
-            if self._world.is_own_domain(name) and edge.kind is kinds.HTTPS_EDGES:
+            is_redirected = edge.kind is kinds.HTTPS_EDGES or not self._world.is_own_domain(name)
+            if is_redirected and not refuses_challenges:
                 made.append(routes.redirected(name, self._settings))
         return self._units.put(unit, made)
 
@@ -194,3 +195,9 @@ class EdgeServing:
         made = [it for way in ways for it in way(id, members, self._link_authority, self._settings)]
         is_emptied = not members and unit in self._units
         return self._units.put(unit, [replace(it, emptied=is_emptied) for it in made])
+
+
+def _front(name: str, refuses_challenges: bool) -> Callable[[str, Settings], Resource]:
+    if name.startswith("*."):
+        return listeners.of_unreserved_wildcard if refuses_challenges else listeners.of_wildcard
+    return listeners.of_unreserved_name if refuses_challenges else listeners.of_name

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
+from chalicelib.model import match_costs, user_agents
 from chalicelib.model.served import ServedEdge, ServedRoute
 from edge.traffic import pages, shares, streams
 from edge.traffic.edge_index import hosts_of, port_of
@@ -26,6 +27,7 @@ _NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
 _ANOTHER = "Another edge of the account has the port."
 _UNREADABLE = "The reservation of the host cannot be understood."
 _OTHER_WAY = "Its reservation and that of the edge's first host differ in proxy_protocol."
+_COSTLY = "The user agent filter takes {} instructions of RE2 for a byte, and at most {} are served."
 _NO_PATH = "No request has such a path: it holds a ? or #."
 
 
@@ -72,7 +74,8 @@ class Plan:
     """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
 
     `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed. One
-    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor.
+    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor. Its `unreserved` hosts
+    refuse challenges of certificate authorities.
     """
 
     edge: ServedEdge
@@ -83,6 +86,7 @@ class Plan:
     page: str = ""
     destinations: Destinations = field(default_factory=Destinations)
     is_proxied: bool = False
+    unreserved: tuple[str, ...] = ()
 
     @property
     def is_stream(self) -> bool:
@@ -149,7 +153,9 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page, is_proxied=is_proxied)
+    unreserved = tuple(it for it in hosts_of(edge) if world.refuses_challenges(edge.account, it))
+    elsewhere = tuple(_elsewhere(edge, world))
+    return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
@@ -230,7 +236,7 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
 
 
 def _target(edge: ServedEdge, route: ServedRoute, world: World) -> Target:
-    if error := not_enforced(edge.modules.unenforced) or not_enforced(route.modules.unenforced):
+    if error := not_enforced(edge.modules.unenforced) or not_enforced(route.modules.unenforced) or _too_costly(route):
         return Target(route, page=pages.NOT_ENFORCED, error=error)
     if set("?#") & set(route.match):
         return Target(route, page=pages.NO_BACKEND, error=_NO_PATH)
@@ -248,6 +254,19 @@ def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[s
         return weights
     found = ((id, weight) for id, weight in weights if not streams.is_group(id) or world.is_online(id))
     return tuple(found) or weights
+
+
+def _too_costly(route: ServedRoute) -> str:
+    """Return the error of a route whose filter, of an earlier version, costs too much, else "".
+
+    Envoy refuses a filter that does not compile, with a sentence of its own.
+    """
+    rules = route.modules.user_agent_filter
+    try:
+        cost = user_agents.cost(rules) if rules else 0
+    except match_costs.Uncompilable:
+        return ""
+    return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""
 
 
 def _elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:

@@ -39,11 +39,16 @@ Fact: TypeAlias = Known | Gone
 
 @dataclass(frozen=True)
 class Site:
-    """A host name that is served: by a tunnel, under the certificate of an id, "" where TLS ends upstream."""
+    """A host name that is served: by a tunnel, under the certificate of an id, "" where TLS ends upstream.
+
+    `refuses_challenges`: nobody may prove to a certificate authority that the name is theirs.
+    """
 
     name: str
     tunnel: Carried
     certificate: str
+    keep_headers: tuple[str, ...] = ()
+    refuses_challenges: bool = False
 
 
 class World:
@@ -170,6 +175,13 @@ class World:
         every = (it for domain in proofs.proving_names(host) for it in self._held_at(domain))
         return next((it for it in every if it.account == account and it.is_proved), None)
 
+    def refuses_challenges(self, account: str, host: str) -> bool:
+        """Return whether a host of an account is below TUNNEL_DOMAIN and not reserved.
+
+        It may be another account's soon, and a certificate for it would outlive that.
+        """
+        return not self.is_own_domain(host) and self.reservation_of(account, host) is None
+
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
         """Return the known reservations that matter for hosts of an account, as Store.held_for does."""
         wanted = list(hosts)
@@ -194,13 +206,15 @@ class World:
         if newest is None or port_of(name) or self.listening(name):
             return None
         if newest.proto == "tls":
-            return Site(name, newest, "")
+            return Site(name, newest, "", refuses_challenges=self.refuses_challenges(newest.account, name))
         if self.waits(newest):
             return None
         certificate = self.certificate(newest.account, name, now)
         if certificate == OPERATOR and newest.proxy_protocol:
             certificate = OPERATOR_PROXIED
-        return Site(name, newest, certificate) if certificate else None
+        held = self.reservation_of(newest.account, name)
+        kept, refuses = held.keep_headers if held else (), self.refuses_challenges(newest.account, name)
+        return Site(name, newest, certificate, kept, refuses) if certificate else None
 
     def tunnel_at(self, port: str) -> Carried | None:
         """Return the tunnel that serves a port: its newest whose gateway is up, where no edge has it."""

@@ -298,7 +298,13 @@ def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> N
     telling = Held(A, "rd_2", HOST, True, proxy_protocol=True)
     proxied_group = {f"cluster group/{GROUP}/proxied", f"cluster group/{GROUP}/proxied/http2"}
     made = serving(*WHOLE)
-    assert told(made.update([telling], NOW)) == {f"routes edge/{EDGE}", *proxied_group, *(f"-{it}" for it in OF_GROUP)}
+    reserved = {f"listener https[{HOST}]", f"routes http[{HOST}]"}
+    assert told(made.update([telling], NOW)) == {
+        f"routes edge/{EDGE}",
+        *proxied_group,
+        *reserved,
+        *(f"-{it}" for it in OF_GROUP),
+    }
     beside = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
     both = told(made.update([beside], NOW))
     assert both >= OF_GROUP
@@ -306,6 +312,8 @@ def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> N
     assert told(made.update([Gone("edghts_2")], NOW)) >= {f"-{it}" for it in OF_GROUP}
     assert told(made.update([Gone("rd_2")], NOW)) == {
         f"routes edge/{EDGE}",
+        f"listener https[{HOST}]",
+        f"-routes http[{HOST}]",
         *OF_GROUP,
         *(f"-{it}" for it in proxied_group),
     }
@@ -550,7 +558,7 @@ def test_an_edge_that_holds_visitors_back_is_closed_when_envoy_refuses_its_route
     (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
     assert made.refused({f"{routes.name}/before": "no"}, NOW) == {}
     closed: Any = made.refused({routes.name: "regex '*' is too large", "edge/edghts_9/x": "else"}, NOW)[routes]
-    (all_of_it, *_) = closed.body["virtual_hosts"][0]["routes"]
+    (_, all_of_it, *_) = closed.body["virtual_hosts"][0]["routes"]
     assert all_of_it == {
         "match": {"prefix": "/"},
         "direct_response": {"status": 503, "body": {"inline_string": pages.NOT_ENFORCED}},

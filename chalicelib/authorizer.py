@@ -14,8 +14,8 @@ log.start()
 def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Return the policy for a request: Allow with the caller as context, or Deny.
 
-    Deny means an unsupported version: the gateway's GatewayResponses make it a 400. Raises Exception("Unauthorized") for
-    a rejected token, which the gateway answers with a 401, and aws.AwsError, which it answers with a 5xx.
+    Deny means an unsupported version: the gateway's GatewayResponses make it a 400. Raises Exception("Unauthorized")
+    for a rejected token, which the gateway answers with a 401, and aws.AwsError, which it answers with a 5xx.
     """
     try:
         who = auth.authenticate(event.get("headers") or {})

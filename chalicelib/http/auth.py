@@ -100,7 +100,7 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
 
 
 def check_scope(caller: Caller, method: str, path: str) -> None:
-    """Raise Forbidden if the caller's API key does not have the scope that a method on a path needs."""
+    """Raise Forbidden if the caller's API key lacks the required scope."""
     scope = api_keys.wanted_scope(method, path)
     if scope and not caller.reach.covers(scope):
         raise Forbidden(f"This API key lacks the scope {scope}.")

@@ -105,8 +105,7 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    """A value is already in use, a limit is reached, the resource is still in use, or the `Idempotency-Key` was used for
-    another request."""
+    """A value is taken, a limit is reached, the resource is in use, or the `Idempotency-Key` had another request."""
 
     status, code = 409, "conflict"
 

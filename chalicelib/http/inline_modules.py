@@ -1,4 +1,4 @@
-"""Modules as fields of the edge or route that they belong to, null if they are not set.
+"""Modules as fields of their edge or route, null if they are not set.
 
 The bodies that create and change an edge or route may set them, so that it never goes live without its protection.
 Only DELETE removes a module.

@@ -1,4 +1,4 @@
-"""A module: a part of an edge or route with its own PUT, GET and DELETE (SPEC 2.9, 4.8).
+"""Modules: parts of edges and routes with their own endpoints (SPEC 2.9, 4.8).
 
 Without strict references, it can be put on an edge that this account has not registered.
 """

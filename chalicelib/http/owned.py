@@ -11,8 +11,8 @@ from chalicelib.storage.items import Item
 
 _READ = 500  # items that one page picks from
 _ABOUT = (
-    "Only resources that this user or bot owns, or certificates that they requested. The newest entries are filtered: a "
-    "page may be short or empty although `next_page_uri` is not null."
+    "Only resources that this user or bot owns, or certificates that they requested. The newest entries are filtered: "
+    "a page may be short or empty although `next_page_uri` is not null."
 )
 _OWNER_ID = After(OWNER.check, {"type": "string", **OWNER.json_schema, "description": _ABOUT})
 

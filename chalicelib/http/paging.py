@@ -87,10 +87,12 @@ def text(
     last: str = "",
     others: Mapping[str, str] = NO_OTHERS,
 ) -> str:
-    """Return the JSON of a page, with as many of the `count` entries, at least one, as fit into an answer.
+    """Return the JSON of a page, with as many entries as fit into an answer.
+
+    `entries` yields `count` entries. At least one is in the page.
 
     The next page begins after the last entry shown, or after the id `last` where all entries fit and it is given.
-    `others` are further query parameters to repeat in the next page's address.
+    `others` are further query parameters of the next page's URL.
     """
     shown, last_id = _fitting(entries, count)
     if len(shown) == count and last:

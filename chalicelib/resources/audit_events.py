@@ -70,13 +70,13 @@ class AuditEvent(Shown):
     """The names of the fields and modules that were changed."""
 
     details: dict[str, Any]
-    """Strings and lists of strings. For a creation or deletion: the limits, references and rights of the resource. For a
-    change: `before` and `after`, each with the values that differ by their dotted paths. A long value is replaced by
-    its digest.
+    """Strings and lists of strings. For a creation or deletion: the limits, references and rights of the resource.
+    For a change: `before` and `after`, each with the values that differ by their dotted paths. A long value is replaced
+    by its digest.
     """
 
     revision: int = 0
-    """The revision of the resource after the change, which orders the events of one resource; absent if unknown."""
+    """The revision of the resource after the change; absent if unknown. It orders the events of one resource."""
 
 
 def response(event: Item, base_url: str) -> dict[str, Any]:

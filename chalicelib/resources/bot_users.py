@@ -1,4 +1,4 @@
-"""Bots, which own credentials like users. For admins only; only the operator makes a bot an admin."""
+"""Bots, which own credentials like users. They are for admins only. Only the operator makes a bot an admin."""
 
 import re
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ class AuthorityCreate(Described):
 
 
 class CertificateAuthority(AuthorityCreate, Shown):
-    """A certificate authority for mutual TLS: edges accept clients with its certificates. Fields are read from its PEM."""
+    """A certificate authority for mutual TLS: edges accept clients with its certificates."""
 
     subject_common_name: str
     """Common name of the certificate's subject; empty if absent."""

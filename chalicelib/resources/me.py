@@ -44,13 +44,13 @@ class MeNames(Shape):
     """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
 
     held: int
-    """How many names its edges and reservations have. Each counts once."""
+    """The number of names of its edges and reservations. Each counts once."""
 
     cooldown: int
-    """How many names it released within a day. Only this account can take them again until then."""
+    """The number of names that it released within a day. Until the day ends, only this account can take them again."""
 
     allowed: int
-    """How many names it can hold. Those in cooldown do not count."""
+    """The maximum number of names that it can hold. Names in cooldown do not count."""
 
 
 class Me(Shape):

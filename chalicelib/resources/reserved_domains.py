@@ -63,8 +63,8 @@ class Change(Described):
     """Must be null or empty."""
 
     keep_headers: KeepHeaders = []
-    """Names of request headers that visitors of its tunnels may send, although upstreams may believe them of a proxy:
-    at most 20, in lower case. A response has it if it is not empty."""
+    """Names of request headers that visitors of its tunnels may send, although upstreams may trust them as a proxy's:
+    at most 20, in lower case. Responses have the field if it is not empty."""
 
 
 class Create(Change):
@@ -130,7 +130,7 @@ class ReservedDomainShown(Described, Shown):
     """True: the upstream expects the PROXY protocol; otherwise absent."""
 
     keep_headers: list[str] = ABSENT
-    """Names of request headers that visitors of its tunnels may send, in lower case; absent where there are none."""
+    """Names of request headers that visitors of its tunnels may send, in lower case; absent if there are none."""
 
     verification: ReservedDomainVerification = ABSENT
     """The state of its proof; absent below the domain of tunnels, where no proof is needed."""

@@ -47,7 +47,7 @@ class SSHAuthorityCreate(Described):
 
 
 class SSHCertificateAuthority(Shown):
-    """An authority that signs SSH certificates of users and hosts. Its private key is generated here and never returned."""
+    """Signs SSH certificates of users and hosts. The service generates its private key and never shows it."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
 

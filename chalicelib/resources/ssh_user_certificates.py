@@ -45,12 +45,12 @@ class UserCreate(Described):
     """Restrictions of the holder. Only `force-command` and `source-address` are defined."""
 
     extensions: Annotated[Extensions, if_null({})] = {}
-    """Permissions of the holder that the SSH server interprets: terminal, port forwarding, X11 forwarding and others.
+    """Permissions that the SSH server interprets: terminal, port forwarding, X11 forwarding and others.
 
-    Default, also for an empty object: the default extensions of the authority's policy. If it has none: `permit-pty` and
-    `permit-user-rc`, as far as the policy allows them. A request that names any extension gets exactly those that it
-    names. The extensions of OpenSSH must have an empty value: `permit-pty`, `permit-user-rc`,
-    `permit-port-forwarding`, `permit-agent-forwarding`, `permit-X11-forwarding`, `no-touch-required`. Names of critical
+    Default, also for an empty object: the default extensions of the authority's policy. If it has none: `permit-pty`
+    and `permit-user-rc`, as far as the policy allows them. A request that names any extension gets exactly those.
+    The extensions of OpenSSH must have an empty value: `permit-pty`, `permit-user-rc`, `permit-port-forwarding`,
+    `permit-agent-forwarding`, `permit-X11-forwarding`, `no-touch-required`. Names of critical
     options are rejected.
     """
 
@@ -81,7 +81,7 @@ class SSHUserCertificate(Described, Traced):
     """Restrictions of the holder: `force-command`, `source-address`."""
 
     extensions: dict[str, str]
-    """Permissions of the holder that the SSH server interprets: terminal, port forwarding, X11 forwarding and others."""
+    """Permissions that the SSH server interprets: terminal, port forwarding, X11 forwarding and others."""
 
     valid_after: Timestamp
     """Start of validity, RFC 3339."""

@@ -52,7 +52,7 @@ class Tunnel(Shape):
     """Labels that tunnel group backends match. Only for backend tunnels."""
 
     backends: Ref = Ref()
-    """The tunnel group backend that a backend tunnel serves now: the oldest that matches its labels; absent if none does."""
+    """The tunnel group backend that the tunnel serves now: the oldest that matches its labels; absent if none does."""
 
 
 def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
-    """Return a tunnel in the form of SPEC 2.8, with a Ref to its group if it serves one."""
+    """Return a tunnel (SPEC 2.8), with a Ref to its group if it serves one."""
     tunnel = tunnels.of(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}

@@ -10,7 +10,7 @@ from tests.transports import Answer, Client
 
 EDGES = "/edges/https"
 ROUTES = "/edges/https/{edge_id}/routes"
-MATCH = "must be a path: it starts with a slash and holds no space"
+MATCH = "must be a path that starts with a slash and contains no space"
 UNKNOWN_EDGE = "There is no such edge in this account."
 
 

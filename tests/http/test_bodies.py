@@ -66,7 +66,7 @@ def test_a_body_that_is_not_an_object_is_refused(admin: Client, raw: bytes) -> N
     ],
 )
 def test_a_key_named_twice_is_refused_wherever_it_is(admin: Client, raw: bytes, key: str) -> None:
-    assert_malformed(admin.post("/api_keys", raw), f'The key "{key}" stands twice in one object.')
+    assert_malformed(admin.post("/api_keys", raw), f'The key "{key}" occurs twice in one object.')
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_an_unknown_path_is_no_route(nobody: Client, path: str) -> None:
 AN_ID = f"This is an id: the token of a key is shown once, when the key is created. {NO_TOKEN}"
 NO_BEARER = f"The word Bearer is missing before the token. {NO_TOKEN}"
 BASIC = f"This is a Basic login. {NO_TOKEN}"
-OTHER_SCHEME = f"This is of another scheme than Bearer. {NO_TOKEN}"
+OTHER_SCHEME = f"This is not the scheme Bearer. {NO_TOKEN}"
 TOKEN = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
 
 

@@ -37,7 +37,7 @@ JSON_FAULTS = [
     ("[]", "This must be a JSON object"),
     ("null", "This must be a JSON object"),
     ('"{}"', "This must be a JSON object"),
-    ('{"inbound": [], "inbound": []}', 'The key "inbound" stands twice in one object'),
+    ('{"inbound": [], "inbound": []}', 'The key "inbound" occurs twice in one object'),
     ('{"inbound": [{"actions": [{"type": "a", "n": NaN}]}]}', "NaN is not JSON"),
     ('{"inbound": [{"actions": [{"type": "a", "n": -Infinity}]}]}', "-Infinity is not JSON"),
     (

@@ -23,7 +23,7 @@ PATH = "/bot_users"
 NO_ADMIN = "Only an admin may see and change bots."
 NO_BOT = "The bot that owns the API key is inactive or was deleted."
 NAME = "must not be empty nor hold control characters"
-NEW_NAME = "must not be empty, begin with =, +, - or @, nor contain control or formatting characters"
+NEW_NAME = "must not be empty, begin with =, +, - or @, or contain control or formatting characters"
 
 
 def uri(bot: Any) -> str:

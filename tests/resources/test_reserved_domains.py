@@ -20,7 +20,7 @@ from tests.transports import Client
 PATH, OWN = "/reserved_domains", "app.example.com"
 CERTIFICATE = "cert_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 CERTIFICATE_URI = f"http://localhost/tls_certificates/{CERTIFICATE}"
-NO_SUFFIX = "must not be a public suffix, below which names belong to anybody"
+NO_SUFFIX = "must not be a public suffix: the names below it belong to different owners"
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,13 @@ def change(client: Client, backend: Any, *children: str) -> Answer:
 
 
 def assert_unknown(answer: Answer, field: str, id: str) -> None:
-    assert_refused(answer, 400, "unknown_reference", f"'{field}' names nothing.", {field: f"{id} is not known"})
+    assert_refused(
+        answer,
+        400,
+        "unknown_reference",
+        f"'{field}' names a resource that does not exist.",
+        {field: f"{id} does not exist"},
+    )
 
 
 def assert_held(answer: Answer, *holders: str) -> None:

@@ -17,10 +17,11 @@ _ABOUT = """\
 Credentials, SSH certificate authorities and certificates, TLS certificates, backends, online tunnels, and edges with
 their modules, as JSON over HTTPS. Everything belongs to the account of the authenticated caller.
 
-Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every refusal has one body;
-a path that does not exist is a 404 `no_such_route`, a method that a path does not have a 405 `method_not_allowed` with
-the header `Allow`. `x-max-bytes` is the most bytes that a string may have in UTF-8; formats that JSON Schema does not
-know are what the texts of their fields say. Integers are written without a fraction: `2.0` is refused.
+Every request has the header `Authorization: Bearer <token of an API key>` and the version header. All errors have the
+same body. A path that does not exist is a 404 `no_such_route`. A method that a path does not have is a 405
+`method_not_allowed` with the header `Allow`. `x-max-bytes` is the maximum size of a string in bytes of UTF-8. Formats
+that JSON Schema does not define are explained in the descriptions of their fields. Integers have no fraction: `2.0` is
+rejected.
 """
 _INFO = {
     "title": "Tunnel and edge management API",
@@ -28,8 +29,8 @@ _INFO = {
     "description": _ABOUT,
     "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
 }
-_CALLER = {"name": "Caller", "description": "Who calls, as the API sees them."}
-_REFERENCE = {"name": "Reference", "description": "What the API says of itself."}
+_CALLER = {"name": "Caller", "description": "The authenticated caller."}
+_REFERENCE = {"name": "Reference", "description": "The description of the API."}
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an API key."}
 
 

@@ -23,27 +23,27 @@ VERSION = {
 IF_MATCH = {
     "name": "If-Match",
     "in": "header",
-    "description": "The ETag of the resource or module as it was read: it is only changed if it is still the same.",
+    "description": "The ETag of the resource or module as read. It is changed only if its ETag is still the same.",
     "schema": {"type": "string"},
 }
 IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The ETag of the answer that the caller has: the same is not sent again.",
+    "description": "The ETag of the response that the client has. An unchanged response is not sent again.",
     "schema": {"type": "string"},
 }
 IF_ABSENT = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "`*`: it is only put where there is none yet.",
+    "description": "`*`: the module is set only if it is not set yet.",
     "schema": {"type": "string"},
 }
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": (
-        "Stands for this one request for 24 hours: repeated with the same key, it is answered again and done once. "
-        "1 to 255 visible ASCII characters, of the caller's choice."
+        "A value of the client's choice that identifies this request for 24 hours. A repeated request with the same "
+        "key is answered again, but done only once. 1 to 255 visible ASCII characters."
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$"},
 }
@@ -56,10 +56,10 @@ _CONDITIONS = {
 _TEXT = {"type": "string"}
 _RAW = {BINARY: {"type": "string", "format": "binary"}}
 _SAID = {
-    200: "What was asked for.",
-    201: "What was created.",
-    202: "It will be done; what it is about, as it is now.",
-    204: "Done; there is no body.",
+    200: "The requested content.",
+    201: "The created resource.",
+    202: "The request was accepted. The body is the current resource.",
+    204: "Success, without a body.",
 }
 
 
@@ -118,6 +118,6 @@ def _ref(kind: str, name: str) -> Words:
 
 
 _UNCHANGED = {
-    "description": "It has not changed since the `ETag` that If-None-Match names.",
+    "description": "The response is unchanged since the `ETag` in If-None-Match.",
     "headers": {name: _ref("headers", name) for name in ("Operation-Id", "ETag")},
 }

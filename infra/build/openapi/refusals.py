@@ -17,14 +17,17 @@ _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     errors.MalformedJson("This is not JSON: Expecting value at character 0."),
-    errors.UnknownReference("The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}),
+    errors.UnknownReference(
+        "'owner_id' names no user or bot of this account.",
+        {"owner_id": "must be the id of a user or bot of this account"},
+    ),
     errors.UnsupportedVersion(auth.unsupported_version([auth.VERSION_HEADER])),
     errors.Unauthenticated("The API key is unknown or was deleted."),
     errors.Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"}),
     errors.Forbidden("Only an admin may see and change bots."),
     errors.Forbidden("This API key lacks the scope api_keys:write."),
-    errors.NotFound("This account has nothing of that id under /api_keys."),
-    errors.NoSuchRoute("No such path. The paths of this API stand in its reference."),
+    errors.NotFound("This account has no resource with that id under /api_keys."),
+    errors.NoSuchRoute("No such path. GET /docs and GET /openapi.json describe the paths of this API."),
     errors.MethodNotAllowed("GET, POST"),
     errors.Conflict("'public_key' is in use already.", {"public_key": "must be one that nothing else uses"}),
     errors.Conflict(f"Still in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
@@ -41,14 +44,14 @@ EVERY: dict[Kind, list[ApiError]] = {
 }
 
 SCHEMA: Words = {
-    "description": "The one body of every refusal. Examples are of one resource: others name fields of their own.",
+    "description": "The body of every error. The examples are of one resource; others name other fields.",
     "type": "object",
     "properties": {
-        "error_code": {"type": "string", "enum": [kind.code for kind in EVERY], "description": "What it is."},
+        "error_code": {"type": "string", "enum": [kind.code for kind in EVERY], "description": "The error."},
         "status_code": {"type": "integer", "description": "The HTTP status of the response."},
-        "msg": {"type": "string", "description": "One sentence a person can act on."},
+        "msg": {"type": "string", "description": "A sentence that a person can act on."},
         "details": {
-            "description": "The operation's id, and by the dotted path of each refused field what would be right.",
+            "description": "The operation id, and for each rejected field, by its dotted path, what would be accepted.",
             "type": "object",
             "properties": {"operation_id": {"type": "string", "description": "The id to report the request by."}},
             "required": ["operation_id"],
@@ -62,7 +65,10 @@ HEADERS: dict[str, Words] = {
     "Operation-Id": {"description": "The id to report the request by.", "schema": {"type": "string"}},
     "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "enum": ["Bearer"]}},
     "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer", "minimum": 0}},
-    "ETag": {"description": "What this answer shows: its revision, and a digest.", "schema": {"type": "string"}},
+    "ETag": {
+        "description": "The revision of the resource, and a digest of the response.",
+        "schema": {"type": "string"},
+    },
     "Allow": {"description": "The methods that the path has.", "schema": {"type": "string"}},
 }
 

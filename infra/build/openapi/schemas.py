@@ -127,7 +127,7 @@ def _about(field: Words, made: Mapping[str, Words]) -> str:
     """Return the text of a field that code added to a shape: that of the shape that it holds."""
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
     held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
-    return f"{held['description']} Null where it is unset." if "anyOf" in field else str(held["description"])
+    return f"{held['description']} Null if it is not set." if "anyOf" in field else str(held["description"])
 
 
 def _own(name: str) -> str:

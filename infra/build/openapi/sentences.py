@@ -10,12 +10,12 @@ from infra.build.openapi.names import Operation, plural, spelt
 
 _IS_REFUSED = {  # by every operation that may answer it, where nothing of its own is said in examples.json
     errors.InvalidRequest: "a parameter that is unknown, repeated or out of its bounds",
-    errors.UnknownReference: "an id in the body that names nothing of this account",
-    errors.NotFound: "an id that names nothing of this account",
-    errors.Conflict: "an `Idempotency-Key` that stands for another request",
-    errors.PreconditionFailed: "an `If-Match` that names another state than the present one",
+    errors.UnknownReference: "an id in the body that this account does not have",
+    errors.NotFound: "an id that this account does not have",
+    errors.Conflict: "an `Idempotency-Key` that was used for another request",
+    errors.PreconditionFailed: "an `If-Match` that does not name the current state",
 }
-_OF_A_BODY = "a field that is unknown or breaks its rule, each named in `details`"
+_OF_A_BODY = "an unknown field or one that breaks its rule, each named in `details`"
 
 
 def about(operation: Operation) -> str:
@@ -28,23 +28,23 @@ def _does(operation: Operation) -> str:
     response, of_one = operation.endpoint.response, _subject(operation)
     match operation.verb:
         case "list":
-            return f"Lists {_all(operation)}, newest first, in pages: `next_page_uri` leads to the next one."
+            return f"Lists {_all(operation)}, newest first, in pages: `next_page_uri` is the URL of the next page."
         case "create":
             return f"Creates {of_one}. {_doc(response)}"
         case "update":
             return (
-                f"Changes {of_one}: the body carries the changed fields alone, what is absent stays as it is. An empty "
-                "string clears a text, an empty array a list."
+                f"Changes {of_one}. The body has only the fields that change; absent fields keep their values. "
+                "An empty string clears a text, an empty array clears a list."
             )
         case "replace":
-            return f"Sets {of_one}, as a whole: what is absent from the body gets its default. {_doc(response)}"
+            return f"Sets {of_one} as a whole: absent fields get their defaults. {_doc(response)}"
         case "verify":
-            return f"Has the proof of {of_one} looked for at once; it says itself what was found."
+            return f"Requests a check of the proof of {of_one} at once. Its `verification` then shows the result."
         case "delete" if operation.own:
-            return f"Removes {of_one}, and answers without a body."
+            return f"Removes {of_one}. The response has no body."
         case "delete":
-            beneath = " with all that lies beneath its path" if operation.path.startswith("/edges/") else ""
-            return f"Deletes {of_one}{beneath}, and answers without a body."
+            beneath = " with everything below its path" if operation.path.startswith("/edges/") else ""
+            return f"Deletes {of_one}{beneath}. The response has no body."
         case _:
             return f"Returns {of_one}. {_doc(response or operation.endpoint.view)}"
 
@@ -66,9 +66,9 @@ def _told(kind: type[ApiError], operation: Operation) -> str:
 
 
 def _subject(operation: Operation) -> str:
-    """Return the object of an operation's sentence: an SSH credential, the policy of an SSH authority, who calls."""
+    """Return the object of an operation's sentence: for example an SSH credential."""
     if operation.kind is None:
-        return "who calls" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
+        return "the authenticated caller" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
     if operation.own == "self":
         return f"the {operation.kind.name} of the request itself"
     one = _one(operation.kind.name)

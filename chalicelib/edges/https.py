@@ -22,8 +22,9 @@ from chalicelib.storage.items import Item
 
 class HTTPSListener(Described):
     hostports: HostportsOn443 = []
-    """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A name below the
-    domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is proved."""
+    """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
+    name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
+    proved."""
 
     terminate_at: Annotated[Place, if_empty(EDGE)] = EDGE
     """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server."""

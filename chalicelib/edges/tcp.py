@@ -11,8 +11,9 @@ from chalicelib.schema.fields import Described, Shown
 
 class TCPListener(Described):
     hostports: Hostports = []
-    """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A name below the
-    domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is proved."""
+    """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
+    name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
+    proved."""
 
 
 class TCPEdge(TCPListener, Shown):

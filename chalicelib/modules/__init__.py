@@ -1,6 +1,7 @@
 """The modules of edges and routes (SPEC 2.9, 4.8): one file each.
 
-A file is named like the end of its module's path. It declares its MODULES: one for each kind of edge or route that it attaches to.
+A file is named like the end of its module's path. It declares its MODULES: one for each kind of edge or
+route that it attaches to.
 """
 
 from importlib import import_module

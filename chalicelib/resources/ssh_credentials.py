@@ -39,7 +39,8 @@ Acl = Annotated[list[Rule], entries(0, 1000), After(_bounded), if_null([])]
 
 class CredentialChange(Described):
     acl: Acl = []
-    f"""Rules for the names and ports that the credential may bind. Without rules, or with the rule `*`, it may bind everything.
+    f"""Rules for the names and ports that the credential may bind. Without rules, or with the rule `*`, it may bind
+    everything.
 
     A rule is `bind:<domain>`, `bind:*.<suffix>` for every domain with that suffix, `bind:<host>:<port>`, or
     `bind:<key>=<value>` for a label. Its key and value may be `*`. At most {_MAX_ACL_BYTES // 1024} KiB together.

@@ -6,7 +6,7 @@ The record comes and goes in the transactions that change the edge, and no two e
 import zlib
 from collections.abc import Iterator, Sequence
 
-from chalicelib.model import kinds
+from chalicelib.model import kinds, names
 from chalicelib.model.kinds import EDGE
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
@@ -17,9 +17,18 @@ _SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for so
 
 
 def hostports(item: Item) -> Sequence[str]:
-    """Return where an item listens, nowhere if it is no edge."""
-    found: Sequence[str] = item.body.get("hostports", ()) if item.path in _PATHS else ()
+    """Return where an item listens, nowhere if it is no edge. Of a malformed one its unique keys say where."""
+    if item.path not in _PATHS:
+        return ()
+    if item.malformed:
+        return listed(item)
+    found: Sequence[str] = item.body.get("hostports", ())
     return found
+
+
+def listed(item: Item) -> list[str]:
+    """Return the hostports that the unique keys of an edge name."""
+    return [key.value.rpartition("/")[2] for key in item.unique_keys if key.kind == names.HOSTPORTS]
 
 
 def moved(before: Item | None, after: Item | None) -> list[Write]:
@@ -29,7 +38,8 @@ def moved(before: Item | None, after: Item | None) -> list[Write]:
         return [
             Write.put({"scope": _shard(after.id), "id": after.id, "body": {"account": after.account}, "revision": 1})
         ]
-    return [Write.delete(_shard(before.id), before.id)] if before and old and not new else []
+    was_listed = before and (old or (before.malformed and before.path in _PATHS))
+    return [Write.delete(_shard(before.id), before.id)] if before and was_listed and not new else []
 
 
 def is_listed(edge: str) -> bool:

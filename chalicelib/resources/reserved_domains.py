@@ -155,7 +155,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         stored = ReservedDomain.of(item.body)
         hidden = {"certificate_id", "proof", *(() if stored.proxy_protocol else ("proxy_protocol",))}
         shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
-        proof = Proof(**stored.proof) if stored.proof else None
+        proof = stored.progress
         yield {
             **shown,
             "cname_target": proof.cname_target or None if proof else None,
@@ -181,7 +181,7 @@ def remove(change: OneChange, scope: str, id: str) -> bool:
     """Remove a reserved domain, whose name rests for a day; False when there is none. Raises what `commit` does."""
 
     def attempt() -> bool:
-        item = table.read(scope, id)
+        item = table.find(scope, id)
         if item is None:
             return False
         has_name = any(key.kind == names.KIND for key in item.unique_keys)
@@ -208,7 +208,9 @@ class ReservedDomains(EditableResource):
         def without(item: Item) -> Item:
             own = [reference for reference in item.references if reference.field != "certificate_id"]
             body = {**item.body, "certificate_id": ""}
-            return replace(item, body=body, references=tuple(own) if item.body["certificate_id"] else item.references)
+            return replace(
+                item, body=body, references=tuple(own) if item.body.get("certificate_id") else item.references
+            )
 
         self._rewritten(call, without)
 
@@ -221,10 +223,10 @@ class ReservedDomains(EditableResource):
         def attempt() -> Item:
             before = self.get(call)
             stored = ReservedDomain.of(before.body)
-            if not stored.proof:
+            if stored.progress is None:
                 raise Conflict("The domain needs no proof: it lies below the domain of tunnels.")
             try:
-                after = reservations.with_proof(before, proofs.wish(Proof(**stored.proof), now))
+                after = reservations.with_proof(before, proofs.wish(stored.progress, now))
             except TooSoon as soon:
                 raise RateLimited(f"Its proof was asked for less than a minute ago: wait {soon.wait} s.") from None
             call.change.rewrite(before, lambda _: after).also(*looks.moved(before, after)).commit()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage import dynamodb, items
 from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import ID, Taken, UniqueKey
@@ -50,7 +50,7 @@ def take_over(key: UniqueKey, scope: str, id: str, ended: Callable[[Item], Seque
     before = dynamodb.get(home, holder)
     if key.successor and key.successor == record.get("successor"):
         gone = None
-    elif table.of_record(before):
+    elif _is_live(before):
         raise Taken(key, by=home)
     told = ended(Item.from_record(before)) if before else ()
     return [_write(key, scope, id, _same(record), after=_NOBODY), Write.delete(home, holder, gone), *told]
@@ -77,6 +77,12 @@ def release(key: UniqueKey, scope: str, id: str) -> list[Write]:
     }
     removes = {"sharers": {path}} if path in sharers else {}
     return [Write.update(key.scope, ID, _same(record), sets=sets, adds={"revision": 1}, removes=removes)]
+
+
+def _is_live(record: Mapping[str, Any] | None) -> bool:
+    """Return whether the record of a holder is live. A malformed one is: its key stays taken."""
+    item = Item.from_record(record) if record else None
+    return item is not None and item.is_live and bool(item.body or item.malformed)
 
 
 def _write(

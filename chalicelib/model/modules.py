@@ -141,6 +141,6 @@ class MutualTls(Module):
 class TlsTermination(Module):
     """The oldest version of TLS that an edge takes, None for a safe default. Where TLS ends is the edge's own."""
 
-    min_version: Literal["1.0", "1.1", "1.2", "1.3", ""] | None = None
+    min_version: str | None = None
 
     TOLD = ("enabled", "min_version")

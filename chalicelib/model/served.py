@@ -19,6 +19,7 @@ from chalicelib.storage.items import Item
 
 M = TypeVar("M", bound=Module)
 UNREADABLE = "Its records cannot be understood."
+_VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
     kinds.HTTP_RESPONSE_BACKENDS: HttpResponse,
@@ -49,7 +50,7 @@ class Modules:
         mutual_tls = _module(
             MutualTls, enabled.get("mutual_tls"), lambda it: all(map(_is_id, it.certificate_authority_ids))
         )
-        termination = _module(TlsTermination, enabled.get("tls_termination"))
+        termination = _module(TlsTermination, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS)
         agents = _module(UserAgentFilter, enabled.get("user_agent_filter"))
         enforced = {
             "backend": backend,

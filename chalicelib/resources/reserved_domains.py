@@ -12,7 +12,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
 from chalicelib.http.resource import EditableResource, New, plain
-from chalicelib.model import bans, changes, kinds, looks, names, proofs, reservations
+from chalicelib.model import bans, changes, kinds, looks, names, proofs, records, reservations
 from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
@@ -152,7 +152,7 @@ def _refuse_kept(domain: str) -> None:
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in found:
-        stored = ReservedDomain.of(item.body)
+        stored = records.decode(ReservedDomain, item)
         hidden = {"certificate_id", "proof", *(() if stored.proxy_protocol else ("proxy_protocol",))}
         shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
         proof = stored.progress

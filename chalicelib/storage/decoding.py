@@ -94,13 +94,13 @@ class _Everything(frozenset[type]):
 
 
 @cache
-def _compiled(form: type) -> _Form:
+def _compiled(form: Any) -> _Form:
     types, packed = get_type_hints(form), getattr(form, "PACKED", {})
     found = {}
-    for field in fields(form):  # type: ignore[arg-type]
+    for field in fields(form):
         type_, packing = _type(types[field.name]), packed.get(field.name)
         found[field.name] = _either(type_, _Type(frozenset(), _unpacking(packing.text))) if packing else type_
-    own = fields(form)  # type: ignore[arg-type]
+    own = fields(form)
     return _Form(
         found,
         {field.name: _ABSENT if field.default is MISSING else field.default for field in own},
@@ -183,7 +183,9 @@ def _nested(form: Any) -> Callable[[Any], Any]:
     return read
 
 
-def _many_of(entry: _Type, classes: tuple[type, ...]) -> Callable[[Any], Any]:
+def _many_of(
+    entry: _Type, classes: tuple[type[list[Any]] | type[tuple[Any, ...]] | type[set[Any]] | type[frozenset[Any]], ...]
+) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, classes):
             raise _Mismatch(f"must be a {classes[0].__name__}")

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib import clock, crypto
-from chalicelib.model import details, kinds, texts
+from chalicelib.model import details, kinds, records, texts
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Described, Traced
 from chalicelib.storage import dynamodb, items, revocation_lists, table, vault, writes
@@ -98,7 +98,7 @@ def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     found = read_certificate(authority["account"], key_id) if authority else None
     if authority is None or found is None:
         return None
-    signer = IssuedUserCertificate.of(found.body).ssh_certificate_authority_id
+    signer = records.decode(IssuedUserCertificate, found).ssh_certificate_authority_id
     return found if signer == authority["id"] else None
 
 
@@ -107,7 +107,7 @@ def read_certificate(account: str, id: str) -> Item | None:
     if not kinds.SSH_USER_CERTIFICATES.has(id):
         return None
     found = table.read(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id)
-    return found if found and IssuedUserCertificate.of(found.body).end > clock.seconds() else None
+    return found if found and records.decode(IssuedUserCertificate, found).end > clock.seconds() else None
 
 
 def read(account: str, id: str) -> Item | None:

@@ -81,7 +81,10 @@ def _requested(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def of(authority: Item, holders: Holders) -> Bounds:
-    """Return the bounds of what an authority signs, none where its policy is not set or disabled."""
+    """Return the bounds of what an authority signs, none where its policy is not set or disabled.
+
+    Raises MalformedRecord.
+    """
     policy = Policy.of(authority.modules.get(NAME, {}))
     bounds = policy.user if holders == "user" else policy.host
     return bounds if bounds and policy.enabled else Bounds()

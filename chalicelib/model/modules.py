@@ -120,6 +120,8 @@ class TrafficPolicy(Module):
 
     value: str
 
+    TOLD = ("enabled", "value")
+
     def told(self) -> dict[str, Any]:
         """Return the document by its digest: its rules may hold what a secret is compared with."""
         return {**super().told(), "value": details.digest(self.value)}

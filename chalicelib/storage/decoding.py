@@ -35,7 +35,7 @@ def decode(form: type[T], record: Mapping[str, Any]) -> T:
     """Return the value of a record. A field that it lacks has its default. Raises MalformedRecord."""
     if record.__class__ is not dict and not isinstance(record, Mapping):
         raise MalformedRecord(form.__name__, "", "must be a map")
-    compiled = _compiled(form)
+    compiled: _Form = _compiled(form)  # type: ignore[arg-type]  # a class is hashable
     values, known, name = compiled.defaults.copy(), compiled.fields, ""
     try:
         for name, value in record.items():

@@ -48,7 +48,9 @@ def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
     class Newer(form):  # type: ignore[misc, valid-type]
         gained: str = SECRET
 
-    values = {it.name: {} if it.name == "provider" else [] for it in fields(form) if it.name in REQUIRED}
+    values: dict[str, Any] = {
+        it.name: {} if it.name == "provider" else [] for it in fields(form) if it.name in REQUIRED
+    }
     shown = Newer(**{**values, **({"value": "{}"} if form.__name__ == "TrafficPolicy" else {})}).told()
     assert {*form.TOLD} == {*shown}
     assert SECRET not in json.dumps(shown, default=str)

@@ -6,12 +6,13 @@ The record comes and goes in the transactions that change the edge, and no two e
 import zlib
 from collections.abc import Iterator, Sequence
 
-from chalicelib.model import kinds, names
+from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
+HOSTPORTS = "hostports"  # the kind of the unique keys of where an edge listens
 _PATHS = frozenset(kind.path for kind in kinds.EDGES)
 _SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for some thousand
 
@@ -28,7 +29,7 @@ def hostports(item: Item) -> Sequence[str]:
 
 def listed(item: Item) -> list[str]:
     """Return the hostports that the unique keys of an edge name."""
-    return [key.value.rpartition("/")[2] for key in item.unique_keys if key.kind == names.HOSTPORTS]
+    return [key.value.rpartition("/")[2] for key in item.unique_keys if key.kind == HOSTPORTS]
 
 
 def moved(before: Item | None, after: Item | None) -> list[Write]:

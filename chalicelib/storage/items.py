@@ -120,15 +120,7 @@ class Item:
             }
             return decoding.build(Item, values)
         except MalformedRecord as malformed:
-            found = _readable(record)
-            item = Item(scope, id, {}, revision=0, read_at=read_at)
-            return replace(
-                item,
-                unique_keys=_keys(found),
-                references=_references(found),
-                referrers=frozenset(found.pointed_by),
-                malformed=malformed,
-            )
+            return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
         """Return the item as a malformed one, whose body cannot be decoded."""
@@ -215,6 +207,13 @@ def unchanged(item: Item) -> Condition:
     if item.revision == 0:
         return Condition(f"{there.text} AND attribute_not_exists(#revision)", there.values)
     return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
+
+
+def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
+    """Return a malformed item with the relations that can be read."""
+    keys, targets = _keys(found), _references(found)
+    referrers = frozenset(found.pointed_by)
+    return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
 def _readable(record: Mapping[str, Any]) -> Record:

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from chalicelib import clock, domains, ids
-from chalicelib.model import kinds, listening
+from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE, Kind
+from chalicelib.model.listening import HOSTPORTS as HOSTPORTS
 from chalicelib.storage import dynamodb, items, table, unique_keys
 from chalicelib.storage.dynamodb import SCHEMA, Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
-HOSTPORTS = listening.HOSTPORTS
 MAX_NAMES = 1000  # of one account: reserved, of its edges, and resting
 RESTS = 24 * 60 * 60  # seconds for which a name stays its account's when its reservation is deleted
 # What the operator keeps; below "cname" lie the targets of domains that are elsewhere.

@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.storage import diagnosis
+from chalicelib.storage import decoding, diagnosis
 from chalicelib.storage.aws import AwsError
+from chalicelib.storage.decoding import MalformedRecord
 
 _logger = logging.getLogger("tunnel_edge")
 
@@ -43,7 +44,14 @@ def warning(event: str, sentence: str) -> None:
 def _cause(error: BaseException) -> dict[str, Any]:
     """Return the log fields of the error behind a 5xx; for one of the store also its settings and what is missing."""
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
-    return {"error": type(error).__name__, "code": getattr(error, "code", None), **store, "at": _frames(error)}
+    malformed = {"event": decoding.EVENT, **error.facts} if isinstance(error, MalformedRecord) else {}
+    return {
+        "error": type(error).__name__,
+        "code": getattr(error, "code", None),
+        **store,
+        **malformed,
+        "at": _frames(error),
+    }
 
 
 def _frames(error: BaseException) -> list[str]:

@@ -10,10 +10,9 @@ import boto3
 from botocore.exceptions import ClientError, WaiterError
 
 from chalicelib.storage import aws
-from infra import ROOT, CommandError
+from infra import CommandError
 from infra.local import cloud
 
-DATA = ROOT / "infra" / "deploy" / "data.yaml"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # roles; the translation of the SAM template
 _WHOLE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
 _PATIENCE = {"Delay": 2, "MaxAttempts": 600}

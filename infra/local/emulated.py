@@ -15,7 +15,7 @@ from chalicelib import operations
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
-from infra.local import cloud, lock, signals, terminal
+from infra.local import cloud, files, lock, signals, terminal
 from infra.local.cloud import Cloud
 from infra.local.embedded import PROCESS
 
@@ -69,6 +69,7 @@ def start() -> None:
     named = cloud.named()
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
+        files.make_folder(DEPLOYED, [place.name for place in PLACES])
         terminal.write(STARTED, MARK)  # before anything else: what is beside it from now on is our own
         if named is None:
             embedded.start()

@@ -72,6 +72,7 @@ def start() -> None:
         files.make_folder(DEPLOYED, [place.name for place in PLACES])
         terminal.write(STARTED, MARK)  # before anything else: what is beside it from now on is our own
         if named is None:
+            terminal.say("Starting the emulated cloud …")
             embedded.start()
         _deploy(cloud.settings(named) if named else embedded.settings)
     except KeyboardInterrupt:
@@ -118,11 +119,14 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     settings = {**cloud_settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
     cloud.speak_to(settings)
     package = ROOT / "build" / STAGE
+    terminal.say("Deploying the table, the key and the API …")
     stacks.make_bucket(BUCKET)
     chosen = {parameter: os.environ[name] for name, parameter in PARAMETERS.items() if os.environ.get(name)}
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
+    terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
     service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
+    terminal.say("Creating an account …")
     token = operations.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})

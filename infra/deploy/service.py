@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from infra.deploy import data_stack, stacks
+from infra.deploy import data_stack, indexes, stacks
 
 
 def deploy(
@@ -12,8 +12,10 @@ def deploy(
 ) -> dict[str, str]:
     """Deploy both stacks, <name>-data and <name>-api, and return their outputs and the parameters of the second.
 
-    Parameters that are absent keep their values. Raises CommandError, aws.AwsError.
+    Parameters that are absent keep their values. Raises CommandError, also if the update would change several indexes
+    of the table; aws.AwsError.
     """
+    indexes.require_single_change(name)
     key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)  # first: it changes nothing if it fails
     data = data_stack.deploy(name, parameters, role=role)
     template = json.loads((package / "sam.json").read_text())

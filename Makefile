@@ -108,11 +108,11 @@ client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or 
 test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.
 	$(BIN)/python -m pytest tests/clients
 
-bench: .venv/bench .venv/peer .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
-	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
+bench: .venv/bench .venv/peer .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
+	@$(MAKE) --no-print-directory package STAGE=dev
 	@$(BIN)/python -m bench $(if $(KEEP),--keep)
 
-bench-profile: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Draw where the time of FIGURES (cold_start warm) goes: build/bench/profile.svg.
+bench-profile: .venv/bench .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Draw where the time of FIGURES (cold_start warm) goes: build/bench/profile.svg.
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
 	@mkdir -p build/bench
 	@$(BIN)/py-spy record --subprocesses --output build/bench/profile.svg -- $(BIN)/python -m bench $(or $(FIGURES),cold_start warm)

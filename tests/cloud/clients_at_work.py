@@ -21,7 +21,6 @@ STACK = "tunnel-edge-api"
 UNANSWERED = 0  # the status of a request without an answer: a time-out, or a connection that ended
 _BACKENDS, _CERTIFICATES = "/backends/http_response", "/ssh_user_certificates"
 _AUTHORITIES = "/ssh_certificate_authorities/"
-_BATCH = 300  # answers between two steps
 _SILENCE = 600  # seconds
 
 
@@ -84,6 +83,7 @@ class Work:
 
     token: str
     records: dict[str, Any]
+    pause: float = 0.5  # seconds before each request: else the emulator is busy with nothing else
     step: str = "before"
     answers: Counter[str] = field(default_factory=Counter)
     unanswered: Counter[str] = field(default_factory=Counter)
@@ -104,10 +104,10 @@ class Work:
             for worker in workers:
                 worker.join()
 
-    def await_answers(self) -> None:
-        """Wait until the clients have had some hundred answers more. Fail if none comes for a long time."""
+    def await_answers(self, count: int = 300) -> None:
+        """Wait until the clients have had so many answers more. Fail if none comes for a long time."""
         had, last = self.answers.total(), time.monotonic()
-        enough, seen = had + _BATCH, had
+        enough, seen = had + count, had
         while seen < enough:
             assert time.monotonic() - last < _SILENCE, f"{self.step}: no answer for {_SILENCE} s"
             time.sleep(0.2)
@@ -125,7 +125,7 @@ class Work:
         while not self.ends.is_set():
             try:
                 for path in random.choices(paths, k=8):
-                    self._note("GET", path, 200, caller.get(path), self.records[path])
+                    self._note("GET", path, 200, self._asked(caller, "GET", path), self.records[path])
                 self._sign(caller, random.choice(authorities))
                 self._change_backend(caller)
             except Exception as error:  # an answer that cannot even be read: the client goes on, and the run fails
@@ -133,18 +133,22 @@ class Work:
 
     def _sign(self, caller: Client, authority: str) -> None:
         body = {**BODIES["/ssh_credentials"](caller), "ssh_certificate_authority_id": authority}
-        signed = caller.post(_CERTIFICATES, body)
+        signed = self._asked(caller, "POST", _CERTIFICATES, body)
         if self._note("POST", _CERTIFICATES, 201, signed, {}):
             self.made[f"{_CERTIFICATES}/{signed.json['id']}"] = signed.json
 
     def _change_backend(self, caller: Client) -> None:
-        made = caller.post(_BACKENDS, {"description": "made meanwhile"})
+        made = self._asked(caller, "POST", _BACKENDS, {"description": "made meanwhile"})
         if not self._note("POST", _BACKENDS, 201, made, {"description": "made meanwhile"}):
             return
         path, change = f"{_BACKENDS}/{made.json['id']}", {"description": "changed meanwhile"}
-        if self._note("PATCH", path, 200, caller.patch(path, change), change):
-            self._note("GET", path, 200, caller.get(path), {**made.json, **change})
-        self._note("DELETE", path, 204, caller.delete(path), None)
+        if self._note("PATCH", path, 200, self._asked(caller, "PATCH", path, change), change):
+            self._note("GET", path, 200, self._asked(caller, "GET", path), {**made.json, **change})
+        self._note("DELETE", path, 204, self._asked(caller, "DELETE", path), None)
+
+    def _asked(self, caller: Client, method: str, path: str, body: Any = None) -> Answer:
+        self.ends.wait(self.pause)
+        return caller.send(method, path, body)
 
     def _note(self, method: str, path: str, status: int, answer: Answer, body: Any) -> bool:
         """Count an answer. Return whether it has the expected status and body."""

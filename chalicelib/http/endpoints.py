@@ -24,6 +24,7 @@ from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.aws import AwsError
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 
 
@@ -244,7 +245,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     def check(item: Item) -> None:
         try:
             text = body.text(cast(Show, endpoint.show)(item, call))
-        except NotFound:  # a module that is not set
+        except (NotFound, MalformedRecord):  # a module that is not set, or what has no representation
             conditions.check(None)
         else:
             conditions.check(_tag(endpoint, item, text))

@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.storage import diagnosis
+from chalicelib.storage import decoding, diagnosis
 from chalicelib.storage.aws import AwsError
+from chalicelib.storage.decoding import MalformedRecord
 
 _logger = logging.getLogger("tunnel_edge")
 
@@ -46,7 +47,14 @@ def _cause(error: BaseException) -> dict[str, Any]:
     For an error of the store, they include its settings and what is missing.
     """
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
-    return {"error": type(error).__name__, "code": getattr(error, "code", None), **store, "at": _frames(error)}
+    malformed = {"event": decoding.EVENT, **error.facts} if isinstance(error, MalformedRecord) else {}
+    return {
+        "error": type(error).__name__,
+        "code": getattr(error, "code", None),
+        **store,
+        **malformed,
+        "at": _frames(error),
+    }
 
 
 def _frames(error: BaseException) -> list[str]:

@@ -25,7 +25,9 @@ from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
 from chalicelib.model.name_counts import TooManyNames
+from chalicelib.model.records import Stored
 from chalicelib.storage import change_log, dynamodb, items, places, table, writes
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
@@ -90,8 +92,9 @@ class Change:
         return replace(self, item=first, own=own, events=events, given_up=given_up, created=created, names=count)
 
     def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
-        """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
+        """Remove an item, also a malformed one. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
+        item = _checked(item)
         own = (*self.own, *writes.remove(item, _holder(item)), *listening.moved(item, None))
         gone = replace(item, revision=item.revision + 1)
         events = self._and_event(gone, "delete", told=_whole(item, more))
@@ -101,6 +104,7 @@ class Change:
 
     def end(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item whose lease has ended. `more` is as of `put`."""
+        item = _checked(item)
         gone = replace(item, revision=item.revision + 1)
         events = self._and_event(gone, "delete", told=_whole(item, more))
         return replace(self, item=self.item or gone, own=(*self.own, *writes.end(item)), events=events)
@@ -180,13 +184,13 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 
 
 def delete(change: Change, scope: str, id: str, *, more: Callable[[Item], Details] = lambda _: _NONE) -> bool:
-    """Remove an item; False when there is none. `more` returns further details for its event.
+    """Remove an item, also a malformed one; False when there is none. `more` returns further details for its event.
 
     Raises InUse when something refers to it, and what `commit` does.
     """
 
     def attempt() -> bool:
-        item = table.read(scope, id)
+        item = table.find(scope, id)
         if item:
             change.remove(item, more=more(item)).commit()
         return item is not None
@@ -215,7 +219,9 @@ def _named(by: Trail, item: Item) -> Trail:
 
 def _holder(item: Item) -> Place | None:
     """Return the place of the item that shows this one, as an edge shows its routes; None for others."""
-    is_shown = item.body and not kinds.is_of_the_edge(item.scope) and kinds.of(item.id).is_shown_in_parent
+    is_shown = (
+        (item.body or item.malformed) and not kinds.is_of_the_edge(item.scope) and kinds.of(item.id).is_shown_in_parent
+    )
     return items.above(item.scope) if is_shown else None  # one that was never made is shown nowhere
 
 
@@ -233,6 +239,17 @@ def _between(before: Item, after: Item, module: str) -> Details:
     return details.between(_telling(before), _telling(after))
 
 
+def _checked(item: Item) -> Item:
+    """Return an item; without its body if it or a module cannot be decoded."""
+    if item.malformed or kinds.is_of_the_edge(item.scope):
+        return item
+    try:
+        _telling(item)
+    except MalformedRecord as malformed:
+        return item.without_body(malformed)
+    return item
+
+
 def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]]:
     """Yield the records of what changes, before and after: of a module, else of the fields and all modules."""
     return (item.modules.get(module, {}) if module else {**item.body, **item.modules} for item in (before, after))
@@ -240,10 +257,18 @@ def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]
 
 def _telling(item: Item) -> dict[str, Any]:
     """Return the fields of an item, and of its modules by name, that events tell; and that it is suspended."""
-    told = forms.of(kinds.of(item.id)).of(item.body).told() if item.body else {}
+    told = _told(forms.of(kinds.of(item.id)), item.body) if item.body else {}
     suspended = {SUSPENDED: True} if item.unseen.get(SUSPENDED) else {}
     return {**told, **suspended, **{name: _telling_of(name, item.modules) for name in item.modules}}
 
 
 def _telling_of(module: str, modules: Mapping[str, Any]) -> dict[str, Any]:
-    return forms.of_module(module).of(modules[module]).told() if module in modules else {}
+    return _told(forms.of_module(module), modules[module]) if module in modules else {}
+
+
+def _told(form: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that its audit events show. Raises MalformedRecord."""
+    try:
+        return form.of(record).told()
+    except ValueError:  # of a fingerprint of what is no key
+        raise MalformedRecord(form.__name__, "", "cannot be described") from None

@@ -11,13 +11,13 @@ from functools import cache
 from chalicelib import clock, domains
 from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE, Kind
+from chalicelib.model.listening import HOSTPORTS as HOSTPORTS
 from chalicelib.storage import dynamodb, items, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
-HOSTPORTS = "hostports"  # the kind of the keys of hostports, each unique in its account
 # What the operator keeps; below "cname" lie the targets of domains that are elsewhere.
 KEPT = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"})
 KEPT_SENTENCE = "'{}' is kept by the operator: choose another name."

@@ -14,7 +14,7 @@ from chalicelib.http import paging
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import Resource
-from chalicelib.model import audit, events, kinds
+from chalicelib.model import audit, events, kinds, records
 from chalicelib.model.kinds import Kind
 from chalicelib.schema.fields import Shown, Timestamp
 from chalicelib.schema.rules import After
@@ -168,7 +168,7 @@ class AuditEvents(Resource):
         uri = f"{call.base_url}{self.path(call)}"
         sent = {name: call.query[name] for name in wanted}
         entries = self.responses(found, call)
-        return paging.text(self.kind.array, entries, len(found), uri, page, has_more=has_more, last=last, others=sent)
+        return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
         """Return the events of a page, the last id that was filtered, and whether there are more."""
@@ -182,10 +182,11 @@ class AuditEvents(Resource):
         elif actor := wanted.get("actor_id"):
             indexed = events.page_of_actor(account, actor, before=before, count=count)
         read, has_more = indexed or events.page(account, before=before, count=_READ)
-        matching = [event for event in read if _matches(audit.Event.of(event.body), wanted)]
+        decoded = [*records.decoded(audit.Event, read)]
+        matching = [item for item, event in decoded if _matches(event, wanted)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True
-        ended = bool(read) and "after" in wanted and audit.Event.of(read[-1].body).created_at < wanted["after"]
+        ended = bool(decoded) and "after" in wanted and decoded[-1][1].created_at < wanted["after"]
         return matching, read[-1].id if read else "", has_more and not ended
 
 
@@ -202,7 +203,7 @@ def _is_of(action: str, wanted: str | None) -> bool:
 def _matches(event: audit.Event, wanted: Mapping[str, str]) -> bool:
     actor = wanted.get("actor_id")
     return (
-        (actor is None or actor in (event.actor["key_id"], event.actor["owner_id"]))
+        (actor is None or actor in (event.actor.get("key_id"), event.actor.get("owner_id")))
         and _is_of(event.action, wanted.get("action"))
         and wanted.get("resource_id", event.resource_id) == event.resource_id
         and wanted.get("after", "") <= event.created_at

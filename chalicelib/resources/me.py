@@ -7,7 +7,7 @@ from typing import Any, Literal
 from chalicelib import clock
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Unauthenticated
-from chalicelib.model import accounts, api_keys, name_counts
+from chalicelib.model import accounts, api_keys, name_counts, records
 from chalicelib.model.accounts import User
 from chalicelib.schema.fields import Timestamp
 from chalicelib.schema.shapes import Shape
@@ -78,7 +78,7 @@ def _get(call: Call) -> Item:
 
 def _show(owner: Item, call: Call) -> dict[str, Any]:
     counts = name_counts.read(call.caller.account)
-    user, reach = User.of(owner.body), call.caller.reach
+    user, reach = records.decode(User, owner), call.caller.reach
     ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
     return {
         "account": call.caller.account,

@@ -12,7 +12,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
 from chalicelib.http.resource import EditableResource, New, plain
-from chalicelib.model import bans, changes, kinds, looks, names, proofs, reservations
+from chalicelib.model import bans, changes, kinds, looks, names, proofs, records, reservations
 from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
@@ -158,11 +158,11 @@ def _refuse_kept(domain: str) -> None:
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in found:
-        stored = ReservedDomain.of(item.body)
+        stored = records.decode(ReservedDomain, item)
         unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
         hidden = {"certificate_id", "proof", *unset}
         shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
-        proof = Proof(**stored.proof) if stored.proof else None
+        proof = stored.progress
         yield {
             **shown,
             "cname_target": proof.cname_target or None if proof else None,
@@ -188,7 +188,7 @@ def _remove(change: OneChange, scope: str, id: str) -> bool:
     """Delete a reserved domain. Return False if it does not exist. Raises what `commit` does."""
 
     def attempt() -> bool:
-        item = table.read(scope, id)
+        item = table.find(scope, id)
         if item:
             change.remove(item).also(*looks.ended(item)).commit()
         return item is not None
@@ -213,7 +213,9 @@ class ReservedDomains(EditableResource):
         def without(item: Item) -> Item:
             own = [reference for reference in item.references if reference.field != "certificate_id"]
             body = {**item.body, "certificate_id": ""}
-            return replace(item, body=body, references=tuple(own) if item.body["certificate_id"] else item.references)
+            return replace(
+                item, body=body, references=tuple(own) if item.body.get("certificate_id") else item.references
+            )
 
         self._rewritten(call, without)
 
@@ -226,10 +228,10 @@ class ReservedDomains(EditableResource):
         def attempt() -> Item:
             before = self.get(call)
             stored = ReservedDomain.of(before.body)
-            if not stored.proof:
+            if stored.progress is None:
                 raise Conflict("The domain needs no proof: it lies below the domain of tunnels.")
             try:
-                after = reservations.with_proof(before, proofs.wish(Proof(**stored.proof), now))
+                after = reservations.with_proof(before, proofs.wish(stored.progress, now))
             except TooSoon as soon:
                 sentence = f"A check was requested less than a minute ago: wait {soon.wait} s."
                 raise RateLimited(sentence, retry_after=soon.wait) from None

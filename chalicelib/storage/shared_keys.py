@@ -82,7 +82,7 @@ def take_over(
         gone = None
     elif key.hold == "together" and _account(home) == _account(scope):
         return None
-    elif table.of_record(before):
+    elif _is_live(before):
         raise Taken(key, by=home)
     if key.hold == "together" and (state, counts) != ("free", _ADDED):
         return None
@@ -163,6 +163,12 @@ def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "
     if record.get("account", "") != account:
         return "others"
     return "held" if record.get("sharers") else "cooldown"
+
+
+def _is_live(record: Mapping[str, Any] | None) -> bool:
+    """Return whether the record of a holder is live. A malformed one is: its key stays taken."""
+    item = Item.from_record(record) if record else None
+    return item is not None and item.is_live and bool(item.body or item.malformed)
 
 
 def _write(

@@ -58,7 +58,7 @@ class Holder:
 def holder(key: UniqueKey) -> Holder | None:
     """Return the item that holds the key, live or expired, or None. Raises aws.Unavailable."""
     record = dynamodb.get(key.scope, ID)
-    return Holder(record.get("home", ""), record["holder"], record.get("successor", "")) if record else None
+    return Holder(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
 
 
 def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:

@@ -52,9 +52,15 @@ def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Writ
 
 
 def remove(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that remove an item; they fail if it has changed. Raises InUse when something refers to it."""
+    """Return the writes that remove an item; they fail if it has changed. Raises InUse when something refers to it.
+
+    Of a malformed item, the unique keys that it holds and the references whose targets exist are removed.
+    """
     if item.referrers:
         raise InUse(item.referrers)
+    if item.malformed:
+        gone = replace(item, unique_keys=(), references=())
+        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_held(item), gone, holder)]
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
@@ -129,7 +135,7 @@ def tries() -> Iterator[None]:
 
 def _error_of(failing: Exception | None) -> Exception:
     """Return the exception to raise for a write that failed with such a `failing`; Overtaken where it has none."""
-    if isinstance(failing, MissingTarget) and table.read(*failing.reference.target):
+    if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
@@ -156,6 +162,18 @@ def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
         before = released.get(_key(write)) if write.action == "Put" else None
         found.append(replace(write, request={**write.request, **_conditions(before)}) if before else write)
     return found
+
+
+def _held(item: Item) -> Item:
+    """Return a malformed item with the unique keys and references that its deletion can remove."""
+    keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
+    targets = [it for it in item.references if dynamodb.get(*it.target)]
+    return replace(item, unique_keys=tuple(keys), references=tuple(targets))
+
+
+def _holds(item: Item, key: UniqueKey) -> bool:
+    holder = unique_keys.holder(key)
+    return holder is not None and holder.id == item.id
 
 
 def _key(put: Write) -> str:
@@ -206,7 +224,7 @@ def _taken_over(
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     if key.successor and key.successor == before.successor:
         gone = None
-    elif table.read(before.scope, before.id):
+    elif table.find(before.scope, before.id):
         raise taken
     take = unique_keys.take(key, new.scope, new.id, after=before)
     return [*others, take, Write.delete(before.scope, before.id, gone)]

@@ -82,7 +82,7 @@ class Listeners(EditableResource):
             if names.is_kept(names.unit(host)) or bans.matches(host, banned):
                 raise Conflict(names.KEPT_SENTENCE.format(field), {field: names.KEPT_RULE})
             if names.is_below(host) and not names.unit(host) and (self.kind is not TCP_EDGES or "*" in host):
-                raise InvalidRequest.of({field: f"must be of a name below {names.domain()}"})
+                raise InvalidRequest.of({field: f"must have a host below {names.domain()}"})
         closed = [place for place, hostport in enumerate(hostports) if self._is_closed(hostport)]
         stored = self.get(call).body.get("hostports", []) if closed and call else []
         if wrong := [place for place in closed if hostports[place] not in stored]:

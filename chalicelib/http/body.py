@@ -81,9 +81,9 @@ def read_object(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise MalformedJson(f"This is not JSON: {error.msg} at character {error.pos}.") from None
     except UnicodeEncodeError:
-        raise MalformedJson("This holds half a character: a surrogate without its pair.") from None
+        raise MalformedJson("This contains half a character: a surrogate without its pair.") from None
     except (ValueError, RecursionError):
-        raise MalformedJson("A number is too long or brackets are too deep to read.") from None
+        raise MalformedJson("A number is too long, or the nesting of objects and arrays too deep.") from None
     if not isinstance(found, dict):
         raise MalformedJson("This must be a JSON object.")
     return found

@@ -262,7 +262,7 @@ def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> idempotenc
     if key is None or endpoint.method != "POST":
         return None
     if not re.fullmatch(r"[!-~]{1,255}", key):
-        raise InvalidRequest("The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters.")
+        raise InvalidRequest("The header 'Idempotency-Key' must have 1 to 255 visible ASCII characters.")
     sent = f"{who.key} {request.context.get('resourcePath')} {request.uri_params} ".encode()
     digest = hashlib.sha256(sent + cast(bytes, request.raw_body)).hexdigest()
     return idempotency.Request(who.account, key, digest)

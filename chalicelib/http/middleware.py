@@ -134,7 +134,7 @@ def _api_error(error: BaseException) -> ApiError:
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
-            rule = f"must name at most {most} resources, and one change may add and remove no more than that"
+            rule = f"must name at most {most} resources, and one change can add and remove at most as many"
             return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
         case MissingTarget(reference=reference):
             field = reference.field
@@ -150,21 +150,19 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin. Only the operator can switch it off.")
         case TooManyNames():
-            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names already, which is the most.")
+            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names, the maximum.")
         case ListFull():
-            return errors.Conflict(
-                f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."
-            )
+            return errors.Conflict(f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, the maximum.")
         case Taken(key=key) if names.is_of_the_operator(error):
             return errors.Conflict(names.KEPT_SENTENCE.format(key.field), {key.field: names.KEPT_RULE})
         case Taken(key=key):
             field = key.field or key.kind
-            return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})
+            return errors.Conflict(f"'{field}' is in use already.", {field: "must be a value that nothing else uses"})
         case InUse(referrers=referrers):
             named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
             return errors.Conflict(f"Still in use by {', '.join(referrers[:10])}.", named)
         case TooManyReferrers(reference=reference):
-            rule = f"{reference.id} is used by {references.MAX_REFERRERS} others already, which is the most"
+            rule = f"{reference.id} is used by {references.MAX_REFERRERS} others, the maximum"
             return errors.Conflict(
                 f"'{reference.field}' names a resource that cannot be used once more.", {reference.field: rule}
             )

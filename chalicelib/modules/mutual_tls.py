@@ -59,7 +59,7 @@ def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
     stored = edge.modules.get("mutual_tls")
     enabled = request.enabled if request else stored is not None and modules.MutualTls.of(stored).enabled
     is_upstream = HttpsEdge.of(edge.body).terminate_at == UPSTREAM
-    return {"enabled": "must be false where TLS is terminated upstream"} if enabled and is_upstream else {}
+    return {"enabled": "must be false if TLS ends upstream"} if enabled and is_upstream else {}
 
 
 MODULES = tuple(

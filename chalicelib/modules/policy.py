@@ -31,7 +31,7 @@ def _distinct(values: list[str]) -> list[str]:
 
 def _pattern(value: str) -> str:
     if "," in value:
-        raise ValueError("must not hold a comma")
+        raise ValueError("must not contain a comma")
     if value.count("*") > _MAX_STARS:
         raise ValueError(f"must have at most {_MAX_STARS} stars")
     return value

@@ -48,7 +48,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     if request and request.terminate_at not in (None, terminate_at):
         wrong["terminate_at"] = f"must be {terminate_at}, as on the edge: change it on the edge"
     if terminate_at == UPSTREAM and min_version:
-        wrong["min_version"] = "must be null where TLS is terminated upstream"
+        wrong["min_version"] = "must be null if TLS ends upstream"
     return wrong
 
 

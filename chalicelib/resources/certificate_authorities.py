@@ -18,7 +18,7 @@ _MAX_CA = 16  # KiB
 
 def _authority(value: Any) -> crypto.authorities.Authority:
     if not isinstance(value, str):
-        raise ValueError("must be a string of PEM")
+        raise ValueError("must be a string in PEM format")
     return crypto.authorities.read(value, _MAX_CA * 1024)
 
 

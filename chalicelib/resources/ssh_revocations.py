@@ -127,7 +127,7 @@ class Revocations(Resource):
         try:
             return revocations.revoke(call.change, issuer, revocation)
         except AlreadyRevoked:
-            raise Conflict(f"'{field}' is revoked already.", {field: "must be one that is not revoked yet"}) from None
+            raise Conflict(f"'{field}' is revoked already.", {field: "must not be revoked yet"}) from None
 
     def delete(self, call: Call) -> None:
         if not revocations.take_back(call.change, self.scope(call), call.id):

@@ -19,7 +19,7 @@ _MAX_CHAIN = 64  # KiB
 
 def _pem(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a string of PEM")
+        raise ValueError("must be a string in PEM format")
     return value
 
 

@@ -10,7 +10,7 @@ from tests.samples import Collection
 from tests.transports import Client
 
 EDGES = "/edges/https"
-UPSTREAM = "must be null where TLS is terminated upstream"
+UPSTREAM = "must be null if TLS ends upstream"
 UNSET = "must be one of '1.0', '1.1', '1.2' or '1.3'"
 
 

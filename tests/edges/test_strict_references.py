@@ -150,7 +150,7 @@ def test_a_backend_is_pointed_at_by_a_thousand_at_most(admin: Client) -> None:
         ExpressionAttributeValues={":holders": {"SS": holders}},
     )
     answer = admin.put(f"{edge}/backend", {"backend_id": backend})
-    rule = {"backend_id": f"{backend} is used by 1000 others already, which is the most"}
+    rule = {"backend_id": f"{backend} is used by 1000 others, the maximum"}
     assert_refused(answer, 409, "conflict", "'backend_id' names a resource that cannot be used once more.", rule)
     assert admin.get(f"{edge}/backend").json == {"enabled": True, "backend": None}
 

@@ -197,7 +197,7 @@ def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve:
     client = serve(admin, replace(http_response_backends.RESOURCE, make=make))
     path = "/backends/http_response"
     first = client.create(path, {})
-    rule = {"colour": "must be one that nothing else uses"}
+    rule = {"colour": "must be a value that nothing else uses"}
     assert_refused(client.post(path, {}), 409, "conflict", "'colour' is in use already.", rule)
     assert client.get(path).json["backends"] == [first]
     assert client.delete(f"{path}/{first['id']}").status == 204

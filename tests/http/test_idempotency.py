@@ -70,7 +70,7 @@ def test_after_a_day_a_key_stands_for_nothing(admin: Client) -> None:
 
 @pytest.mark.parametrize("key", ["a b", "é", "a" * 256])
 def test_a_key_is_visible_ascii_of_ordinary_length(admin: Client, key: str) -> None:
-    msg = "The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters."
+    msg = "The header 'Idempotency-Key' must have 1 to 255 visible ASCII characters."
     answer = admin.send("POST", "/backends/weighted", {}, Idempotency_Key=key)
     assert_refused(answer, 400, "invalid_request", msg)
 

@@ -13,7 +13,7 @@ OF_HTTPS, MUTUAL_TLS = mutual_tls.MODULES
 
 PATH = "/certificate_authorities"
 FIELD = "certificate_authority_ids"
-AT_THE_EDGE = "must be false where TLS is terminated upstream"
+AT_THE_EDGE = "must be false if TLS ends upstream"
 
 
 def refs(named: list[str]) -> list[dict[str, str]]:

@@ -119,7 +119,7 @@ def test_only_admins_with_every_reach_see_and_change_it(admin: Client, member: C
         ({"max_lifetime": 0}, {"user.max_lifetime": "must be at least 1"}),
         ({"allowed_principals": []}, {"user.allowed_principals": "must not be empty"}),
         ({"allowed_principals": ["a", "a"]}, {"user.allowed_principals": "must not contain a value twice"}),
-        ({"allowed_principals": ["a,b"]}, {"user.allowed_principals.0": "must not hold a comma"}),
+        ({"allowed_principals": ["a,b"]}, {"user.allowed_principals.0": "must not contain a comma"}),
         ({"min_rsa_bits": 1024}, {"user.min_rsa_bits": "must be at least 2048"}),
         ({"allowed_key_types": ["dsa"]}, {"user.allowed_key_types.0": "must be one of 'rsa', 'ecdsa' or 'ed25519'"}),
         (
@@ -155,7 +155,7 @@ EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]
     (
         {"allowed_principals": ["deploy-*"]},
         {"principals": ["deploy-1,root"]},  # as two principals a server may read them
-        {"principals.0": f"must not hold a comma, {POLICY}"},
+        {"principals.0": f"must not contain a comma, {POLICY}"},
         {"principals": ["deploy-1", "deploy-root"]},
     ),
     (

@@ -12,7 +12,7 @@ from tests.transports import Client
 (TLS_TERMINATION,) = tls_termination.MODULES
 
 VERSIONS = ["1.0", "1.1", "1.2", "1.3"]
-NULL = "must be null where TLS is terminated upstream"
+NULL = "must be null if TLS ends upstream"
 
 
 def module_of(client: Client, terminate_at: str) -> str:

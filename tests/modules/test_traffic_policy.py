@@ -42,9 +42,9 @@ JSON_FAULTS = [
     ('{"inbound": [{"actions": [{"type": "a", "n": -Infinity}]}]}', "-Infinity is not JSON"),
     (
         '{"inbound": [{"actions": [{"type": "\\ud800"}]}]}',
-        "This holds half a character: a surrogate without its pair",
+        "This contains half a character: a surrogate without its pair",
     ),
-    ("[" * 100_000, "A number is too long or brackets are too deep to read"),
+    ("[" * 100_000, "A number is too long, or the nesting of objects and arrays too deep"),
 ]
 
 

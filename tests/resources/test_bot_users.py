@@ -41,7 +41,9 @@ def operated(client: Client, name: str, *, admin: bool = False) -> Any:
 
 
 def assert_taken(answer: Answer) -> None:
-    assert_refused(answer, 409, "conflict", "'name' is in use already.", {"name": "must be one that nothing else uses"})
+    assert_refused(
+        answer, 409, "conflict", "'name' is in use already.", {"name": "must be a value that nothing else uses"}
+    )
 
 
 @pytest.mark.parametrize("name", ["a\u202eb", "a\u2028", "\u200ba", "=cmd|' /C calc'!A0", "+1", "-1", "@ci", "\ufeffa"])

@@ -235,7 +235,7 @@ def test_published_clients_are_answered_as_they_are(
 def test_without_a_domain_of_tunnels_only_others_are_reserved(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TUNNEL_DOMAIN")
     assert reserved(admin)["cname_target"] is None
-    sentence = "No ports can be reserved here: the operator has set none aside (TCP_PORTS)."
+    sentence = "No ports can be reserved here: the operator has not set TCP_PORTS."
     assert_refused(admin.post("/reserved_addrs", {}), 409, "conflict", sentence, {})
 
 

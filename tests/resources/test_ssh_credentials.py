@@ -18,7 +18,7 @@ from tests.samples import public_key
 from tests.transports import Answer, Client
 
 PATH = "/ssh_credentials"
-UNIQUE = "must be one that nothing else uses"
+UNIQUE = "must be a value that nothing else uses"
 
 
 def found(key: str) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table, vault
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
-from chalicelib.storage.references import replaced
+from chalicelib.storage.references import replace_references
 from chalicelib.storage.unique_keys import UniqueKey
 
 
@@ -211,7 +211,7 @@ class EditableResource(Resource):
             item,
             body=records.body_of_change(item, before, after),
             unique_keys=records.keys_of_change(item, before, after),
-            references=replaced(item.references, own),
+            references=replace_references(item.references, own),
         )
         return inline_modules.set_in(changed, self.modules, request) if modules else changed
 

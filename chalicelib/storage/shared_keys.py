@@ -1,4 +1,4 @@
-"""Shared keys: unique keys that the items of one account may hold together, and one item besides by itself.
+"""Shared keys: unique keys that several items of one account, and one exclusive holder, can hold at once.
 
 The record is that of a unique key: its holder, if it has one, holds it by itself. `sharers` are the paths of those that
 hold it together, `account` theirs. A key that nobody holds may rest: until the second `rests` it is that account's.

@@ -82,7 +82,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     if shards.MARK not in marks and not (before and is_spread(scope)):
         return found, has_more
     others = (_page(_older(shard, before), count) for shard in shards.others(scope))
-    return _bounded(*shards.merged([(found, has_more), *others], count))
+    return _bounded(*shards.merge_pages([(found, has_more), *others], count))
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:

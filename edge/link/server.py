@@ -1,8 +1,8 @@
 """The gateway's end of the link from Envoy, by mutual TLS.
 
-The server name is the id of a tunnel. Before TLS Envoy can send the visitor's address by the PROXY protocol. Clients without a certificate of the link's
-authority cannot send a byte through, and the handshake fails for a name that is no tunnel of this gateway. An Envoy on
-the same host can also use a Unix socket without TLS.
+The server name is the id of a tunnel. Before TLS Envoy can send the visitor's address by the PROXY protocol. Clients
+without a certificate of the link's authority cannot send a byte through, and the handshake fails for a name that is no
+tunnel of this gateway. An Envoy on the same host can also use a Unix socket without TLS.
 """
 
 import asyncio

@@ -73,9 +73,8 @@ class Recorder:
     def _replace(self, table: Table) -> None:
         """Handle a replacement of all items of a table.
 
-        The emulator replaces them after a failed PartiQL transaction, or from a backup.
-
-        The failed transaction has no changes to write. A restored backup is followed by a snapshot.
+        The emulator replaces them after a failed PartiQL transaction, which has no changes to write, or from a backup,
+        which is followed by a snapshot.
         """
         self._replaced(table)
         if self._undo:

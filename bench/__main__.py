@@ -35,6 +35,7 @@ FIGURES = (
     "revocations",
     "edge",
     "edge_sites",
+    "filters",
 )
 _FOLDER = Path(__file__).parent
 _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DOTALL)

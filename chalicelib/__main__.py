@@ -167,8 +167,9 @@ def _names(groups: Subparsers) -> None:
         )
         _reason(command)
     _command(group, "list", "list them", _list_names)
-    about = "let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS"
-    _command(group, "forget-settings", about, _forget_settings)
+    about = "let the API and the edge start with another TUNNEL_DOMAIN or TCP_PORTS"
+    forget = _command(group, "forget-settings", about, _forget_settings)
+    forget.add_argument("--force", action="store_true", help="even while names exist, which are then not served")
 
 
 def _stores(groups: Subparsers) -> None:
@@ -365,8 +366,9 @@ def _list_names(_: Namespace) -> None:
         print(name)
 
 
-def _forget_settings(_: Namespace) -> None:
-    traffic.forget_settings()
+def _forget_settings(arguments: Namespace) -> None:
+    former = traffic.forget_settings(is_forced=arguments.force)
+    print(f"The table no longer has {former}. The next process that uses names stores its own settings.")
 
 
 def _create_store(arguments: Namespace) -> None:

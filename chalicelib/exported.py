@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chalicelib import clock, ids, operations
-from chalicelib.model import audit, events, kinds
+from chalicelib.model import events, kinds
 from chalicelib.operations import CommandError
+from chalicelib.resources import audit_events
 from chalicelib.storage.items import Item
 
 _SETTLED = 60  # seconds; longer than the gateway lets a request take
@@ -46,7 +47,12 @@ def _lines(account: str, start: str) -> Iterator[str]:
 
 
 def _line(account: str, event: Item) -> str:
-    return json.dumps({"id": event.id, "account": account, **audit.Event.of(event.body).to_record()})
+    """Return an event as `GET /audit_events` shows it, with its account and, until the release after 3.0.0,
+    `resource_path`. Addresses begin with BASE_URL, or with the path if it is not set.
+    """
+    shown = audit_events.response(event, os.environ.get("BASE_URL", "").rstrip("/"))
+    own = {"account": account, "resource_path": event.body["resource_path"]}
+    return json.dumps({"id": event.id, **own, **shown})
 
 
 def _start(after: str) -> str:

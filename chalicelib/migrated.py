@@ -7,6 +7,8 @@ from typing import Any
 from chalicelib import operations
 from chalicelib.model import migrations
 from chalicelib.model.migrations import Forms
+from chalicelib.model.user_agents import MAX_COST
+from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 
 
@@ -15,6 +17,7 @@ def lines(*, applies: bool) -> Iterator[str]:
     forms, total, lacking, done = operations.forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
     for record in migrations.records():
         total += 1
+        yield from _costly(record)
         steps = migrations.lacking(record, forms)
         lacking.update((step.number, migrations.what(record)) for step in steps)
         if steps and applies:
@@ -27,6 +30,17 @@ def lines(*, applies: bool) -> Iterator[str]:
         yield f"{done[True]} rewritten.{again}"
     elif lacking:
         yield "Nothing was changed: --apply rewrites them."
+
+
+def _costly(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence about a route that the edge closes, because its filter costs too much."""
+    if (cost := migrations.filter_cost(record)) > MAX_COST:
+        item = Item.from_record(record)
+        edge = item.path.split("/")[3]
+        yield (
+            f"The user agent filter of {item.id}, a route of {edge} of {item.account}, takes {cost} instructions of RE2"
+            f" for a byte. The edge closes the route until its owner changes the filter: at most {MAX_COST} are served."
+        )
 
 
 def _applied(record: Mapping[str, Any], forms: Forms) -> Generator[str, None, bool]:

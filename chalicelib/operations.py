@@ -11,7 +11,7 @@ from chalicelib.http import body
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, changes, kinds, owners, shards
-from chalicelib.model.accounts import Account, Owner, Switch, User
+from chalicelib.model.accounts import Owner, Switch, User
 from chalicelib.model.audit import OPERATOR, keep_key, told
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import Kind
@@ -84,7 +84,7 @@ def limit_account(account_id: str, *, only_reserved: bool) -> None:
     check_account(account_id)
 
     def limited(item: Item) -> Item:
-        return replace(item, body=replace(Account.of(item.body), only_reserved=only_reserved).to_record())
+        return replace(item, body={**item.body, "only_reserved": only_reserved})
 
     changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, limited)
 

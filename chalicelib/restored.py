@@ -19,6 +19,7 @@ from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
 from chalicelib.operations import CommandError
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.aws import AwsError
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 from chalicelib.storage.revocation_lists import ListFull
 
@@ -119,7 +120,7 @@ def _record(text: str) -> dict[str, Any] | None:
         record = json.loads(text)
         crypto.packed_revocations.pack([Revocation.of(record).entry])
         crypto.public_keys.fingerprint(record[_PUBLIC_KEY])
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except (MalformedRecord, ValueError, TypeError, LookupError, AttributeError):
         return None
     return dict(record)
 

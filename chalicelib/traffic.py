@@ -148,10 +148,21 @@ def allow_name(name: str) -> None:
         raise CommandError(f"The name {name} is not banned.")
 
 
-def forget_settings() -> None:
-    """Let the API and the edge begin with another TUNNEL_DOMAIN or TCP_PORTS. Raises CommandError."""
-    if not names.forget_settings():
-        raise CommandError("No TUNNEL_DOMAIN is written down in this table.")
+def forget_settings(*, is_forced: bool) -> str:
+    """Let the API and the edge start with another TUNNEL_DOMAIN or TCP_PORTS; return the former ones.
+
+    Raises CommandError, while names exist too unless it `is_forced`.
+    """
+    found = [] if is_forced else list(names.used())
+    if found:
+        raise CommandError(
+            f"Nothing was changed: {len(found):,} names exist, for example {min(found)}. Names of another "
+            "TUNNEL_DOMAIN are not served, nor are ports outside of TCP_PORTS. Delete what has them and wait for the "
+            "end of their cooldowns, or, if they stay served or need not be, repeat this with --force."
+        )
+    if not (former := names.forget_settings()):
+        raise CommandError("This table has no TUNNEL_DOMAIN yet: nothing was changed.")
+    return former
 
 
 def _host(name: str) -> str:

@@ -86,7 +86,7 @@ async def _gateway(settings: Settings) -> None:
 async def _control(settings: Settings) -> None:
     from edge.control.control import Control
     from edge.control.looks import Looks
-    from edge.process import memory
+    from edge.process import memory, tasks
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
     from edge.store import table
@@ -96,7 +96,7 @@ async def _control(settings: Settings) -> None:
     looks = Looks(store, Resolver(servers.source(settings.dns_servers)).look)
     with _store_told():
         control = Control(settings, store, await asyncio.to_thread(store.link_authority))
-        await asyncio.gather(control.serve(), looks.serve())
+        await tasks.run_all(control.serve(), looks.serve())
 
 
 @contextlib.contextmanager

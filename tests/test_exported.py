@@ -83,6 +83,28 @@ def export_until_killed(account: str, file: Path, size: int) -> None:
     operator.main(["audit", "export", account, "--into", str(file)])
 
 
+def test_an_exported_event_has_the_fields_of_the_api_and_its_account(
+    admin: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.create("/backends/weighted", {})
+    operator.main(["accounts", "disable", admin.account])
+    operator.main(["accounts", "enable", admin.account])
+    capsys.readouterr()
+    shown = admin.get("/audit_events").json["audit_events"][::-1]
+    paths = [event["resource_uri"].removeprefix("http://localhost") for event in shown]
+    now = clock.seconds() + 120
+    monkeypatch.setattr(clock, "seconds", lambda: now)
+    for setting, base_url in (("https://api.example/", "https://api.example"), ("", "")):
+        monkeypatch.setenv("BASE_URL", setting)
+        expected = json.loads(json.dumps(shown).replace("http://localhost", base_url))
+        found = exported(capsys, admin.account)
+        assert [{name: event[name] for name in like} for event, like in zip(found, expected, strict=True)] == expected
+        others = [event.keys() - like.keys() for event, like in zip(found, expected, strict=True)]
+        assert others == [{"account", "resource_path"}] * len(shown)
+        assert [event["resource_path"] for event in found if event["resource_uri"]] == [path for path in paths if path]
+        assert {event["account"] for event in found} == {admin.account}
+
+
 def test_what_may_still_be_overtaken_is_left_to_the_next_export(
     admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:

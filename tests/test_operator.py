@@ -255,7 +255,7 @@ def test_a_store_that_is_not_there_is_said_to_be_missing(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", ["", "two\nlines"])
 def test_a_name_that_would_spoil_a_list_is_refused_in_one_sentence(name: str) -> None:
-    with pytest.raises(SystemExit, match=r"^The name must not be empty or contain control characters\.$"):
+    with pytest.raises(SystemExit, match=r"^The name must not be empty, begin with ="):
         main(["accounts", "create", name])
 
 

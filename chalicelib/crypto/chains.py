@@ -10,6 +10,11 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
+_MUST_STAPLE = (
+    "must not require OCSP stapling, which the live edge does not do: "
+    "certificate 1 has the extension TLS Feature (1.3.6.1.5.5.7.1.24, must-staple)"
+)
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -28,7 +33,10 @@ def read(text: str, max_bytes: int) -> Chain:
     chain = [x509.load(content, f"certificate {number}") for number, content in enumerate(contents, start=1)]
     for number, (certificate, issuer) in enumerate(pairwise(chain), start=1):
         _check_signature(certificate, issuer, number)
-    return Chain(encoded, x509.read(chain[0], "certificate 1"))
+    leaf = x509.read(chain[0], "certificate 1")
+    if x509.requires_ocsp(chain[0]):
+        raise ValueError(_MUST_STAPLE)
+    return Chain(encoded, leaf)
 
 
 def _certificates(blocks: list[Block]) -> list[Block]:

@@ -93,6 +93,13 @@ def read(certificate: Certificate, which: str) -> Facts:
         return _facts(certificate, public_key)
 
 
+def requires_ocsp(certificate: Certificate) -> bool:
+    """Return whether clients expect a stapled OCSP response (RFC 7633). Raises ValueError if it is malformed."""
+    with _parsing("certificate 1"):
+        features = _extension(certificate, x509.TLSFeature)
+    return features is not None and x509.TLSFeatureType.status_request in features
+
+
 def _facts(certificate: Certificate, public_key: PublicKey) -> Facts:
     return Facts(
         public_key=public_key,

@@ -54,7 +54,8 @@ class Listeners(EditableResource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path, shape = f"{self.kind.one}/status", status.SHAPES[self.kind]
-        return (*super().endpoints(), Endpoint("GET", path, 200, self.get, status.show, "status", response=shape))
+        shown = Endpoint("GET", path, 200, self.get, status.show, "status", response=shape, is_versioned=False)
+        return (*super().endpoints(), shown)
 
     def post(self, call: Call) -> Made:
         taken = self._checked(call.body.hostports)
@@ -63,15 +64,18 @@ class Listeners(EditableResource):
         return made
 
     def patch(self, call: Call) -> Item:
-        taken = self._checked(call.body.fields_set().get("hostports", []))
+        taken = self._checked(call.body.fields_set().get("hostports", []), call)
         changed = super().patch(call)
         edges.end_tunnels(call.caller.account, taken, by=call.change.by)
         return changed
 
-    def _checked(self, hostports: list[str]) -> list[str]:
-        """Return the hostports. Raises InvalidRequest, Conflict for one that the operator keeps; OtherSettingsError."""
+    def _checked(self, hostports: list[str], call: Call | None = None) -> list[str]:
+        """Return the hostports; those that the edge of a `call` has may have any port.
+
+        Raises InvalidRequest, Conflict for one that the operator reserves, NotFound, OtherSettingsError.
+        """
         if hostports:
-            names.check_settings()
+            names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)
         banned = bans.patterns() if hostports else []
         for place, hostport in enumerate(hostports):
             host, field = hostport.rpartition(":")[0], f"hostports.{place}"
@@ -79,4 +83,15 @@ class Listeners(EditableResource):
                 raise Conflict(names.KEPT_SENTENCE.format(field), {field: names.KEPT_RULE})
             if names.is_below(host) and not names.unit(host) and (self.kind is not TCP_EDGES or "*" in host):
                 raise InvalidRequest.of({field: f"must be of a name below {names.domain()}"})
+        closed = [place for place, hostport in enumerate(hostports) if self._is_closed(hostport)]
+        stored = self.get(call).body.get("hostports", []) if closed and call else []
+        if wrong := [place for place in closed if hostports[place] not in stored]:
+            rule = f"must have a port of {names.ports_text()}: no other is open below {names.domain()}"
+            raise InvalidRequest.of({f"hostports.{place}": rule for place in wrong})
         return hostports
+
+    def _is_closed(self, hostport: str) -> bool:
+        """Return whether a TCP hostport lies below TUNNEL_DOMAIN, at a port outside TCP_PORTS."""
+        host, _, port = hostport.rpartition(":")
+        is_own = self.kind is TCP_EDGES and names.is_below(host)
+        return is_own and bool(names.ports()) and int(port) not in names.ports()

@@ -1,7 +1,7 @@
 """HTTPS edges: what answers HTTPS requests to their hostports, by routes. Deleting one deletes its routes first."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from chalicelib import modules
 from chalicelib.edges import routes
@@ -14,7 +14,9 @@ from chalicelib.model import edges, kinds
 from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.modules import EDGE, Place
 from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import if_empty, unless_blank
+from chalicelib.schema.shapes import ABSENT
 from chalicelib.storage.items import Item
 
 
@@ -26,6 +28,10 @@ class HTTPSListener(Described):
     terminate_at: Annotated[Place, if_empty(EDGE)] = EDGE
     """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
 
+    keep_headers: KeepHeaders = []
+    """Names of request headers that visitors may send, although upstreams may believe them of a proxy: at most 20, in
+    lower case. A response has it if it is not empty."""
+
 
 class HTTPSEdgeChange(HTTPSListener):
     # Where TLS ends does not move because a client sends every field it knows.
@@ -35,6 +41,9 @@ class HTTPSEdgeChange(HTTPSListener):
 class HTTPSEdge(HTTPSListener, Shown):
     """Answers HTTPS requests to its hostports, by routes."""
 
+    keep_headers: list[str] = cast(list[str], ABSENT)
+    """Names of request headers that visitors may send, in lower case; absent where there are none."""
+
     routes: list[routes.RESOURCE.response]  # type: ignore[name-defined]
     """Its routes, newest first: at most 100."""
 
@@ -42,7 +51,10 @@ class HTTPSEdge(HTTPSListener, Shown):
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the responses of edges: the routes of one are read when it is its turn, and can be 5 MB."""
     for edge, own in zip(found, edges.routes_of(found), strict=True):
-        yield {**plain(HttpsEdge, edge, call), "routes": [*routes.RESOURCE.responses(own, call)]}
+        shown = plain(HttpsEdge, edge, call)
+        if not shown["keep_headers"]:
+            del shown["keep_headers"]
+        yield {**shown, "routes": [*routes.RESOURCE.responses(own, call)]}
 
 
 _MODULES = modules.of(kinds.HTTPS_EDGES)

@@ -20,7 +20,8 @@ class StatusOfHostport(Shape):
     """Where the edge listens, as host:port."""
 
     state: State
-    """As of the edge; `unproved`: the domain is not the account's, `verification` of its reservation says why."""
+    """As of the edge; `unproved`: the domain is not the account's, `verification` of its reservation says why;
+    `refused` also if no certificate covers the host."""
 
     since: Timestamp
     """When that state began, RFC 3339."""

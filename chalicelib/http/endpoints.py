@@ -25,6 +25,7 @@ from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.aws import AwsError
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 
 
@@ -98,7 +99,7 @@ class Endpoint(NamedTuple):
     response, `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint
     like it; `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it
     asks neither for a token nor for a version, and its caller is ANONYMOUS. `headers` are those of its JSON, beside
-    those of all.
+    those of all. The ETag of one that is not `is_versioned` depends on the response alone, not on the item's revision.
     """
 
     method: str
@@ -115,6 +116,7 @@ class Endpoint(NamedTuple):
     authorizer: Authorizer | None = AUTHORIZER
     media: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
+    is_versioned: bool = True
 
 
 class Routes(Protocol):
@@ -134,6 +136,14 @@ def serve(app: Chalice, routes: Iterable[Routes]) -> None:
             paths[endpoint.path] = None
     for path in paths:
         app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
+        app.routes[path] = _Methods(app.routes[path])
+
+
+class _Methods(dict[str, Any]):
+    """The methods of a path. It claims OPTIONS, which `chalice local` would otherwise answer without the app."""
+
+    def __contains__(self, method: object) -> bool:
+        return method == "OPTIONS" or super().__contains__(method)
 
 
 def _never() -> None:
@@ -193,7 +203,8 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
     """Return the entity tag of a response: the revision it shows, and a digest of what it is about and of its JSON."""
     content = f"{item.id}/{endpoint.module} {text}"
-    return f'"{item.revision}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
@@ -226,7 +237,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     def check(item: Item) -> None:
         try:
             text = body.text(cast(Show, endpoint.show)(item, call))
-        except NotFound:  # a module that is not set
+        except (NotFound, MalformedRecord):  # a module that is not set, or what has no representation
             conditions.check(None)
         else:
             conditions.check(_tag(endpoint, item, text))

@@ -7,6 +7,7 @@ Imports nothing, so that the gateway's authorizer can use it.
 
 from collections.abc import Mapping
 
+_FAILED = "The service failed to answer. Quote the operation id when you report it."
 _MAX_NAMED = 100  # fields that one error names, so that it stays far below the gateway's limit for a response
 
 
@@ -129,33 +130,46 @@ class UnsupportedMediaType(ApiError):
 
 
 class RateLimited(ApiError):
-    """Throttled: too many requests at once. Only the gateway counts them; the app never raises this."""
+    """Too many requests. `Retry-After` is the number of seconds to wait."""
 
     status, code = 429, "rate_limited"
 
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
     @property
     def headers(self) -> dict[str, str]:
-        return {"Retry-After": "1"}
+        return {"Retry-After": str(self.retry_after)}
 
 
 class InternalError(ApiError):
     """An error of the service itself. The response says nothing but the operation id."""
 
-    def __init__(self) -> None:
-        super().__init__("The service failed to answer. Quote the operation id when you report it.")
+    def __init__(self, cause: str = "") -> None:
+        failed = f"The service is not set up: {cause}. docs/guide.md describes how." if cause else _FAILED
+        super().__init__(failed)
 
 
 class Unavailable(ApiError):
     """The store or the key service is throttling or down. Nothing is half done, but a change may have happened."""
 
     status, code = 503, "unavailable"
+    retry_after = 1  # seconds
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The service is busy or briefly out of reach. What was asked may have happened: repeat it with the same "
-            "Idempotency-Key, and it happens once."
-        )
+    def __init__(
+        self,
+        message: str = "The service is busy or briefly out of reach. What was asked may have happened: repeat it with "
+        "the same Idempotency-Key, and it happens once.",
+    ) -> None:
+        super().__init__(message)
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"Retry-After": "1"}
+        return {"Retry-After": f"{self.retry_after}"}
+
+
+class OtherSettings(Unavailable):
+    """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table: the operator must correct them."""
+
+    retry_after = 60

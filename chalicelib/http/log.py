@@ -1,4 +1,4 @@
-"""One JSON line per request on standard output; never a header, a body or the text of an exception.
+"""One JSON line per request on standard output, and per warning; never a header, a body or the text of an exception.
 
 Exceptions tell where they came from but not what they say, since what they say may hold what they were given.
 """
@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.storage import diagnosis
+from chalicelib.storage import decoding, diagnosis
 from chalicelib.storage.aws import AwsError
+from chalicelib.storage.decoding import MalformedRecord
 
 _logger = logging.getLogger("tunnel_edge")
 
@@ -35,10 +36,22 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     _logger.log(level, json.dumps({"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}))
 
 
+def warning(event: str, sentence: str) -> None:
+    """Log a sentence that the operator must act on, under the name of an event."""
+    _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
+
+
 def _cause(error: BaseException) -> dict[str, Any]:
     """Return the log fields of the error behind a 5xx; for one of the store also its settings and what is missing."""
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
-    return {"error": type(error).__name__, "code": getattr(error, "code", None), **store, "at": _frames(error)}
+    malformed = {"event": decoding.EVENT, **error.facts} if isinstance(error, MalformedRecord) else {}
+    return {
+        "error": type(error).__name__,
+        "code": getattr(error, "code", None),
+        **store,
+        **malformed,
+        "at": _frames(error),
+    }
 
 
 def _frames(error: BaseException) -> list[str]:

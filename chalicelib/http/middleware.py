@@ -6,6 +6,7 @@ Nothing but this and the view beneath it, which hands all errors over, catches e
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
@@ -13,10 +14,11 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import body, errors, log
 from chalicelib.http.errors import ApiError, Forbidden
-from chalicelib.model import api_keys, names
-from chalicelib.model.names import TooManyNames
+from chalicelib.model import api_keys, name_counts, names
+from chalicelib.model.name_counts import TooManyNames
+from chalicelib.model.names import OtherSettingsError
 from chalicelib.model.owners import LastAdmin
-from chalicelib.storage import aws, references, revocation_lists, writes
+from chalicelib.storage import aws, diagnosis, dynamodb, references, revocation_lists, writes
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
 from chalicelib.storage.revocation_lists import ListFull
@@ -40,6 +42,7 @@ def wrap(app: Chalice) -> None:
         context: dict[str, Any] = request.context if request else {}
         operation_id = context["operationId"] = context.get("requestId") or ids.new("op")
         with aws.deadline():
+            _check_settings(dynamodb.table_name())
             response, error = _attempt(app, request, get_response, operation_id)
             if response.status_code == Forbidden.status:
                 _note_denied(context.get("authorizer", {}).get("key", ""))
@@ -48,6 +51,14 @@ def wrap(app: Chalice) -> None:
         return response
 
     app.register_middleware(answer, "http")
+
+
+@cache
+def _check_settings(_table: str) -> None:
+    """Log how the settings differ from those of the table, with the first request of a process."""
+    with suppress(AwsError, ValueError):
+        if sentence := names.difference():
+            log.warning("settings_differ", sentence)
 
 
 def _attempt(
@@ -92,15 +103,20 @@ def _note_denied(key: str) -> None:
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:
-    """Refuse what the gateway's fallbacks let through, as it would be answered without a gateway."""
+    """Reject paths and methods that no endpoint has, and that the gateway's fallbacks let through."""
     if request is None:
         raise errors.InternalError
     methods = app.routes.get(request.path, {}).keys() - {ANY_METHOD}
-    if request.method in methods:
-        return
-    if methods:
+    if not methods or _has_empty_segment(request):
+        raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
+    if request.method not in methods:
         raise errors.MethodNotAllowed(", ".join(sorted(methods)))
-    raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
+
+
+def _has_empty_segment(request: Request) -> bool:
+    """Return whether the path has a slash too many, which gateways ignore when they look for a route."""
+    path = request.context.get("path") or ""  # as the client sent it, behind that of the stage
+    return request.path != "/" and ("//" in path or path.endswith("/"))
 
 
 def _api_error(error: BaseException) -> ApiError:
@@ -110,6 +126,10 @@ def _api_error(error: BaseException) -> ApiError:
             return error
         case aws.Unavailable():
             return errors.Unavailable()
+        case aws.Misconfigured():
+            return errors.InternalError(diagnosis.for_callers(error))
+        case OtherSettingsError():
+            return errors.OtherSettings(f"Nothing was changed, until the operator corrects a setting. {error}")
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames():
             return _conflict(error)
         case TransactionTooLarge():
@@ -128,7 +148,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin, whom only the operator switches off.")
         case TooManyNames():
-            return errors.Conflict(f"The account has {names.MAX_NAMES} names already, which is the most.")
+            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names already, which is the most.")
         case ListFull():
             return errors.Conflict(
                 f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."

@@ -122,7 +122,8 @@ class Module:
         module = self.stored.requested(request.values(), context, before)
         named = {f"{at}{field}": ids for field, ids in module.references().items()}
         recorded = references.recorded(holder.account, named, module=self.name)
-        record = holder.modules[self.name] if module == before else module.to_record()
+        kept = holder.modules.get(self.name, {})
+        record = kept if module == before else module.over(kept)
         linked = replace_references(holder.references, {self.name: recorded})
         return replace(holder, modules={**holder.modules, self.name: record}, references=linked)
 

@@ -37,11 +37,10 @@ class OwnedResource(EditableResource):
         return paging.text(
             self.kind.array,
             self.responses(found, call),
-            len(found),
+            paging.last(reached),
             f"{call.base_url}{self.path(call)}",
             page,
             has_more=is_cut or has_more,
-            last=reached[-1].id if reached else "",
             others={"owner_id": owner},
         )
 

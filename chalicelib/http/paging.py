@@ -1,6 +1,7 @@
 """Lists: newest first, in pages that lead to the next one. Only a filter can leave a page empty."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -13,12 +14,13 @@ from chalicelib.schema import sizes
 from chalicelib.schema.fields import Uri
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
+from chalicelib.storage.items import Item
 
 NO_OTHERS: Mapping[str, str] = {}
 
 
 def _whole_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= 100):
+    if not re.fullmatch("[1-9][0-9]?|100", text):
         raise ValueError("must be a whole number from 1 to 100")
     return int(text)
 
@@ -78,37 +80,42 @@ def listed(array: str, entry: type[Shape]) -> type[Shape]:
 def text(
     array: str,
     entries: Iterator[Mapping[str, Any]],
-    count: int,
+    last: str,
     uri: str,
     page: Page,
     *,
     has_more: bool,
-    last: str = "",
     others: Mapping[str, str] = NO_OTHERS,
 ) -> str:
-    """Return the JSON of a page, with as many of the `count` entries, at least one, as fit into an answer.
+    """Return the JSON of a page, with as many of the entries, at least one, as fit into an answer.
 
-    The next page begins after the last entry shown, or after the id `last` where all entries fit and it is given.
-    `others` are further query parameters to repeat in the next page's address.
+    The next page begins after the id `last` if all entries fit, else after the last entry shown. `others` are further
+    query parameters to repeat in the next page's address.
     """
-    shown, last_id = _fitting(entries, count)
-    if len(shown) == count and last:
-        last_id = last
-    following = urlencode({**others, "before_id": last_id, "limit": page.limit})
-    next_page_uri = f"{uri}?{following}" if has_more or len(shown) < count else None
+    shown, cut = _fitting(entries)
+    has_rest = cut not in ("", last)
+    following = urlencode({**others, "before_id": cut if has_rest else last, "limit": page.limit})
+    next_page_uri = f"{uri}?{following}" if has_more or has_rest else None
     own = {"uri": uri, "next_page_uri": next_page_uri}
     return f'{{"{array}":[{",".join(shown)}],{body.text(own)[1:]}'
 
 
-def _fitting(entries: Iterator[Mapping[str, Any]], count: int) -> tuple[list[str], str]:
-    """Return the JSON of the entries that fit into an answer, and the id of the last one.
+def last(found: Sequence[Item]) -> str:
+    """Return the id of the last of some items, "" if there are none."""
+    return found[-1].id if found else ""
+
+
+def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
+    """Return the JSON of the entries that fit into an answer, and the id of the last one if others may not.
 
     An entry costs reads and memory: it is not made where it would not fit if it is as large as the largest before it.
     """
     shown: list[str] = []
     last_id, size, largest = "", 0, 0
-    while len(shown) < count and size + largest < sizes.MAX_ANSWER:
-        entry = next(entries)
+    while size + largest < sizes.MAX_ANSWER:
+        entry = next(entries, None)
+        if entry is None:
+            return shown, ""
         written = body.text(entry)
         largest = max(largest, sizes.encoded(written))
         if shown and size + sizes.encoded(written) >= sizes.MAX_ANSWER:

@@ -18,7 +18,8 @@ from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Owned, Stored, Traced
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import table, vault
+from chalicelib.storage import decoding, table, vault, writes
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import replace_references
@@ -44,7 +45,8 @@ class New:
 
 def plain(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
     """Return the response of a resource that is shown as it is stored."""
-    return {"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **stored.of(item.body).to_record()}
+    shown = records.decode(stored, item).to_record()
+    return {"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **shown}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,9 @@ class Resource:
         page = Page(**call.query)
         found, has_more = self.listed(call, page)
         uri = f"{call.base_url}{self.path(call)}"
-        return paging.text(self.kind.array, self.responses(found, call), len(found), uri, page, has_more=has_more)
+        return paging.text(
+            self.kind.array, self.responses(found, call), paging.last(found), uri, page, has_more=has_more
+        )
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         """Return the items on a page of the list, and whether there is more.
@@ -103,10 +107,35 @@ class Resource:
     def show(self, item: Item, call: Call) -> dict[str, Any]:
         """Return the response of a resource."""
         if self.to_responses or self.modules:
-            return next(self.responses([item], call))
+            return next(self._responses([item], call))
         return plain(self.stored, item, call)
 
     def responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+        """Yield the responses of the entries of a list. Malformed ones are logged and left out."""
+        count = 0
+        try:
+            for response in self._responses(items, call):
+                yield response
+                count += 1
+        except MalformedRecord:
+            yield from self._responses([item for item in items[count:] if self._is_well_formed(item)], call)
+
+    def check(self, item: Item) -> None:
+        """Raise MalformedRecord if the response of an item cannot be made."""
+        records.decode(self.stored, item)
+        for module in self.modules:
+            if module.name in item.modules:
+                module.stored.of(item.modules[module.name])
+
+    def _is_well_formed(self, item: Item) -> bool:
+        try:
+            self.check(item)
+        except MalformedRecord as malformed:
+            decoding.report(item.scope, item.id, malformed)
+            return False
+        return True
+
+    def _responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         """Yield the responses of some resources, their modules inline, each made when it is asked for."""
         shown = self.to_responses(items, call) if self.to_responses else (plain(self.stored, it, call) for it in items)
         for response, item in zip(shown, items, strict=True):
@@ -159,7 +188,7 @@ class EditableResource(Resource):
 
     def post(self, call: Call) -> Made:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
-        call.change.put(item, more=new.details, once=bool(new.once)).also(*new.also).commit()
+        writes.retried(lambda: call.change.put(item, more=new.details, once=bool(new.once)).also(*new.also).commit())
         call.log.update(new.details)
         return Made(item, new.once)
 
@@ -203,6 +232,7 @@ class EditableResource(Resource):
         """Return a resource with the fields and modules set that a request names, and all that follows from them."""
         modules = {module.name for module in self.modules}
         fields = {name: value for name, value in request.fields_set().items() if name not in modules}
+        self.check(item)
         before = self.stored.of(item.body)
         after = replace(before, **fields)
         named = after.references()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from chalicelib import clock, ids
-from chalicelib.model import kinds
+from chalicelib.model import kinds, records
 from chalicelib.model.records import Created, Described
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
@@ -89,16 +89,19 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
 
 
 def owner(account: str, id: str) -> Owner | None:
-    """Return the user or bot of that id, or None when the account has none. Raises aws.Unavailable."""
+    """Return the user or bot of that id, or None when the account has none. Raises MalformedRecord, aws.Unavailable."""
     item = read(account, id)
-    found = User.of(item.body) if item else None
+    found = records.decode(User, item) if item else None
     return Owner(id, found.admin, found.active, found.name) if found else None
 
 
 def read(account: str, id: str) -> Item | None:
-    """Return the record of a user or bot, or None when the account has none of that id. Raises aws.Unavailable."""
+    """Return the record of a user or bot, or None when the account has none of that id. It may be malformed.
+
+    Raises aws.Unavailable.
+    """
     kind = OWNERS.get(id.partition("_")[0])
-    return table.read(items.scope(account, kind.path), id) if kind else None
+    return table.find(items.scope(account, kind.path), id) if kind else None
 
 
 def is_active(account: str, id: str) -> bool:
@@ -109,26 +112,27 @@ def is_active(account: str, id: str) -> bool:
 
 def is_switched_on(account: str) -> bool:
     """Tell whether an account is not switched off. One read. Raises aws.Unavailable."""
-    found = table.read(SCOPE, account)
+    found = table.find(SCOPE, account)
     return bool(found and is_on(found))
 
 
 def may_bind_reserved_alone(account: str) -> bool:
     """Tell whether tunnels of an account may have no names but reserved ones. Raises aws.Unavailable."""
-    found = table.read(SCOPE, account)
-    return found is None or Account.of(found.body).only_reserved
+    found = table.find(SCOPE, account)
+    return found is None or next((it.only_reserved for _, it in records.decoded(Account, [found])), True)
 
 
 def limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
     """Return the accounts whose tunnels may have reserved names alone: a hundred in a call. Raises aws.Unavailable."""
     wanted = frozenset(accounts)
-    found = map(table.of_record, table.records((SCOPE, account) for account in wanted).values())
-    return wanted - {item.id for item in found if item and not Account.of(item.body).only_reserved}
+    found = map(Item.from_record, table.records((SCOPE, account) for account in wanted).values())
+    live = (item for item in found if item.is_live and (item.body or item.malformed))
+    return wanted - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
 
 
 def is_on(item: Item) -> bool:
-    """Tell whether the record of an account, a user or a bot says that it is not switched off."""
-    return Switched.of(item.body).active
+    """Return whether an account, a user or a bot is switched on. A malformed one is not."""
+    return any(stored.active for _, stored in records.decoded(Switched, [item]))
 
 
 def owners(account: str) -> list[Item]:

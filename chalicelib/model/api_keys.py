@@ -15,8 +15,9 @@ from typing import Any
 from chalicelib import clock, ids
 from chalicelib.model import accounts, kinds
 from chalicelib.model.accounts import Owner
-from chalicelib.model.records import Owned
-from chalicelib.storage import dynamodb, table, unique_keys
+from chalicelib.model.records import Owned, Stored
+from chalicelib.storage import decoding, dynamodb, table, unique_keys
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.unique_keys import UniqueKey
 
@@ -53,6 +54,21 @@ class ApiKey(Owned):
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes")
         return {name: value for name, value in super().to_record().items() if value or name not in optional}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Token(Stored):
+    """The attributes of a token's unique key. Those of earlier versions lack some."""
+
+    digest: str
+    account: str
+    owner_id: str
+    admin: bool
+    active: bool | None = None
+    name: str = ""
+    scopes: list[str] = field(default_factory=list)
+    expires_at: int | None = None
+    used_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,6 +119,11 @@ def wanted_scope(method: str, path: str) -> str | None:
     return f"{path.split('/')[1]}:{'read' if method == 'GET' else 'write'}"
 
 
+def key_of(id: str) -> UniqueKey:
+    """Return the unique key of an API key's token, without its attributes."""
+    return UniqueKey(_KIND, ids.unprefixed(id))
+
+
 def new_token(id: str) -> tuple[str, str]:
     """Make a bearer token for an API key, 192 random bits beside the key's id; return it and its digest."""
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
@@ -128,16 +149,25 @@ def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -
 
 
 def find(token: str) -> Holder | None:
-    """Return the holder of a token, None when no key has it or the key has ended. One read. Raises aws.Unavailable."""
-    found = table.look_up(_KIND, token[:_ID])
-    if found is None or not hmac.compare_digest(found["digest"], _digest(token)):
+    """Return the holder of a token, None when no key has it or the key has ended. One read.
+
+    None also if what authentication needs is malformed. Raises aws.Unavailable.
+    """
+    attributes = table.look_up(_KIND, token[:_ID])
+    if attributes is None:
         return None
-    ends = found.get("expires_at")
-    if ends is not None and ends <= clock.seconds():
+    try:
+        found = _Token.of(attributes)
+    except MalformedRecord as malformed:
+        decoding.report(f"{_KIND}#{token[:_ID]}", unique_keys.ID, malformed)
         return None
-    owner = Owner(found["owner_id"], found["admin"], _is_active(found), found.get("name", ""))
-    reach = Reach(tuple(found.get("scopes", ())), ends)
-    return Holder(found["account"], owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", reach, found.get("used_at", 0))
+    if not hmac.compare_digest(found.digest, _digest(token)):
+        return None
+    if found.expires_at is not None and found.expires_at <= clock.seconds():
+        return None
+    owner = Owner(found.owner_id, found.admin, _is_active(found), found.name)
+    reach = Reach(tuple(found.scopes), found.expires_at)
+    return Holder(found.account, owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", reach, found.used_at)
 
 
 def note_use(key: str, used: int) -> None:
@@ -210,12 +240,12 @@ def _scope(key: str) -> str:
     return f"{_KIND}#{ids.unprefixed(key)}"
 
 
-def _is_active(found: dict[str, Any]) -> bool:
-    if "active" in found:
-        return bool(found["active"])
-    if not kinds.BOT_USERS.has(found["owner_id"]):  # a record of the first edition, which switched off bots alone
+def _is_active(found: _Token) -> bool:
+    if found.active is not None:
+        return found.active
+    if not kinds.BOT_USERS.has(found.owner_id):  # a record of the first edition, which switched off bots alone
         return True
-    bot = accounts.read(found["account"], found["owner_id"])
+    bot = accounts.read(found.account, found.owner_id)
     return bool(bot and accounts.is_on(bot))
 
 

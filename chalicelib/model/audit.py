@@ -20,6 +20,7 @@ from chalicelib.model import details, kinds, shards
 from chalicelib.model.details import Details
 from chalicelib.model.records import Created
 from chalicelib.storage import items
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
@@ -166,15 +167,15 @@ def is_of_the_edge(event: Item) -> bool:
 
 def is_event(item: Item) -> bool:
     """Tell whether an item has the form of an event: where the edge may put one, there can be anything."""
-    body = item.body
-    revision = body.get("revision", 0)
+    try:
+        event = Event.of({"actor": {}, **item.body})
+    except MalformedRecord:
+        return False
     return (
         kinds.AUDIT_EVENTS.has(item.id)
-        and details.is_texts([body.get(name) for name in ("action", "resource_id", "resource_path")])
-        and kinds.is_id(body["resource_id"])
-        and (type(revision) is int and 0 <= revision < _MAX_REVISION)
-        and details.is_texts(body.get("changed", []))
-        and details.are_shown(body.get("details", {}))
+        and kinds.is_id(event.resource_id)
+        and 0 <= (event.revision or 0) < _MAX_REVISION
+        and details.are_shown(event.details)
     )
 
 

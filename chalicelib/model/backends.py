@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chalicelib.model import kinds, tunnels
+from chalicelib.model import kinds, records, tunnels
 from chalicelib.model.records import Described, References
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
@@ -58,6 +58,6 @@ def serving(account: str, online: Sequence[Item]) -> dict[str, str]:
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
-    groups = [(group.id, TunnelGroup.of(group.body).labels) for group in found]
+    groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
     # Of several groups of one tunnel the last stays, which is the oldest.
     return {tunnel.id: id for id, labels in groups for tunnel in labelled if tunnels.carries(tunnel, labels)}

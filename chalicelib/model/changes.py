@@ -9,12 +9,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.model import accounts, audit, details, forms, histories, kinds, listening, names, shards, tunnel_ends
+from chalicelib.model import (
+    accounts,
+    audit,
+    details,
+    forms,
+    histories,
+    kinds,
+    listening,
+    name_counts,
+    shards,
+    tunnel_ends,
+)
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
-from chalicelib.model.names import TooManyNames
+from chalicelib.model.name_counts import TooManyNames
+from chalicelib.model.records import Stored
 from chalicelib.storage import change_log, dynamodb, items, places, table, writes
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
@@ -32,7 +45,7 @@ class Change:
     the idempotency key, and `item` is the first item as it is after the change. `once` says that the response shows a
     secret that no other will. The writes are those of the items (`own`), `others`, whose failing counts before theirs,
     and the records of `events`. `given_up` are written before all that, and true also where it fails. `created` are the
-    items that may take over a unique key, `names` is how many more names the account has then.
+    items that may take over a unique key, `names` is how many more domains elsewhere the account has reserved then.
     """
 
     by: Trail
@@ -55,7 +68,7 @@ class Change:
         own = (*self.own, *writes.put(item, _holder(item)), *listening.moved(None, item))
         created = (*self.created, item)
         events = self._and_event(item, "create", told=_whole(item, more))
-        count = self.names + names.weight(item, item.unique_keys)
+        count = self.names + name_counts.elsewhere(item)
         first, once = self.item or item, self.once or once
         return replace(self, item=first, once=once, own=own, events=events, created=created, names=count)
 
@@ -72,24 +85,26 @@ class Change:
         told = {} if changed in _UNTOLD else _between(before, after, module)
         own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.moved(before, after))
         created = (*self.created, after)
-        count = self.names + names.weight(after, after.unique_keys) - names.weight(before, before.unique_keys)
+        count = self.names + name_counts.elsewhere(after) - name_counts.elsewhere(before)
         events = self._and_event(after, verb, module, changed, told)
         given_up = (*self.given_up, *histories.given_up(before, after))
         first = self.item or after
         return replace(self, item=first, own=own, events=events, given_up=given_up, created=created, names=count)
 
     def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
-        """Remove an item. `more` is as of `put`. Raises InUse when something refers to it."""
+        """Remove an item, also a malformed one. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
+        item = _checked(item)
         own = (*self.own, *writes.remove(item, _holder(item)), *listening.moved(item, None))
         gone = replace(item, revision=item.revision + 1)
         events = self._and_event(gone, "delete", told=_whole(item, more))
-        count = self.names - names.weight(item, item.unique_keys)
+        count = self.names - name_counts.elsewhere(item)
         given_up = (*self.given_up, *histories.given_up(item, None))
         return replace(self, item=self.item or item, own=own, events=events, given_up=given_up, names=count)
 
     def end(self, item: Item, *, more: Details = _NONE) -> "Change":
         """Remove an item whose lease has ended. `more` is as of `put`."""
+        item = _checked(item)
         gone = replace(item, revision=item.revision + 1)
         events = self._and_event(gone, "delete", told=_whole(item, more))
         return replace(self, item=self.item or gone, own=(*self.own, *writes.end(item)), events=events)
@@ -111,15 +126,16 @@ class Change:
         if self.given_up:
             dynamodb.transact(self.given_up)
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
-        counted = [names.counted(self.item.account, self.names)] if self.item and self.names else []
-        own = [*kept, *self.others, *self.own, *counted]
+        account, counts = self.item.account if self.item else "", name_counts.of(self.own, self.names)
+        name_counts.settle(account, counts)
+        own = [*kept, *self.others, *self.own, *name_counts.add(account, counts)]
         log = change_log.entries([*self.others, *self.own])
         try:
             self._commit(own, self.events, log)
         except Throttled as hot:
             return self._cooled(hot).commit()
         except TooManyNames:
-            if not (self.item and names.settle(self.item.account)):
+            if not name_counts.make_room(account, counts):
                 raise
             return self.commit()
         return self.item
@@ -168,13 +184,13 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 
 
 def delete(change: Change, scope: str, id: str, *, more: Callable[[Item], Details] = lambda _: _NONE) -> bool:
-    """Remove an item; False when there is none. `more` returns further details for its event.
+    """Remove an item, also a malformed one; False when there is none. `more` returns further details for its event.
 
     Raises InUse when something refers to it, and what `commit` does.
     """
 
     def attempt() -> bool:
-        item = table.read(scope, id)
+        item = table.find(scope, id)
         if item:
             change.remove(item, more=more(item)).commit()
         return item is not None
@@ -203,7 +219,9 @@ def _named(by: Trail, item: Item) -> Trail:
 
 def _holder(item: Item) -> Place | None:
     """Return the place of the item that shows this one, as an edge shows its routes; None for others."""
-    is_shown = item.body and not kinds.is_of_the_edge(item.scope) and kinds.of(item.id).is_shown_in_parent
+    is_shown = (
+        (item.body or item.malformed) and not kinds.is_of_the_edge(item.scope) and kinds.of(item.id).is_shown_in_parent
+    )
     return items.above(item.scope) if is_shown else None  # one that was never made is shown nowhere
 
 
@@ -221,6 +239,17 @@ def _between(before: Item, after: Item, module: str) -> Details:
     return details.between(_telling(before), _telling(after))
 
 
+def _checked(item: Item) -> Item:
+    """Return an item; without its body if it or a module cannot be decoded."""
+    if item.malformed or kinds.is_of_the_edge(item.scope):
+        return item
+    try:
+        _telling(item)
+    except MalformedRecord as malformed:
+        return item.without_body(malformed)
+    return item
+
+
 def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]]:
     """Yield the records of what changes, before and after: of a module, else of the fields and all modules."""
     return (item.modules.get(module, {}) if module else {**item.body, **item.modules} for item in (before, after))
@@ -228,10 +257,18 @@ def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]
 
 def _telling(item: Item) -> dict[str, Any]:
     """Return the fields of an item, and of its modules by name, that events tell; and that it is suspended."""
-    told = forms.of(kinds.of(item.id)).of(item.body).told() if item.body else {}
+    told = _told(forms.of(kinds.of(item.id)), item.body) if item.body else {}
     suspended = {SUSPENDED: True} if item.unseen.get(SUSPENDED) else {}
     return {**told, **suspended, **{name: _telling_of(name, item.modules) for name in item.modules}}
 
 
 def _telling_of(module: str, modules: Mapping[str, Any]) -> dict[str, Any]:
-    return forms.of_module(module).of(modules[module]).told() if module in modules else {}
+    return _told(forms.of_module(module), modules[module]) if module in modules else {}
+
+
+def _told(form: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that its audit events show. Raises MalformedRecord."""
+    try:
+        return form.of(record).told()
+    except ValueError:  # of a fingerprint of what is no key
+        raise MalformedRecord(form.__name__, "", "cannot be described") from None

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from chalicelib import domains
 from chalicelib.model import changes, kinds, names, proofs, reservations, tunnels
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
-from chalicelib.model.modules import EDGE
+from chalicelib.model.modules import EDGE, Place
 from chalicelib.model.records import Described
 from chalicelib.storage import aws, items, table, writes
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import InUse
 from chalicelib.storage.unique_keys import UniqueKey
@@ -48,16 +49,17 @@ class Edge(Described):
 class HttpsEdge(Edge):
     """The stored form of an HTTPS edge, which may let TLS end upstream."""
 
-    terminate_at: str = EDGE
+    terminate_at: Place = EDGE
+    keep_headers: list[str] = field(default_factory=list)
 
-    TOLD = ("hostports", "terminate_at")
+    TOLD = ("hostports", "terminate_at", "keep_headers")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Described):
     """The stored form of a route: the requests to its edge that a path selects."""
 
-    match_type: str
+    match_type: Literal["exact_path", "path_prefix"]
     match: str
     edge_id: str = ""
 
@@ -77,10 +79,10 @@ def routes_scope(scope: str, id: str) -> str:
 def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
     """Return an edge of an account and its routes, newest first, of HTTPS alone; None where there is none.
 
-    What cannot be understood has an empty body. What is sealed in the routes is left out. Raises aws.Unavailable.
+    Malformed ones are included. What is sealed in the routes is left out. Raises aws.Unavailable.
     """
     kind = kinds.of(id)
-    edge = table.read_any(items.scope(account, kind.path), id)
+    edge = table.find_any(items.scope(account, kind.path), id)
     if edge is None or (edge.modules and not edge.body):  # of which only modules were ever set
         return None
     return edge, next(routes_of([edge])) if kind is kinds.HTTPS_EDGES else []
@@ -135,7 +137,7 @@ def find_by_name(name: str, tunnel_domain: str) -> Item | None:
         account = held.account if held else ""
     found = (find_by_hostport(account, hostport) for hostport in hostports_at(name)) if account else ()
     id = next(filter(None, found), None)
-    return table.read(items.scope(account, kinds.of(id).path), id) if id else None
+    return table.find(items.scope(account, kinds.of(id).path), id) if id else None
 
 
 def end_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
@@ -158,8 +160,11 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     def silenced(edge: Item) -> Item:
         return replace(edge, body={**edge.body, "hostports": []}, unique_keys=())
 
-    if not changes.rewrite(change, scope, id, silenced):
-        return False
+    try:
+        if not changes.rewrite(change, scope, id, silenced):
+            return False
+    except MalformedRecord:
+        pass  # it serves nobody
     for _ in range(_TRIES):
         for route in table.every(routes_scope(scope, id)):
             _delete_route(Change(change.by), route)
@@ -181,7 +186,7 @@ def _complete(edge: Item, found: list[Item]) -> list[Item]:
     scope = routes_scope(edge.scope, edge.id)
     former = table.of_second_edition(scope)
     if missing - {route.id for route in former}:
-        found = table.newest(scope)  # those that were moved meanwhile
+        found = list(table.beneath([scope]))  # those that were moved meanwhile
     routes = {route.id: route for route in (*former, *found)}
     return sorted(routes.values(), key=lambda route: route.id, reverse=True)
 
@@ -194,7 +199,7 @@ def _named(edge: Item) -> set[str]:
 
 def _delete_route(change: Change, route: Item) -> None:
     """Remove a route, also one of which only modules were ever set."""
-    if not (route.body and route.is_live):
+    if not route.malformed and not (route.body and route.is_live):
         table.drop(route)
         return
     try:

@@ -24,8 +24,12 @@ _MAX_KEYS = 20  # of an owner, whose events are looked up key by key; of more th
 def read(account: str, id: str) -> Item | None:
     """Return an event of an account, or None. One read. Raises aws.Unavailable."""
     scopes = (shards.scope(account, 0), shards.scope(account, shards.of(id)), _edge(account))
-    found = (table.of_record(record) for record in dynamodb.get_each(*((scope, id) for scope in scopes)))
-    return next(_trusted(item for item in found if item), None)
+    read = (Item.from_record(record) for record in dynamodb.get_each(*((scope, id) for scope in scopes)) if record)
+    found = [item for item in read if item.is_live]
+    for item in found:
+        if item.malformed and not audit.is_of_the_edge(item):
+            raise item.malformed
+    return next(_trusted(found), None)
 
 
 def page(account: str, *, before: str | None, count: int) -> Page:

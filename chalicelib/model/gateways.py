@@ -4,8 +4,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from chalicelib import clock
-from chalicelib.model import audit
+from chalicelib.model import audit, records
 from chalicelib.model.changes import Change
+from chalicelib.model.records import Stored
 from chalicelib.model.tunnels import GATEWAYS
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
@@ -25,6 +26,14 @@ class Gateway:
     socket: str = field(default="", compare=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Record(Stored):
+    """The record of a gateway."""
+
+    host: str
+    port: int
+
+
 def announce(gateway: Gateway, *, lease: int) -> None:
     """Say that a gateway is up for `lease` seconds. Raises aws.Unavailable."""
     until = clock.seconds() + lease
@@ -41,8 +50,8 @@ def withdraw(id: str) -> None:
 
 def read(id: str) -> Gateway | None:
     """Return a gateway, None where it is not up. Raises aws.Unavailable."""
-    found = table.read(GATEWAYS, id)
-    return _of(found) if found else None
+    found = table.find(GATEWAYS, id)
+    return next((_of(found, stored) for _, stored in records.decoded(_Record, [found])), None) if found else None
 
 
 def every() -> list[tuple[Gateway, bool]]:
@@ -50,8 +59,9 @@ def every() -> list[tuple[Gateway, bool]]:
 
     Raises aws.Unavailable.
     """
-    return [(_of(item), item.is_live) for item in table.every(GATEWAYS)]
+    found = records.decoded(_Record, table.every(GATEWAYS))
+    return [(_of(item, stored), item.is_live) for item, stored in found]
 
 
-def _of(item: Item) -> Gateway:
-    return Gateway(item.id, item.body["host"], item.body["port"])
+def _of(item: Item, stored: _Record) -> Gateway:
+    return Gateway(item.id, stored.host, stored.port)

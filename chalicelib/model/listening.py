@@ -12,14 +12,24 @@ from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
+HOSTPORTS = "hostports"  # the kind of the unique keys of where an edge listens
 _PATHS = frozenset(kind.path for kind in kinds.EDGES)
 _SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for some thousand
 
 
 def hostports(item: Item) -> Sequence[str]:
-    """Return where an item listens, nowhere if it is no edge."""
-    found: Sequence[str] = item.body.get("hostports", ()) if item.path in _PATHS else ()
+    """Return where an item listens, nowhere if it is no edge. Of a malformed one its unique keys say where."""
+    if item.path not in _PATHS:
+        return ()
+    if item.malformed:
+        return listed(item)
+    found: Sequence[str] = item.body.get("hostports", ())
     return found
+
+
+def listed(item: Item) -> list[str]:
+    """Return the hostports that the unique keys of an edge name."""
+    return [key.value.rpartition("/")[2] for key in item.unique_keys if key.kind == HOSTPORTS]
 
 
 def moved(before: Item | None, after: Item | None) -> list[Write]:
@@ -29,7 +39,8 @@ def moved(before: Item | None, after: Item | None) -> list[Write]:
         return [
             Write.put({"scope": _shard(after.id), "id": after.id, "body": {"account": after.account}, "revision": 1})
         ]
-    return [Write.delete(_shard(before.id), before.id)] if before and old and not new else []
+    was_listed = before and (old or (before.malformed and before.path in _PATHS))
+    return [Write.delete(_shard(before.id), before.id)] if before and was_listed and not new else []
 
 
 def is_listed(edge: str) -> bool:

@@ -6,12 +6,13 @@ in the transaction that changes its reservation.
 
 from dataclasses import asdict, dataclass
 
-from chalicelib.model import audit, kinds
+from chalicelib.model import audit, kinds, records
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.proofs import Proof, Step
 from chalicelib.model.reservations import ReservedDomain, listed, with_proof
-from chalicelib.storage import dynamodb, items, table, writes
+from chalicelib.storage import decoding, dynamodb, items, table, writes
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
@@ -39,12 +40,16 @@ def due(now: int, most: int) -> list[Due]:
         limit=most,
         KeyConditionExpression="#scope = :scope AND #id >= :now",
     )
-    entries = [entry["id"].split("/") for entry in next(pages)][:most]
-    places = [(_scope(account), id) for _, account, id in entries]
-    found: list[Due] = []
+    entries = [entry["id"] for entry in next(pages)][:most]
+    named = {id: place for id in entries if (place := _named(id))}
+    places, found = [*named.values()], list[Due]()
     for start in range(0, len(places), _AT_ONCE):
-        records = dynamodb.get_each(*places[start : start + _AT_ONCE])
-        found += [it for item in map(table.of_record, records) if item and (it := _readable(item))]
+        read = dynamodb.get_each(*places[start : start + _AT_ONCE])
+        found += [it for record in read if record and (it := _readable(Item.from_record(record)))]
+    known = {(_scope(it.account), it.id) for it in found}
+    for id in entries:
+        if named.get(id) not in known:  # or it would be the first that is due for ever
+            dynamodb.do(Write.delete(_DUE, id))
     return found
 
 
@@ -64,7 +69,7 @@ def claim(due: Due, *, until: int) -> Due | None:
 def holder(domain: str) -> Due | None:
     """Return the reservation that has proved a domain, of whatever account, or None. Raises aws.Unavailable."""
     found = table.look_up("domain", domain)
-    item = table.read(_scope(found["account"]), found["id"]) if found else None
+    item = table.find(_scope(found["account"]), found["id"]) if found else None
     return _readable(item) if item else None
 
 
@@ -111,26 +116,40 @@ def moved(before: Item, after: Item) -> list[Write]:
 def _entries(item: Item) -> list[str]:
     """Return the id of the entry of a reservation, none where it needs no proof."""
     proof = item.body.get("proof")
-    return [f"{_LAST - int(proof['next_at']):010}/{item.account}/{item.id}"] if proof else []
+    try:
+        next_at = decoding.decode(Proof, proof).next_at if proof else None
+    except MalformedRecord:  # its entry goes when it is due
+        next_at = None
+    return [] if next_at is None else [f"{_LAST - next_at:010}/{item.account}/{item.id}"]
+
+
+def _named(entry: str) -> tuple[str, str] | None:
+    """Return the scope and id of the reservation that an entry names, or None if it names none."""
+    _, _, named = entry.partition("/")
+    account, _, id = named.partition("/")
+    return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
 
 
 def _readable(item: Item) -> Due | None:
-    """Return the proof of a reservation, None where its record is of another form than the API writes."""
+    """Return the proof of a live reservation, or None if its record is malformed or it needs none."""
+    if not item.is_live or not (item.body or item.malformed):
+        return None
     try:
         return _due(item)
-    except TypeError:
+    except MalformedRecord as malformed:
+        decoding.report(item.scope, item.id, malformed)
         return None
 
 
-def _due(item: Item) -> Due:
-    stored = ReservedDomain.of(item.body)
-    return Due(item.account, item.id, stored.domain, Proof(**stored.proof), item.revision)
+def _due(item: Item) -> Due | None:
+    stored = records.decode(ReservedDomain, item)
+    return Due(item.account, item.id, stored.domain, stored.progress, item.revision) if stored.progress else None
 
 
 def _read(due: Due) -> Item | None:
     """Return the record of a reservation, None where it is not in the revision that was read."""
-    item = table.read(_scope(due.account), due.id)
-    return item if item and item.revision == due.revision else None
+    item = table.find(_scope(due.account), due.id)
+    return item if item and item.revision == due.revision and _readable(item) else None
 
 
 def _scope(account: str) -> str:

@@ -9,11 +9,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model import audit, edges, kinds, listening, names, tunnels
+from chalicelib.model import audit, edges, kinds, listening, name_counts, names, tunnels, user_agents
 from chalicelib.model.kinds import Kind
+from chalicelib.model.match_costs import Uncompilable
 from chalicelib.model.records import Owned, Stored
+from chalicelib.model.served import Modules
 from chalicelib.model.ssh import authorities
-from chalicelib.storage import dynamodb, items, places, revocation_lists, table, unique_keys, writes
+from chalicelib.storage import (
+    cooldowns,
+    dynamodb,
+    items,
+    places,
+    revocation_lists,
+    shared_keys,
+    table,
+    unique_keys,
+    writes,
+)
+from chalicelib.storage.cooldowns import Cooldowns
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -68,8 +81,22 @@ def apply(record: Record, forms: Forms) -> bool:
                 if taken := todo[failed.places[0]].failing:
                     raise taken from None
                 return False
-            record = dynamodb.get(record["scope"], record["id"]) or {}
+            rewritten = dynamodb.get(record["scope"], record["id"])
+            if rewritten is None:
+                break  # it was moved or removed
+            record = rewritten
     return True
+
+
+def filter_cost(record: Record) -> int:
+    """Return what the enabled user agent filter of a route costs, 0 for any other record."""
+    if _kind(record) is not kinds.HTTPS_EDGE_ROUTES:
+        return 0
+    rules = Modules.of(Item.from_record(record).modules).user_agent_filter
+    try:
+        return user_agents.cost(rules) if rules else 0
+    except Uncompilable:
+        return 0
 
 
 def end_tunnel_at(name: str) -> str:
@@ -166,8 +193,8 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
         return ()
     item = Item.from_record(record)
     after = replace(item, unique_keys=edges.Edge.of(item.body).unique_keys(item.account, item.id))
-    more = sum(key.kind == names.KIND for key in missing)
-    return (*writes.rewrite(item, after), *((names.counted(item.account, more),) if more else ()))
+    rewritten = writes.rewrite(item, after)
+    return (*rewritten, *name_counts.add(item.account, name_counts.of(rewritten), bounds={}))
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
@@ -183,6 +210,24 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
         Write.put({**record, "scope": scope, "id": id}, Condition("attribute_not_exists(#id)")),
         Write.delete(*item.place, items.unchanged(item)),
     )
+
+
+def _with_counts(record: Record, _forms: Forms) -> Sequence[Write]:
+    """Correct the counts of an account's names, and the lists of its cooldowns."""
+    account, _, path = record["scope"].partition("#")
+    if record["id"] == unique_keys.ID and account == names.KIND:
+        return _listed_cooldown(record, path)
+    if path == name_counts.FORMER_COOLDOWNS:
+        return (Write.delete(record["scope"], record["id"], Condition("attribute_exists(#id)")),)
+    if path == cooldowns.SCOPE:
+        return name_counts.unlist(Cooldowns.of(record))
+    return name_counts.recount(account) if (record["scope"], record["id"]) == name_counts.place(account) else ()
+
+
+def _listed_cooldown(record: Record, name: str) -> Sequence[Write]:
+    """List the cooldown of a name, which an earlier version began, for its account."""
+    listed = shared_keys.list_cooldown(record, name)
+    return (*listed, *name_counts.add(record.get("account", ""), name_counts.of(listed), bounds={}))
 
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
@@ -211,5 +256,6 @@ STEPS = (
     Step(3, "names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
     Step(4, "edges that the live edge finds", _listed),
     Step(5, "fields that have a default, texts as bytes", _with_defaults),  # which new fields need no step for
-    Step(6, "routes in one collection", _moved),  # the last one, since nothing is left where the record was
+    Step(6, "routes in one collection", _moved),
+    Step(7, "counts of names, each counted once", _with_counts),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from chalicelib.model import details
 from chalicelib.model.records import References, Stored
@@ -15,12 +15,11 @@ UPSTREAM: Final = "upstream"
 
 @dataclass(frozen=True, kw_only=True)
 class Module(Stored):
-    """The base of all modules."""
+    """The base of all modules. Each names in `TOLD` what its audit events show of it."""
 
     enabled: bool = True
 
-    def told(self) -> dict[str, Any]:
-        return self.to_record()
+    TOLD: ClassVar[tuple[str, ...]] = ("enabled",)
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
@@ -42,6 +41,8 @@ class OAuthProvider(Stored):
     email_domains: list[str] = field(default_factory=list)
     teams: list[str] | None = None
     organizations: list[str] | None = None
+
+    TOLD = ("client_id", "client_secret", "scopes", "email_addresses", "email_domains", "teams", "organizations")
 
     def to_record(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value is not None}
@@ -65,10 +66,10 @@ class OAuth(Module):
     maximum_duration: int = 0
     auth_check_interval: int = 0
 
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Self:
-        providers = {name: kept and OAuthProvider.of(kept) for name, kept in record["provider"].items()}
-        return super().of({**record, "provider": providers})
+    TOLD = (
+        *("enabled", "provider", "options_passthrough", "cookie_prefix"),
+        *("inactivity_timeout", "maximum_duration", "auth_check_interval"),
+    )
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
@@ -98,12 +99,16 @@ class UserAgentFilter(Module):
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
 
+    TOLD = ("enabled", "allow", "deny")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Backend(Module):
     """The id of the backend that answers the traffic, None where none is attached."""
 
     backend_id: str | None = None
+
+    TOLD = ("enabled", "backend_id")
 
     def references(self) -> References:
         return {"backend_id": [self.backend_id] if self.backend_id else []}
@@ -115,9 +120,11 @@ class TrafficPolicy(Module):
 
     value: str
 
+    TOLD = ("enabled", "value")
+
     def told(self) -> dict[str, Any]:
         """Return the document by its digest: its rules may hold what a secret is compared with."""
-        return {**self.to_record(), "value": details.digest(self.value)}
+        return {**super().told(), "value": details.digest(self.value)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +132,8 @@ class MutualTls(Module):
     """The ids of certificate authorities, in order: a client needs a certificate of one of them."""
 
     certificate_authority_ids: list[str]
+
+    TOLD = ("enabled", "certificate_authority_ids")
 
     def references(self) -> References:
         return {"certificate_authority_ids": self.certificate_authority_ids}
@@ -135,3 +144,5 @@ class TlsTermination(Module):
     """The oldest version of TLS that an edge takes, None for a safe default. Where TLS ends is the edge's own."""
 
     min_version: str | None = None
+
+    TOLD = ("enabled", "min_version")

@@ -1,29 +1,29 @@
 """Names below TUNNEL_DOMAIN and ports of TCP_PORTS: each is one account's, for all that the account has under it.
 
 The unit is the label directly left of the domain: `team.D` stands for x.team.D and *.team.D too. It has one record, a
-shared key of the storage. How many names an account has is counted in a record of its own.
+shared key of the storage. `name_counts` counts how many names an account has.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from chalicelib import clock, domains, ids
+from chalicelib import clock, domains
 from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE, Kind
-from chalicelib.storage import dynamodb, items, table, unique_keys
-from chalicelib.storage.dynamodb import SCHEMA, Condition, ConditionFailed, TransactionFailed, Write
+from chalicelib.model.listening import HOSTPORTS as HOSTPORTS
+from chalicelib.storage import dynamodb, items, unique_keys
+from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
-HOSTPORTS = "hostports"  # the kind of the keys of hostports, each unique in its account
-MAX_NAMES = 1000  # of one account: reserved, of its edges, and resting
-RESTS = 24 * 60 * 60  # seconds for which a name stays its account's when its reservation is deleted
 # What the operator keeps; below "cname" lie the targets of domains that are elsewhere.
 KEPT = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"})
 KEPT_SENTENCE = "'{}' is kept by the operator: choose another name."
 KEPT_RULE = "must be one that the operator does not keep"
+
+Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
 
 _SETTINGS = items.scope(EDGE, "/settings"), "names"
 _RESERVATIONS = (kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
@@ -31,11 +31,7 @@ _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
 
 class OtherSettingsError(Exception):
-    """TUNNEL_DOMAIN or TCP_PORTS are not those with which the table is used."""
-
-
-class TooManyNames(Exception):
-    """The account has as many names as it may have."""
+    """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table. The text says how, and how to correct it."""
 
 
 def domain() -> str:
@@ -46,7 +42,7 @@ def domain() -> str:
 
 def ports() -> range:
     """Return the ports of TCP_PORTS, as 20000-20099; none where it is unset. Raises ValueError."""
-    return ports_of(os.environ.get("TCP_PORTS", ""))
+    return ports_of(ports_text())
 
 
 def ports_of(text: str) -> range:
@@ -61,8 +57,21 @@ def ports_of(text: str) -> range:
 
 
 def check_settings() -> None:
-    """Write down the settings where nobody has yet. Raises OtherSettingsError where others are in use, ValueError."""
-    check_settings_of(domain(), os.environ.get("TCP_PORTS", "").strip())
+    """Store the settings if the table has none. Raises OtherSettingsError if it has others, ValueError."""
+    check_settings_of(domain(), ports_text())
+
+
+def check_settings_for(hosts: Iterable[str]) -> None:
+    """Do what `check_settings` does, but accept other settings if no host lies below either domain.
+
+    Raises OtherSettingsError, ValueError.
+    """
+    try:
+        check_settings()
+    except OtherSettingsError:
+        below = (domain(), domain_in_use())
+        if any(domains.is_below(host, it) for host in hosts for it in below):
+            raise
 
 
 def check_settings_of(tunnel_domain: str, tcp_ports: str) -> None:
@@ -70,34 +79,86 @@ def check_settings_of(tunnel_domain: str, tcp_ports: str) -> None:
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
+def difference() -> str:
+    """Return a sentence that says how the settings differ from those of the table, "" if they do not.
+
+    Raises ValueError, aws.Unavailable.
+    """
+    return difference_of(domain(), ports_text())
+
+
+def difference_of(tunnel_domain: str, tcp_ports: str) -> str:
+    """Return what `difference` does for the given settings. Raises aws.Unavailable."""
+    found, wanted = _stored(), (tunnel_domain, tcp_ports)
+    return difference_between(found, wanted) if found else ""
+
+
+def difference_between(stored: Settings, wanted: Settings) -> str:
+    """Return a sentence that says how settings differ from those of the table, "" if they do not."""
+    differing = [place for place in (0, 1) if stored[place] != wanted[place]]
+    if not differing:
+        return ""
+    there, here = (_assigned(settings, differing) for settings in (stored, wanted))
+    return (
+        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        "stop what uses the table and run 'python -m chalicelib names forget-settings'."
+    )
+
+
 @cache
 def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
-    wanted = {"tunnel_domain": tunnel_domain, "tcp_ports": tcp_ports}
-    found = dynamodb.get(*_SETTINGS)
-    if found is None and tunnel_domain:
+    wanted, found = {"tunnel_domain": tunnel_domain, "tcp_ports": tcp_ports}, _stored()
+    if tunnel_domain and not found:
         try:
             dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:
-            found = dynamodb.get(*_SETTINGS)
-    if found and found["body"] != wanted:
-        told = ", ".join(f"{name.upper()}={value or 'unset'}" for name, value in found["body"].items())
-        raise OtherSettingsError(f"This table is used with {told}.")
+        except ConditionFailed:  # another process has stored its own
+            found = _stored()
+    if found and (sentence := difference_between(found, (tunnel_domain, tcp_ports))):
+        raise OtherSettingsError(sentence)
 
 
-def forget_settings() -> bool:
-    """Let the next process that asks write its settings down; False where none are. Raises aws.Unavailable."""
+def _stored() -> Settings | None:
+    found = dynamodb.get(*_SETTINGS)
+    return (found["body"]["tunnel_domain"], found["body"]["tcp_ports"]) if found else None
+
+
+def _assigned(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
+    return " and ".join(f"{('TUNNEL_DOMAIN', 'TCP_PORTS')[it]}={settings[it] or 'unset'}" for it in places)
+
+
+def ports_text() -> str:
+    """Return TCP_PORTS as it is set, "" if it is unset."""
+    return os.environ.get("TCP_PORTS", "").strip()
+
+
+def forget_settings() -> str:
+    """Let the next process that uses names store its settings. Return those of the table, "" if it has none.
+
+    Raises aws.Unavailable.
+    """
     _check.cache_clear()
-    try:
-        dynamodb.do(Write.delete(*_SETTINGS, Condition("attribute_exists(#id)")))
-    except ConditionFailed:
-        return False
-    return True
+    found = _stored()
+    if found:
+        dynamodb.do(Write.delete(*_SETTINGS))
+    return _assigned(found) if found else ""
+
+
+def used() -> Iterator[str]:
+    """Yield the names and ports that accounts hold or have in cooldown. Reads the whole table.
+
+    Raises aws.Unavailable.
+    """
+    selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
+    in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
+    values = {"keys": f"{KIND}#", "now": clock.seconds()}
+    for page in dynamodb.scan(values, FilterExpression=f"{selected} AND {in_use}"):
+        yield from (str(record["scope"]).removeprefix(f"{KIND}#") for record in page)
 
 
 def domain_in_use() -> str:
     """Return the TUNNEL_DOMAIN with which the table is used, "" where none is written down. Raises aws.Unavailable."""
-    found = dynamodb.get(*_SETTINGS)
-    return str(found["body"]["tunnel_domain"]) if found else ""
+    found = _stored()
+    return found[0] if found else ""
 
 
 def is_below(host: str) -> bool:
@@ -138,9 +199,9 @@ def address(port: int) -> str:
     return f"{domain()}:{port}"
 
 
-def key(name: str, *, field: str, rests: int = 0) -> UniqueKey:
+def key(name: str, *, field: str = "") -> UniqueKey:
     """Return the key of a name or port, which the items of an account hold together."""
-    return UniqueKey(KIND, name, field=field, hold="together", rests=rests)
+    return UniqueKey(KIND, name, field=field, hold="together")
 
 
 def listening(account: str, hostport: str) -> UniqueKey:
@@ -172,42 +233,6 @@ def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
     return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
 
 
-def weight(item: Item, keys: Iterable[UniqueKey]) -> int:
-    """Return the number of its account's names that an item has by these keys; one that rests is not given back yet."""
-    kind = None if kinds.is_of_the_edge(item.scope) else kinds.of(item.id)
-    if kind in _RESERVATIONS:
-        return int(not any(key.rests for key in keys))
-    return sum(key.kind == KIND for key in keys) if kind in kinds.EDGES else 0
-
-
-def counted(account: str, more: int) -> Write:
-    """Return the write that counts names of an account; it fails with TooManyNames beyond MAX_NAMES."""
-    free = Condition("attribute_not_exists(#names) OR #names <= :most", {"most": MAX_NAMES - more})
-    condition = free if more > 0 else Condition("")
-    adds = {"names": more, "revision": 1}
-    return Write.update(*_count(account), condition, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames())
-
-
-def resting(reservation: Item) -> Write:
-    """Return the write by which the name of a deleted reservation is counted while it rests."""
-    id, until = ids.unprefixed(reservation.id), clock.seconds() + RESTS
-    return Write.put({"scope": _resting(reservation.account), "id": id, "body": {"until": until}, "revision": 1})
-
-
-def settle(account: str) -> bool:
-    """Count no more what has rested; False where nothing has. Raises aws.Unavailable."""
-    done = False
-    for item in table.every(_resting(account)):
-        if item.body["until"] <= clock.seconds():
-            gone = Write.delete(item.scope, item.id, Condition("attribute_exists(#id)"))
-            try:
-                dynamodb.transact([gone, counted(account, -1)])
-            except TransactionFailed:
-                continue  # another has done it
-            done = True
-    return done
-
-
 def is_reserved(account: str, name: str) -> bool:
     """Tell whether an account has reserved a name, something below it, or an address. Raises aws.Unavailable."""
     return bool(reservations(account, name))
@@ -226,11 +251,3 @@ def reservations(account: str, name: str) -> list[str]:
 def is_of_the_operator(taken: Taken) -> bool:
     """Tell whether it is the operator who has a name that was found taken."""
     return kinds.is_of_the_edge(taken.by)
-
-
-def _count(account: str) -> tuple[str, str]:
-    return items.scope(account, "/names"), "count"
-
-
-def _resting(account: str) -> str:
-    return items.scope(account, "/names/resting")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from chalicelib import clock
-from chalicelib.model import audit, changes
+from chalicelib.model import audit, changes, records
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created
@@ -38,9 +38,12 @@ class OperatorList:
         return changes.delete(change, self._scope, text)
 
     def entries(self) -> list[tuple[str, Entry]]:
-        """Return all texts, sorted, with their entries. One query. Raises aws.Unavailable."""
-        found = sorted(table.newest(self._scope), key=lambda item: item.id)
-        return [(item.id, Entry.of(item.body)) for item in found]
+        """Return all texts, sorted, with their entries. One query.
+
+        Raises MalformedRecord if one cannot be read, since a shorter list would let more in; aws.Unavailable.
+        """
+        found = sorted(table.newest_of_all(self._scope), key=lambda item: item.id)
+        return [(item.id, records.decode(Entry, item)) for item in found]
 
     @property
     def _scope(self) -> str:

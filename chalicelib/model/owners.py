@@ -5,15 +5,14 @@ record read: of a switch at the same time one of the two sees the other. Until t
 updated, the record is marked and shown as active: a crash in the middle can be seen, and each function can be repeated.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.model import accounts, changes, kinds
+from chalicelib.model import accounts, api_keys, changes, kinds, records
 from chalicelib.model.accounts import Switch, User
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
-from chalicelib.model.records import Owned
 from chalicelib.storage import aws, dynamodb, items, table, writes
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
@@ -67,7 +66,7 @@ def check_new_key(item: Item) -> None:
 
     Nobody has its token yet.
     """
-    owner = Owned.of(item.body).owner_id
+    owner = _owner_of(item)
     known = _known(_holders(item.account, owner))
     if any({**key.attributes, **known} != key.attributes for key in item.unique_keys):
         tell(item.account, owner)
@@ -78,7 +77,7 @@ def tell_new_credential(item: Item) -> None:
 
     Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
-    active = _are_on(_holders(item.account, Owned.of(item.body).owner_id))
+    active = _are_on(_holders(item.account, _owner_of(item)))
     for key in item.unique_keys:
         table.set_once(key, "active", active)
 
@@ -112,7 +111,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
     """
 
     def attempt() -> bool:
-        bot = table.read(scope, id)
+        bot = table.find(scope, id)
         if bot is None:
             return False
         gone = change.remove(bot).also(*_another_admin(bot))
@@ -140,28 +139,44 @@ def shut(account: str, owner: str) -> None:
 
 
 def owned(account: str, owner: str) -> list[Item]:
-    """Return the API keys and SSH credentials of a user or bot. Raises aws.Unavailable."""
-    found = [item for kind in _LETTING_IN for item in table.newest(items.scope(account, kind.path))]
-    return [item for item in found if Owned.of(item.body).owner_id == owner]
+    """Return the API keys and SSH credentials of a user or bot, also malformed ones. Raises aws.Unavailable."""
+    found = [item for kind in _LETTING_IN for item in table.every(items.scope(account, kind.path))]
+    return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
 
 
 def _holders(account: str, id: str) -> tuple[Item, Item]:
     """Return a user or bot and its account, each with an empty body where there is none. Raises aws.Unavailable."""
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     owner, own = (
-        table.of_record(record) or Item(*place, {}, revision=0)
+        _live(record) or Item(*place, {}, revision=0)
         for place, record in zip(places, dynamodb.get_each(*places), strict=True)
     )
     return owner, own
 
 
+def _live(record: Mapping[str, Any] | None) -> Item | None:
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live and (item.body or item.malformed) else None
+
+
+def _owner_of(item: Item) -> str:
+    """Return the owner of an API key or SSH credential; of a malformed one as its unique keys name it."""
+    owner = item.body.get("owner_id")
+    if isinstance(owner, str):
+        return owner
+    keys = item.unique_keys or ([api_keys.key_of(item.id)] if kinds.API_KEYS.has(item.id) else [])
+    found = (table.look_up(key.kind, key.value) or {} for key in keys)
+    return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
+
+
 def _known(holders: Sequence[Item]) -> dict[str, Any]:
     """Return the attributes of an owner that its keys repeat: its name, and whether it may act."""
-    return {"active": _are_on(holders), "name": User.of(holders[0].body).name}
+    name = next((stored.name for _, stored in records.decoded(User, holders[:1])), "")
+    return {"active": _are_on(holders), "name": name}
 
 
 def _are_on(holders: Sequence[Item]) -> bool:
-    return all(item.body and accounts.is_on(item) for item in holders)
+    return all((item.body or item.malformed) and accounts.is_on(item) for item in holders)
 
 
 def _another_admin(item: Item) -> list[Write]:
@@ -178,12 +193,13 @@ def _another_admin(item: Item) -> list[Write]:
 
 
 def _is_admin(item: Item) -> bool:
-    found = User.of(item.body)
-    return found.admin and found.active
+    return any(stored.admin and stored.active for _, stored in records.decoded(User, [item]))
 
 
 def _letting_in(account: str, owner: str) -> list[UniqueKey]:
-    return [key for item in owned(account, owner) for key in item.unique_keys]
+    found = owned(account, owner)
+    unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
+    return [*unnamed, *(key for item in found for key in item.unique_keys)]
 
 
 def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:

@@ -3,11 +3,12 @@
 A field is added with a default. A record written before shows it at once, and `migrate` writes it down.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from chalicelib.storage import places
+from chalicelib.storage import decoding, places
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
@@ -28,8 +29,8 @@ class Packing(Protocol):
 class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
-    `TOLD` are the fields that audit events tell: bounds, references and rights; never a secret, never free text.
-    `PACKED` are those whose texts are stored as bytes.
+    `TOLD` are the fields that audit events show: limits, references and rights, never a secret or free text. Of a field
+    that holds stored values itself, only their own `TOLD` is shown. `PACKED` fields are stored as bytes.
     """
 
     TOLD: ClassVar[tuple[str, ...]] = ()
@@ -37,12 +38,11 @@ class Stored:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """Return the value of a record of any age: what it lacks has its default, unknown fields are ignored."""
-        found = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
-        for name, packing in cls.PACKED.items():
-            if name in found:
-                found[name] = packing.text(found[name])
-        return cls(**found)
+        """Return the value of a record of any age. What it lacks has its default, unknown fields are ignored.
+
+        Raises MalformedRecord if a field is not of its annotated type.
+        """
+        return decoding.decode(cls, record)
 
     def to_record(self) -> dict[str, Any]:
         """Return the value as its record keeps it, but for the texts that are `packed`."""
@@ -55,14 +55,27 @@ class Stored:
             return record
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
+    def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the record of this value in the place of an earlier one, whose unknown fields stay."""
+        own = {field.name for field in fields(self)}
+        unknown = {name: value for name, value in record.items() if name not in own}
+        return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
+
+    def _with_values(self) -> dict[str, Any]:
+        """Return the packed record, in which fields of stored values hold these values themselves."""
+        return {
+            name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
+            for name, value in self.packed().items()
+        }
+
     @classmethod
     def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record with the fields that it lacks, as `of` reads them."""
-        return {**record, **cls.of(record).packed()}
+        return cls.of(record).over(record)
 
     def told(self) -> dict[str, Any]:
-        """Return the fields that audit events tell; of sealed bytes they tell only that there are some."""
-        return {name: getattr(self, name) for name in self.TOLD}
+        """Return the fields that audit events show; of sealed bytes they show only that there are some."""
+        return {name: _told(getattr(self, name)) for name in self.TOLD}
 
     def references(self) -> References:
         """Return by field the ids of other resources, which must exist where references are strict."""
@@ -75,6 +88,9 @@ class Stored:
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return those that it had in an earlier edition, which a change of it replaces."""
         return ()
+
+
+S = TypeVar("S", bound=Stored)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +129,47 @@ class Owned(Traced):
 
     def references(self) -> References:
         return {"owner_id": [self.owner_id]}
+
+
+def decoded(form: type[S], found: Iterable[Item]) -> Iterator[tuple[Item, S]]:
+    """Yield items with their stored values. Those that cannot be decoded are logged and left out."""
+    for item in found:
+        try:
+            yield item, decode(form, item)
+        except MalformedRecord as malformed:
+            decoding.report(item.scope, item.id, malformed)
+
+
+def decode(form: type[S], item: Item) -> S:
+    """Return the stored value of an item. Raises MalformedRecord."""
+    if item.malformed:
+        raise item.malformed
+    return form.of(item.body)
+
+
+def _told(value: Any) -> Any:
+    """Return what audit events show of a field: of a stored value its own `TOLD`."""
+    if isinstance(value, Stored):
+        return value.told()
+    if isinstance(value, Mapping):
+        return {name: _told(entry) for name, entry in value.items()}
+    return value
+
+
+def _holds_stored(value: Any) -> bool:
+    return isinstance(value, Stored) or (
+        isinstance(value, Mapping) and any(isinstance(entry, Stored) for entry in value.values())
+    )
+
+
+def _over(before: Any, value: Any) -> Any:
+    """Return the record of a field's value in the place of an earlier record of it."""
+    known = before if isinstance(before, Mapping) else {}
+    if isinstance(value, Stored):
+        return value.over(known)
+    if _holds_stored(value):
+        return {name: _over(known.get(name), entry) for name, entry in value.items()}
+    return value
 
 
 def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:

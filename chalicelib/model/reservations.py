@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from random import SystemRandom
-from typing import Any
+from typing import Any, Self
 
 from chalicelib import clock, domains
-from chalicelib.model import kinds, names, proofs
+from chalicelib.model import kinds, names, proofs, records
 from chalicelib.model.proofs import Proof
 from chalicelib.model.records import Described, References
-from chalicelib.storage import dynamodb, items, table, unique_keys
+from chalicelib.storage import decoding, dynamodb, items, table, unique_keys
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -28,9 +29,21 @@ class ReservedDomain(Described):
     certificate_management_policy: None = None
     resolves_to: list[str] = field(default_factory=list)
     proxy_protocol: bool = False
+    keep_headers: list[str] = field(default_factory=list)
     proof: Mapping[str, Any] = field(default_factory=dict)
 
-    TOLD = ("domain", "region", "certificate_id", "proxy_protocol")
+    TOLD = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        stored = super().of(record)
+        _ = stored.progress
+        return stored
+
+    @property
+    def progress(self) -> Proof | None:
+        """Return the proof, or None if the domain needs none. Raises MalformedRecord."""
+        return decoding.decode(Proof, self.proof) if self.proof else None
 
     def references(self) -> References:
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
@@ -38,11 +51,12 @@ class ReservedDomain(Described):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the domain in its account, and the name, or the domain in the whole service once it is proved."""
         own = UniqueKey(_OWN, f"{account}/{self.domain}", field="domain")
-        if not self.proof:
+        proof = self.progress
+        if proof is None:
             unit = names.unit(self.domain)
             return (own, names.key(unit, field="domain")) if unit else (own,)
         proved = UniqueKey(_PROVED, self.domain, {"account": account, "id": id})
-        return (own, proved) if Proof(**self.proof).holds else (own,)
+        return (own, proved) if proof.holds else (own,)
 
 
 @dataclass(frozen=True)
@@ -60,22 +74,25 @@ class Held:
     certificate_id: str = ""
     proxy_protocol: bool = False
     is_readable: bool = True
+    keep_headers: tuple[str, ...] = ()
 
     @staticmethod
     def of(item: Item) -> "Held | None":
         """Return the reservation that an item holds, None where nothing says of which domain it is."""
         try:
-            stored = ReservedDomain.of(item.body)
-            is_proved = not stored.proof or Proof(**stored.proof).holds
-        except TypeError:
+            stored = records.decode(ReservedDomain, item)
+        except MalformedRecord as malformed:
+            decoding.report(item.scope, item.id, malformed)
             return _by_keys(item)
-        if not (
-            isinstance(stored.domain, str)
-            and isinstance(stored.certificate_id, str)
-            and isinstance(stored.proxy_protocol, bool)
-        ):
-            return _by_keys(item)
-        return Held(item.account, item.id, stored.domain, is_proved, stored.certificate_id, stored.proxy_protocol)
+        return Held(
+            item.account,
+            item.id,
+            stored.domain,
+            stored.progress is None or stored.progress.holds,
+            stored.certificate_id,
+            stored.proxy_protocol,
+            keep_headers=tuple(stored.keep_headers),
+        )
 
 
 def _by_keys(item: Item) -> Held | None:
@@ -87,7 +104,7 @@ def _by_keys(item: Item) -> Held | None:
 
 
 class Unreadable(Exception):
-    """The record of a reservation is of another form than the API writes."""
+    """The record of a reservation is malformed."""
 
 
 class NotProved(Exception):
@@ -110,9 +127,11 @@ class ReservedAddr(Described):
 
 def with_proof(item: Item, proof: Proof) -> Item:
     """Return the next state of a reserved domain, with a proof and the key that goes with it."""
-    stored = replace(ReservedDomain.of(item.body), proof=asdict(proof))
-    keys = stored.unique_keys(item.account, item.id)
-    return replace(item, body=stored.to_record(), unique_keys=keys, revision=items.following(item))
+    before = records.decode(ReservedDomain, item)
+    after = replace(before, proof={**before.proof, **asdict(proof)})
+    body = {**item.body, "proof": after.proof}
+    keys = after.unique_keys(item.account, item.id)
+    return replace(item, body=body, unique_keys=keys, revision=items.following(item))
 
 
 def listed(before: Item, after: Item | None) -> list[Write]:
@@ -133,12 +152,17 @@ def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Hel
     wanted = list(hosts)
     keys = (key for host in wanted for key in _keys(account, host, tunnel_domain))
     found = table.records((key.scope, unique_keys.ID) for key in keys)
-    places = [(record["home"], record["holder"]) for record in found.values()]
+    places = [(record["home"], record["holder"]) for record in found.values() if _names_an_item(record)]
     for host in wanted:
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
             places += _proved_below(host.removeprefix(domains.WILDCARD))
     stored = map(Item.from_record, table.records(places).values())
     return [held for item in stored if item.is_live and (held := Held.of(item))]
+
+
+def _names_an_item(record: Mapping[str, Any]) -> bool:
+    """Return whether the record of a unique key names the item that holds it."""
+    return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
 def _proved_below(domain: str) -> list[tuple[str, str]]:
@@ -175,20 +199,17 @@ def _keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
 
 def _listed_at(item: Item) -> str | None:
     """Return the scope in which a proved domain is found by the one above it; None of others, and of wildcards."""
-    proof = item.body.get("proof")
-    if not proof or not Proof(**proof).holds or item.body["domain"].startswith(domains.WILDCARD):
-        return None
-    return _below(item.body["domain"].partition(".")[2])
+    try:
+        stored = records.decode(ReservedDomain, item)
+    except MalformedRecord:  # its deletion takes it off by its unique keys
+        domain = next((key.value for key in item.unique_keys if key.kind == _PROVED), domains.WILDCARD)
+    else:
+        domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
+    return None if domain.startswith(domains.WILDCARD) else _below(domain.partition(".")[2])
 
 
 def _below(domain: str) -> str:
     return items.scope(kinds.EDGE, f"/proved/{domain}")
-
-
-def resting(item: Item) -> Item:
-    """Return a reservation whose name stays its account's for a day after it is deleted."""
-    keys = (replace(key, rests=names.RESTS if key.kind == names.KIND else 0) for key in item.unique_keys)
-    return replace(item, unique_keys=tuple(keys))
 
 
 def free_address(account: str, addresses: Sequence[str]) -> str | None:
@@ -224,16 +245,13 @@ def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
 
 def _is_proxied(account: str, id: str) -> bool:
     """Tell whether a reserved address has `proxy_protocol`; False where there is none. Raises Unreadable."""
-    found = table.read_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
+    found = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
     if found is None:
         return False
     try:
-        stored = ReservedAddr.of(found.body)
-    except TypeError:
+        return records.decode(ReservedAddr, found).proxy_protocol
+    except MalformedRecord:
         raise Unreadable from None
-    if not isinstance(stored.proxy_protocol, bool):
-        raise Unreadable
-    return stored.proxy_protocol
 
 
 def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:

@@ -5,22 +5,22 @@ What the API does not write that way is never passed over: it says that it canno
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from chalicelib.model import kinds, names
+from chalicelib.model import kinds, listening, records
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges import HttpsEdge, Route
 from chalicelib.model.kinds import Kind
-from chalicelib.model.modules import EDGE, UPSTREAM, Backend, Module, MutualTls, Place, TlsTermination, UserAgentFilter
+from chalicelib.model.modules import Backend, Module, MutualTls, Place, TlsTermination, UserAgentFilter
 from chalicelib.model.tls_certificates import ClientAuthority
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 
 M = TypeVar("M", bound=Module)
 UNREADABLE = "Its records cannot be understood."
-_NOT_UNDERSTOOD = (TypeError, ValueError, AttributeError, LookupError)
-_HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
+_HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
     kinds.HTTP_RESPONSE_BACKENDS: HttpResponse,
     kinds.TUNNEL_GROUPS: TunnelGroup,
@@ -43,19 +43,15 @@ class Modules:
     unenforced: tuple[str, ...] = ()
 
     @staticmethod
-    def of(records: Mapping[str, Mapping[str, Any]]) -> "Modules":
+    def of(stored: Mapping[str, Any]) -> "Modules":
         """Return the enabled ones of the stored modules of an item."""
-        enabled = {name: it for name, it in records.items() if not _is_disabled(it)}
+        enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         backend = _module(Backend, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id))
         mutual_tls = _module(
-            MutualTls, enabled.get("mutual_tls"), lambda it: _are(it.certificate_authority_ids, _is_id)
+            MutualTls, enabled.get("mutual_tls"), lambda it: all(map(_is_id, it.certificate_authority_ids))
         )
         termination = _module(TlsTermination, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS)
-        agents = _module(
-            UserAgentFilter,
-            enabled.get("user_agent_filter"),
-            lambda it: _are(it.allow, _is_text) and _are(it.deny, _is_text),
-        )
+        agents = _module(UserAgentFilter, enabled.get("user_agent_filter"))
         enforced = {
             "backend": backend,
             "mutual_tls": mutual_tls,
@@ -93,6 +89,7 @@ class ServedEdge:
     routes: tuple[ServedRoute, ...] = ()
     proxied: frozenset[str] = frozenset()
     error: str = ""
+    keep_headers: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -131,62 +128,48 @@ def edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
     Where these cannot be understood it has an `error`, and what it listens on by its unique keys.
     """
     try:
-        stored = HttpsEdge.of(item.body)
+        stored = records.decode(HttpsEdge, item)
+        _check(bool(item.body) and all(map(_is_hostport, stored.hostports)), "hostports")
         made = tuple(_route(route) for route in routes if route.body or not route.modules)
-        hostports, modules = tuple(stored.hostports), Modules.of(item.modules)
-        _check(bool(item.body) and _are(stored.hostports, _is_hostport))
-        return ServedEdge(item.account, item.id, item.revision, hostports, _place(stored), modules, made)
-    except _NOT_UNDERSTOOD:
-        values = (str(key.value).rpartition("/")[2] for key in item.unique_keys if key.kind == names.HOSTPORTS)
-        hostports = tuple(filter(_is_hostport, values))
+        modules = Modules.of(item.modules)
+    except MalformedRecord:
+        hostports = tuple(filter(_is_hostport, listening.listed(item)))
         return ServedEdge(item.account, item.id, item.revision, hostports, error=UNREADABLE)
+    hostports, keep_headers = tuple(stored.hostports), tuple(stored.keep_headers)
+    edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, made)
+    return replace(edge, keep_headers=keep_headers)
 
 
 def part(item: Item) -> ServedBackend | ServedAuthority:
     """Return the backend or authority that an item holds."""
-    is_authority = kinds.CERTIFICATE_AUTHORITIES.has(item.id)
+    is_authority = kinds.of(item.id) is kinds.CERTIFICATE_AUTHORITIES
     try:
         return _authority(item) if is_authority else _backend(item)
-    except _NOT_UNDERSTOOD:
+    except MalformedRecord:
         return unreadable_part(item.account, item.id)
 
 
 def unreadable_part(account: str, id: str) -> ServedBackend | ServedAuthority:
     """Return the backend or authority of an id whose record cannot be understood."""
-    is_authority = kinds.CERTIFICATE_AUTHORITIES.has(id)
+    is_authority = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
     return ServedAuthority(account, id, "") if is_authority else ServedBackend(account, id, None)
 
 
 def _backend(item: Item) -> ServedBackend:
-    value = _BACKENDS[kinds.of(item.id)].of(item.body)
-    match value:
-        case HttpResponse():
-            is_whole = (
-                _is_number(value.status_code) and _is_text(value.body) and _maps(value.headers, _is_text, _is_text)
-            )
-        case TunnelGroup():
-            is_whole = _maps(value.labels, _is_text, _is_text)
-        case Weighted():
-            is_whole = _maps(value.backends, _is_id, _is_number)
-    _check(bool(item.body) and is_whole)
+    value = records.decode(_BACKENDS[kinds.of(item.id)], item)
+    _check(bool(item.body), "body")
+    if isinstance(value, Weighted):
+        _check(all(map(_is_id, value.backends)), "backends")
     return ServedBackend(item.account, item.id, value)
 
 
 def _authority(item: Item) -> ServedAuthority:
-    stored = ClientAuthority.of(item.body)
-    _check(_is_text(stored.ca_pem))
-    return ServedAuthority(item.account, item.id, stored.ca_pem)
+    return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
 def _route(item: Item) -> ServedRoute:
-    stored = Route.of(item.body)
-    _check(stored.match_type in ("exact_path", "path_prefix") and _is_text(stored.match))
+    stored = records.decode(Route, item)
     return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
-
-
-def _place(stored: HttpsEdge) -> Place:
-    _check(stored.terminate_at in (EDGE, UPSTREAM))
-    return UPSTREAM if stored.terminate_at == UPSTREAM else EDGE
 
 
 def _ids(modules: Modules) -> Iterator[str]:
@@ -200,26 +183,18 @@ def _is_disabled(record: object) -> bool:
     return isinstance(record, Mapping) and record.get("enabled") is False
 
 
-def _module(form: type[M], record: Mapping[str, Any] | None, is_whole: Callable[[M], bool]) -> M | None:
-    """Return the module of a record, None where there is none, or it cannot be understood."""
+def _module(form: type[M], record: Any, is_whole: Callable[[M], bool] = lambda _: True) -> M | None:
+    """Return the module of a record, or None if there is none or it is malformed."""
     try:
-        found = form.of(record) if isinstance(record, Mapping) else None
-    except _NOT_UNDERSTOOD:
+        found = form.of(record) if record is not None else None
+    except MalformedRecord:
         return None
     return found if found and is_whole(found) else None
 
 
-def _check(is_understood: bool) -> None:
-    if not is_understood:
-        raise ValueError
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int)
+def _check(is_whole: bool, field: str) -> None:
+    if not is_whole:
+        raise MalformedRecord("ServedEdge", field, "is malformed")
 
 
 def _is_id(value: object) -> bool:
@@ -232,11 +207,3 @@ def _is_id(value: object) -> bool:
 
 def _is_hostport(value: object) -> bool:
     return isinstance(value, str) and bool(_HOSTPORT.fullmatch(value))
-
-
-def _are(values: object, is_one: Callable[[object], bool]) -> bool:
-    return isinstance(values, list) and all(map(is_one, values))
-
-
-def _maps(values: object, is_key: Callable[[object], bool], is_value: Callable[[object], bool]) -> bool:
-    return isinstance(values, Mapping) and all(is_key(key) and is_value(it) for key, it in values.items())

@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.model import details, kinds, texts
+from chalicelib.model import details, kinds, records, texts
 from chalicelib.model.records import Described, Traced
-from chalicelib.storage import items, table, vault
+from chalicelib.storage import decoding, items, table, vault
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 
 
@@ -73,15 +74,17 @@ class ServedCertificate:
 
     @staticmethod
     def of(item: Item) -> "ServedCertificate | None":
-        """Return the certificate that an item holds, None where that is of another form than the API writes."""
+        """Return the certificate that an item holds, or None if it is malformed."""
         try:
-            stored = TlsCertificate.of(item.body)
-            names = tuple(stored.subject_alternative_names.get("dns_names", ()))
+            stored = records.decode(TlsCertificate, item)
             start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)
-        except (TypeError, ValueError, AttributeError):
+        except MalformedRecord as malformed:
+            decoding.report(item.scope, item.id, malformed)
             return None
-        if not all(isinstance(it, str) for it in (stored.certificate_pem, *names)):
+        except ValueError:
+            decoding.report(item.scope, item.id, MalformedRecord("TlsCertificate", "not_after", "must be a time"))
             return None
+        names = tuple(stored.subject_alternative_names.get("dns_names", ()))
         return ServedCertificate(item.account, item.id, stored.certificate_pem, names, start, end)
 
 
@@ -94,7 +97,7 @@ class Sealed:
 
 
 def of_account(account: str) -> list[Sealed]:
-    """Return the certificates that an account has uploaded, without those of another form than the API writes.
+    """Return the certificates that an account has uploaded, without malformed ones.
 
     Raises aws.Unavailable.
     """

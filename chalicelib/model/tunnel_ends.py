@@ -41,4 +41,4 @@ def kept(item: Item, end: int) -> list[Write]:
 def uncarried(item: Item) -> list[Write]:
     """Return the write that removes a tunnel from those its gateway carries, none where it has no gateway."""
     gateway = item.body.get("gateway")
-    return [Write.delete(carried_scope(gateway), item.id)] if gateway else []
+    return [Write.delete(carried_scope(gateway), item.id)] if gateway and isinstance(gateway, str) else []

@@ -11,14 +11,15 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, changes, details, histories, kinds, names, tunnel_ends
+from chalicelib.model import audit, changes, details, histories, kinds, names, records, tunnel_ends
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created, Stored
-from chalicelib.storage import change_log, dynamodb, items, table, unique_keys, writes
+from chalicelib.storage import change_log, decoding, dynamodb, items, table, unique_keys, writes
 from chalicelib.storage.change_log import Place
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -84,9 +85,21 @@ class EitherTunnel(Tunnel):
         return {**super().told(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
 
 
+@dataclass(frozen=True, kw_only=True)
+class _CarriedRecord(Stored):
+    """The record of a tunnel below its gateway."""
+
+    account: str
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    proto: Proto = "https"
+    proxy_protocol: bool = False
+
+
 def of(item: Item) -> AgentTunnel | BackendTunnel:
-    """Return the tunnel that an item holds."""
-    return BackendTunnel.of(item.body) if "labels" in item.body else AgentTunnel.of(item.body)
+    """Return the tunnel that an item holds. Raises MalformedRecord."""
+    is_of_backends = "labels" in item.body
+    return records.decode(BackendTunnel, item) if is_of_backends else records.decode(AgentTunnel, item)
 
 
 @dataclass(frozen=True)
@@ -206,12 +219,12 @@ def close_tunnel(
     change = Change(by)
     if gateway:  # it stops being served first
         changes.delete(change, tunnel_ends.carried_scope(gateway), id)
-    elif (item := table.read(_scope(account), id)) and (gateway := of(item).gateway):
+    elif (item := table.find(_scope(account), id)) and (gateway := _gateway(item)):
         changes.delete(change, tunnel_ends.carried_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
-        item = table.read(_scope(account), id)
+        item = table.find(_scope(account), id)
         if item:
             end = clock.seconds()
             change.remove(item, more=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
@@ -248,16 +261,21 @@ def carried_by(gateway: str) -> list[Carried]:
 
     Raises aws.Unavailable.
     """
-    found = table.every(tunnel_ends.carried_scope(gateway))
-    return [_carried(it, it.body["account"], gateway, it.body["name"]) for it in found]
+    found = records.decoded(_CarriedRecord, table.every(tunnel_ends.carried_scope(gateway)))
+    return [_carried(item, stored.account, gateway, stored.name, stored) for item, stored in found]
 
 
 def read(account: str, id: str) -> Carried | None:
     """Return a tunnel that is online as its gateway carries it, or None. Raises aws.Unavailable."""
-    item = table.read(_scope(account), id)
+    item = table.find(_scope(account), id)
     if item is None:
         return None
-    return _carried(item, account, of(item).gateway, tunnel_ends.name(item))
+    try:
+        stored = of(item)
+    except MalformedRecord as malformed:
+        decoding.report(item.scope, item.id, malformed)
+        return None
+    return _carried(item, account, stored.gateway, tunnel_ends.name(item), stored)
 
 
 def end_lapsed(account: str) -> list[Item]:
@@ -275,8 +293,11 @@ def end_lapsed(account: str) -> list[Item]:
 
 
 def online(account: str) -> list[Item]:
-    """Return the tunnels of an account that are online, newest first. Raises aws.Unavailable."""
-    return table.newest(_scope(account))
+    """Return the tunnels of an account that are online, newest first. Malformed ones are left out.
+
+    Raises aws.Unavailable.
+    """
+    return [item for item in table.newest(_scope(account)) if _is_readable(item)]
 
 
 def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
@@ -315,12 +336,12 @@ def allow_name(name: str) -> bool:
 
 def is_banned(name: str) -> bool:
     """Tell whether the operator has banned a host name. Raises aws.Unavailable."""
-    return table.read(_BANNED, name) is not None
+    return table.find(_BANNED, name) is not None
 
 
 def banned_names() -> list[str]:
     """Return the host names that no tunnel may have. Raises aws.Unavailable."""
-    return sorted(item.id for item in table.newest(_BANNED))
+    return sorted(item.id for item in table.every(_BANNED))
 
 
 def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
@@ -328,11 +349,30 @@ def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
     return {**tunnel_ends.details(item, end), **details.of(asdict(usage) if usage else {})}
 
 
-def _carried(item: Item, account: str, gateway: str, name: str) -> Carried:
+def _carried(
+    item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _CarriedRecord"
+) -> Carried:
     """Return the tunnel of a record, its own or that of its gateway."""
-    body = item.body
-    more = body.get("labels", {}), body.get("proto", "https"), body.get("proxy_protocol", False)
-    return Carried(account, item.id, gateway, name, tunnel_ends.until(item), *more)
+    until = tunnel_ends.until(item)
+    if isinstance(stored, BackendTunnel):
+        return Carried(account, item.id, gateway, name, until, stored.labels)
+    labels = {} if isinstance(stored, AgentTunnel) else stored.labels
+    return Carried(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
+
+
+def _gateway(item: Item) -> str:
+    """Return the gateway that carries a tunnel, also a malformed one; "" if its record does not say it."""
+    gateway = item.body.get("gateway")
+    return gateway if isinstance(gateway, str) else ""
+
+
+def _is_readable(item: Item) -> bool:
+    try:
+        of(item)
+    except MalformedRecord as malformed:
+        decoding.report(item.scope, item.id, malformed)
+        return False
+    return True
 
 
 def _scope(account: str) -> str:

@@ -1,6 +1,6 @@
 """The OAuth module of HTTPS edge routes (SPEC 2.9): who may pass, as one identity provider knows them.
 
-The client secret of an OAuth app is sealed like every secret, and opened only to be shown: SPEC 4.8 says it is.
+The client secret of an OAuth app is sealed like every secret. It is decrypted only for keys that may write the edge.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from chalicelib.storage.items import Item
 
 _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
 _MAX_PROVIDER = 16 * 1024
+_WRITE = "edges:write"  # the scope that shows the client secret: who may replace a secret may see it
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 Email = Annotated[str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", most=254)]
@@ -50,7 +51,9 @@ class OAuthProvider(Shape):
     """
 
     client_secret: Annotated[Text, max_bytes(1024), WithData(_both_or_none)] = ""
-    """OAuth app client secret; only together with client_id."""
+    """OAuth app client secret; only together with client_id. In responses it is `""` for API keys without the scope
+    `edges:write`.
+    """
 
     scopes: Annotated[list[Name], entries(0, 100), if_null([]), WithData(_only_with_an_app)] = []
     """Provider-specific OAuth scopes. Both client_id and client_secret are needed to set them."""
@@ -134,10 +137,12 @@ class OAuth(Enabled):
     """
 
 
-def _response(module: modules.OAuth, holder: Item, _call: Call) -> dict[str, Any]:
+def _response(module: modules.OAuth, holder: Item, call: Call) -> dict[str, Any]:
     context = vault.context(holder.account, holder.id)
+    sees_secret = call.caller.reach.covers(_WRITE)
     providers = {
-        name: provider and {**provider.to_record(), "client_secret": provider.open_secret(context)}
+        name: provider
+        and {**provider.to_record(), "client_secret": provider.open_secret(context) if sees_secret else ""}
         for name, provider in module.provider.items()
     }
     return {**vars(module), "provider": providers}

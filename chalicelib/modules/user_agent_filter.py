@@ -3,66 +3,48 @@
 They are compiled as the engine of the live edge does, which reads patterns and headers byte by byte (Latin-1).
 """
 
-from functools import cache
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import modules
-from chalicelib.schema.rules import After, Before, entries, if_null, max_bytes, max_encoded
+from chalicelib.model import match_costs, modules, user_agents
+from chalicelib.model.match_costs import Uncompilable
+from chalicelib.model.user_agents import MAX_COST
+from chalicelib.schema.rules import After, Before, WithData, entries, if_null, max_bytes, max_encoded
 
 _MAX_LIST = 4608  # characters: the worst patterns of that size take a second to compile
-_MAX_PROGRAM = 5000  # instructions of a list's patterns: more than its characters, and half of what the engine takes
-
-
-@cache
-def _options() -> Any:
-    import re2
-
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.log_errors = False  # which would write the caller's pattern to the log
-    options.max_mem = 1024 * 1024
-    return options
-
-
-def _compiled(pattern: str) -> Any:
-    import re2
-
-    return re2.compile(pattern.encode(), _options())
 
 
 def _compiles(pattern: str) -> str:
-    import re2
-
     try:
-        _compiled(pattern)
-    except re2.error as error:
-        raise ValueError(f"must be a regular expression as RE2 reads it: {_reason(error)}") from None
+        match_costs.compiled(pattern)
+    except Uncompilable as error:
+        raise ValueError(f"must be a regular expression as RE2 reads it: {error}") from None
     return pattern
 
 
-def _small_enough(patterns: list[str]) -> list[str]:
-    if sum(_compiled(pattern).programsize for pattern in patterns) > _MAX_PROGRAM:
-        raise ValueError(f"must compile to at most {_MAX_PROGRAM} instructions of RE2 together")
-    return patterns
-
-
 def _without_a_name_twice(patterns: list[str]) -> list[str]:
-    names = [name for pattern in patterns for name in _compiled(pattern).groupindex]
+    names = [name for pattern in patterns for name in match_costs.compiled(pattern).groupindex]
     if len({*names}) < len(names):
         raise ValueError("must not have two groups of one name")
     return patterns
 
 
-def _reason(error: Exception) -> str:
-    reason = error.args[0] if error.args else ""
-    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
+    """Check the cost of a list, of `deny` together with a valid `allow`."""
+    allow = above.get("allow", [])
+    try:
+        cost = user_agents.cost(modules.UserAgentFilter(allow=allow, deny=patterns))
+    except Uncompilable as error:
+        raise ValueError(f"must compile together: {error}") from None
+    if cost > MAX_COST:
+        together = ", together with allow," if allow else ""
+        raise ValueError(f"must{together} take at most {MAX_COST} instructions of RE2 for a byte, not {cost}")
+    return patterns
 
 
 Pattern = Annotated[str, max_bytes(512), After(_compiles, {"format": "re2"})]
-Patterns = Annotated[
-    list[Pattern], entries(0, 100), After(_small_enough), if_null([]), Before(max_encoded(_MAX_LIST).check)
-]
+Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(max_encoded(_MAX_LIST).check)]
 
 
 class UserAgentFilter(Enabled):
@@ -73,18 +55,20 @@ class UserAgentFilter(Enabled):
 
     A request passes if a pattern of `allow` is found in the header, or none of `deny` is. So `allow` makes exceptions
     from `deny`; alone it refuses nobody: deny `.*` beside it to refuse all others. Without the header, a request passes
-    only if a pattern of `allow` matches the empty text, as `^$` does.
+    only if a pattern of `allow` matches the empty text, as `^$` does. A header of more than 512 bytes is
+    answered 431.
+
+    Both lists together may take 300 instructions of RE2 for a byte of the header. Patterns of words alone, such
+    as `(?i)bot|crawler`, take few, however many they are. All others take each of their instructions.
     """
 
-    allow: Annotated[Patterns, After(_without_a_name_twice)] = []
+    allow: Annotated[Patterns, After(_without_a_name_twice), WithData(_cheap_to_match)] = []
     f"""Regular expressions (RE2), one of which found in the User-Agent lets it pass, whatever `deny` says;
-    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more, and {_MAX_PROGRAM:,}
-    instructions of RE2."""
+    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
 
-    deny: Patterns = []
+    deny: Annotated[Patterns, WithData(_cheap_to_match)] = []
     f"""Regular expressions (RE2), one of which found in the User-Agent has it refused;
-    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more, and {_MAX_PROGRAM:,}
-    instructions of RE2."""
+    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
 
 
 MODULES = (

@@ -14,7 +14,7 @@ from chalicelib.model import api_keys, audit, changes, kinds, owners
 from chalicelib.model.api_keys import ApiKey, Reach
 from chalicelib.schema.fields import Described, OwnerId, Time, Timestamp, Traced
 from chalicelib.schema.rules import After, entries
-from chalicelib.schema.shapes import Shape
+from chalicelib.schema.shapes import ABSENT, Shape
 from chalicelib.storage import table
 from chalicelib.storage.items import Item
 
@@ -50,18 +50,16 @@ class KeyCreate(Described):
 class APIKey(Described, Traced):
     """A bearer token for this API."""
 
-    model_config = {"json_schema_serialization_defaults_required": False}
-
     owner_id: str
     """User or bot that owns the key."""
 
     token: str | None
     """Bearer token for the Authorization header. Present only in the response to creation, null in every other."""
 
-    expires_at: Timestamp = ""
+    expires_at: Timestamp = ABSENT
     """When the key ends, RFC 3339; absent where it does not."""
 
-    scopes: list[str] = []
+    scopes: list[str] = ABSENT
     """What the key may do; absent where it may do everything."""
 
 

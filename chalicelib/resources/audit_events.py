@@ -5,16 +5,18 @@ other parameters they are picked out of the newest, some hundreds at a time, so 
 and still lead to the next.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from chalicelib import clock
+from chalicelib import clock, ids
 from chalicelib.http import paging
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.paging import Page
-from chalicelib.http.resource import Resource, plain
-from chalicelib.model import audit, events, kinds
+from chalicelib.http.resource import Resource
+from chalicelib.model import audit, events, kinds, records
+from chalicelib.model.kinds import Kind
 from chalicelib.schema.fields import Shown, Timestamp
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
@@ -77,37 +79,69 @@ class AuditEvent(Shown):
     """The revision of the resource after the change, which orders the events of one resource; absent where unknown."""
 
 
-def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [_response(event, call) for event in found]
-
-
-def _response(event: Item, call: Call) -> dict[str, Any]:
-    shown = plain(audit.Event, event, call)
+def response(event: Item, base_url: str) -> dict[str, Any]:
+    """Return the response of an event, with addresses below the base URL."""
+    shown = {"id": event.id, "uri": "", **audit.Event.of(event.body).to_record()}
     path = shown.pop("resource_path")
     shown["actor"] = asdict(audit.Actor(**shown["actor"]))
     has_address = path and kinds.of(shown["resource_id"]).served
-    own = f"{call.base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
-    return {**shown, "uri": own, "resource_uri": f"{call.base_url}{path}" if has_address else ""}
+    shown["uri"] = f"{base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
+    return {**shown, "resource_uri": f"{base_url}{path}" if has_address else ""}
+
+
+def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [response(event, call.base_url) for event in found]
 
 
 def _moment(text: str) -> str:
     return clock.rfc3339(clock.parse(text))
 
 
-def _text(text: str) -> str:
-    if not text:
-        raise ValueError("must not be empty")
+def _resource_id(text: str) -> str:
+    if not any(kind.has(text) for kind in _SUBJECTS):
+        raise ValueError("must be the id of a resource")
     return text
 
 
-_ANY: dict[str, Any] = {"type": "string", "minLength": 1}
+def _actor_id(text: str) -> str:
+    if not any(kind.has(text) for kind in _ACTORS):
+        raise ValueError("must be the id of an API key (ak_…), a user (usr_…) or a bot (bot_…)")
+    return text
+
+
+def _action(text: str) -> str:
+    start, star, rest = text.partition("*")
+    nouns = [kind.noun for kind in _SUBJECTS]
+    if star and not rest and re.fullmatch("[a-z_.]*", start):
+        if any(noun.startswith(start) or start.startswith(f"{noun}.") for noun in nouns):
+            return text
+    elif re.fullmatch(rf"({'|'.join(nouns)})([.][a-z_]+)?[.]({'|'.join(get_args(audit.Verb))})", text):
+        return text
+    raise ValueError(
+        "must be an action, for example api_key.create, or the beginning of one and '*', for example ssh_*"
+    )
+
+
+_ACTORS = (kinds.API_KEYS, kinds.USERS, kinds.BOT_USERS)
+_SUBJECTS = [kind for kind in kinds.TABLE if kind.name and kind is not kinds.AUDIT_EVENTS]
+
+
+def _ids(of: Iterable[Kind]) -> dict[str, Any]:
+    return {"type": "string", "pattern": ids.pattern(*(kind.prefix for kind in of))}
+
+
 _TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 _PARAMETERS = {
     **paging.parameters(kinds.AUDIT_EVENTS),
-    "resource_id": After(_text, {**_ANY, "description": "Only events of the resource of that id."}),
-    "actor_id": After(_text, {**_ANY, "description": "Only events of that API key, user or bot."}),
+    "resource_id": After(_resource_id, {**_ids(_SUBJECTS), "description": "Only events of the resource with that id."}),
+    "actor_id": After(_actor_id, {**_ids(_ACTORS), "description": "Only events of that API key, user or bot."}),
     "action": After(
-        _text, {**_ANY, "description": "Only events of that action, as api_key.create, or of all that begin so: ssh_*."}
+        _action,
+        {
+            "type": "string",
+            "pattern": "^[a-z_.]+[*]?$|^[*]$",
+            "description": "Only events of that action, for example `api_key.create`, or with that prefix: `ssh_*`.",
+        },
     ),
     "after": After(_moment, {**_TIME, "description": "Only events at or after that time, RFC 3339."}),
     "before": After(_moment, {**_TIME, "description": "Only events before that time, RFC 3339."}),
@@ -134,7 +168,7 @@ class AuditEvents(Resource):
         uri = f"{call.base_url}{self.path(call)}"
         sent = {name: call.query[name] for name in wanted}
         entries = self.responses(found, call)
-        return paging.text(self.kind.array, entries, len(found), uri, page, has_more=has_more, last=last, others=sent)
+        return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
         """Return the events of a page, the id of the last that was looked at, and whether there are more."""
@@ -148,10 +182,11 @@ class AuditEvents(Resource):
         elif actor := wanted.get("actor_id"):
             indexed = events.page_of_actor(account, actor, before=before, count=count)
         read, has_more = indexed or events.page(account, before=before, count=_READ)
-        matching = [event for event in read if _matches(audit.Event.of(event.body), wanted)]
+        decoded = [*records.decoded(audit.Event, read)]
+        matching = [item for item, event in decoded if _matches(event, wanted)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True
-        ended = bool(read) and "after" in wanted and audit.Event.of(read[-1].body).created_at < wanted["after"]
+        ended = bool(decoded) and "after" in wanted and decoded[-1][1].created_at < wanted["after"]
         return matching, read[-1].id if read else "", has_more and not ended
 
 
@@ -165,7 +200,7 @@ def _is_of(action: str, wanted: str | None) -> bool:
 def _matches(event: audit.Event, wanted: Mapping[str, str]) -> bool:
     actor = wanted.get("actor_id")
     return (
-        (actor is None or actor in (event.actor["key_id"], event.actor["owner_id"]))
+        (actor is None or actor in (event.actor.get("key_id"), event.actor.get("owner_id")))
         and _is_of(event.action, wanted.get("action"))
         and wanted.get("resource_id", event.resource_id) == event.resource_id
         and wanted.get("after", "") <= event.created_at

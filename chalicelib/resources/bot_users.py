@@ -1,23 +1,39 @@
 """Bots: they own credentials as users do. Admins only; that a bot is an admin itself, only the operator can say."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from chalicelib.http import auth
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
-from chalicelib.http.errors import Conflict, Forbidden
+from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model import kinds, owners
 from chalicelib.model.accounts import Bot
 from chalicelib.schema.fields import Described, Name, Shown
-from chalicelib.schema.rules import if_null
+from chalicelib.schema.rules import After, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
+_CONTROLS = r"\x00-\x1f\x7f-\x9f"
+_HIDDEN = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")  # these reorder or hide text
+_FORM = re.compile(rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*")
+
+
+def _new_name(text: str) -> str:
+    if not _FORM.fullmatch(text) or _HIDDEN.search(text):
+        raise ValueError("must not be empty, begin with =, +, - or @, nor contain control or formatting characters")
+    return text
+
+
+NewName = Annotated[
+    str, After(_new_name, {"minLength": 1, "pattern": f"^{_FORM.pattern}$", "format": "new-name"}), max_bytes(255)
+]
+
 
 class BotCreate(Described):
-    name: Name
+    name: NewName
     """Unique in the account, users included."""
 
     active: Annotated[bool, if_null(True)] = True
@@ -30,6 +46,8 @@ class BotChange(BotCreate):
 
 class BotUser(BotCreate, Shown):
     """A program that owns API keys and SSH credentials, as users do. For admins only."""
+
+    name: Name  # which may be older than the rules of new ones
 
 
 def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
@@ -52,7 +70,18 @@ class Bots(EditableResource):
         return owners.tell(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
 
     def changed(self, item: Item, request: Shape) -> Item:
+        """Return the bot with the requested fields. It may keep a name that would be rejected today."""
+        name = request.fields_set().get("name")
+        if name and name != Bot.of(item.body).name:
+            _check_name(name)
         return owners.marked(item, super().changed(item, request))
+
+
+def _check_name(name: str) -> None:
+    try:
+        _new_name(name)
+    except ValueError as error:
+        raise InvalidRequest.of({"name": str(error)}) from None
 
 
 RESOURCE = Bots(

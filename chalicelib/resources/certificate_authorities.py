@@ -23,7 +23,7 @@ def _authority(value: Any) -> crypto.authorities.Authority:
 
 
 class AuthorityCreate(Described):
-    ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"format": "ca-certificate"})]
+    ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"minLength": 1, "format": "ca-certificate"})]
     f"""PEM of exactly one CA certificate of at most {_MAX_CA} KiB, expired or not; text around it is dropped."""
 
 

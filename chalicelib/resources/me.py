@@ -1,12 +1,13 @@
 """GET /me: the caller and its API key, for every key, whatever its scopes."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from chalicelib import clock
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Unauthenticated
-from chalicelib.model import accounts, api_keys
+from chalicelib.model import accounts, api_keys, name_counts, records
 from chalicelib.model.accounts import User
 from chalicelib.schema.fields import Timestamp
 from chalicelib.schema.shapes import Shape
@@ -39,6 +40,19 @@ class MeKey(Shape):
     """When it ends, RFC 3339; null where it does not."""
 
 
+class MeNames(Shape):
+    """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
+
+    held: int
+    """How many names its edges and reservations have. Each counts once."""
+
+    cooldown: int
+    """How many names it released within a day. Only this account can take them again until then."""
+
+    allowed: int
+    """How many names it can hold. Those in cooldown do not count."""
+
+
 class Me(Shape):
     """The account, the user or bot, and the API key that a request comes from."""
 
@@ -51,6 +65,9 @@ class Me(Shape):
     key: MeKey
     """The API key of the request."""
 
+    names: MeNames
+    """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
+
 
 def _get(call: Call) -> Item:
     owner = accounts.read(call.caller.account, call.caller.id)
@@ -60,12 +77,14 @@ def _get(call: Call) -> Item:
 
 
 def _show(owner: Item, call: Call) -> dict[str, Any]:
-    user, reach = User.of(owner.body), call.caller.reach
+    counts = name_counts.read(call.caller.account)
+    user, reach = records.decode(User, owner), call.caller.reach
     ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
     return {
         "account": call.caller.account,
         "owner": {"id": owner.id, "name": user.name, "role": user.role},
         "key": {"id": call.caller.key, "scopes": [*reach.scopes] or [api_keys.ALL], "expires_at": ends},
+        "names": {**asdict(counts), "allowed": name_counts.MAX_HELD},
     }
 
 

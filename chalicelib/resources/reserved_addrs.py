@@ -9,9 +9,10 @@ from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model import kinds, names, reservations
 from chalicelib.model.reservations import ReservedAddr
-from chalicelib.resources.reserved_domains import Region, remove
+from chalicelib.resources.reserved_domains import Region
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.rules import if_null
+from chalicelib.schema.shapes import ABSENT
 from chalicelib.storage.items import Item
 
 
@@ -26,15 +27,13 @@ class Create(Described):
 class ReservedAddrShown(Described, Shown):
     """A port that stays the account's, whether something answers there or not."""
 
-    model_config = {"json_schema_serialization_defaults_required": False}
-
     addr: str
     """The address, host:port."""
 
     region: str
     """Empty: one region has all."""
 
-    proxy_protocol: bool = False
+    proxy_protocol: bool = ABSENT
     """Present where true: what answers behind it reads the PROXY protocol first."""
 
 
@@ -64,6 +63,5 @@ RESOURCE = EditableResource(
     response=ReservedAddrShown,
     to_responses=_responses,
     make=make,
-    remove=remove,
     errors={"POST": (Conflict,)},
 )

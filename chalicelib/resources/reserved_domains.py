@@ -12,13 +12,14 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
 from chalicelib.http.resource import EditableResource, New, plain
-from chalicelib.model import bans, changes, kinds, looks, names, proofs, reservations
+from chalicelib.model import bans, changes, kinds, looks, names, proofs, records, reservations
 from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.proofs import Proof, TooSoon
 from chalicelib.model.reservations import ReservedDomain
 from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
+from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
-from chalicelib.schema.shapes import Shape
+from chalicelib.schema.shapes import ABSENT, NoFields, Shape
 from chalicelib.storage import table, writes
 from chalicelib.storage.items import Item
 
@@ -61,6 +62,10 @@ class Change(Described):
     resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
     """Null or empty."""
 
+    keep_headers: KeepHeaders = []
+    """Names of request headers that visitors of its tunnels may send, although upstreams may believe them of a proxy:
+    at most 20, in lower case. A response has it if it is not empty."""
+
 
 class Create(Change):
     domain: Domain
@@ -97,8 +102,6 @@ class ReservedDomainVerification(Shape):
 class ReservedDomainShown(Described, Shown):
     """A domain that stays the account's, whether something answers there or not."""
 
-    model_config = {"json_schema_serialization_defaults_required": False}
-
     domain: str
     """The domain, in lower case."""
 
@@ -123,10 +126,13 @@ class ReservedDomainShown(Described, Shown):
     resolves_to: list[str]
     """Empty."""
 
-    proxy_protocol: bool = False
+    proxy_protocol: bool = ABSENT
     """Present where true: what answers behind it reads the PROXY protocol first."""
 
-    verification: ReservedDomainVerification = ReservedDomainVerification()
+    keep_headers: list[str] = ABSENT
+    """Names of request headers that visitors of its tunnels may send, in lower case; absent where there are none."""
+
+    verification: ReservedDomainVerification = ABSENT
     """The progress of its proof; absent below the domain of tunnels, where none is needed."""
 
 
@@ -152,10 +158,11 @@ def _refuse_kept(domain: str) -> None:
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in found:
-        stored = ReservedDomain.of(item.body)
-        hidden = {"certificate_id", "proof", *(() if stored.proxy_protocol else ("proxy_protocol",))}
+        stored = records.decode(ReservedDomain, item)
+        unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
+        hidden = {"certificate_id", "proof", *unset}
         shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
-        proof = Proof(**stored.proof) if stored.proof else None
+        proof = stored.progress
         yield {
             **shown,
             "cname_target": proof.cname_target or None if proof else None,
@@ -177,17 +184,14 @@ def _verification(domain: str, proof: Proof) -> dict[str, Any]:
     }
 
 
-def remove(change: OneChange, scope: str, id: str) -> bool:
-    """Remove a reserved domain, whose name rests for a day; False when there is none. Raises what `commit` does."""
+def _remove(change: OneChange, scope: str, id: str) -> bool:
+    """Remove a reserved domain; False if there is none. Raises what `commit` does."""
 
     def attempt() -> bool:
-        item = table.read(scope, id)
-        if item is None:
-            return False
-        has_name = any(key.kind == names.KIND for key in item.unique_keys)
-        more = [*([names.resting(item)] if has_name else []), *looks.ended(item)]
-        change.remove(reservations.resting(item)).also(*more).commit()
-        return True
+        item = table.find(scope, id)
+        if item:
+            change.remove(item).also(*looks.ended(item)).commit()
+        return item is not None
 
     return writes.retried(attempt)
 
@@ -196,19 +200,22 @@ class ReservedDomains(EditableResource):
     """Reserved domains, with endpoints that remove a part of one and that ask for a look at its proof."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        one, shown = self.kind.one, {"response": self.response, "errors": (Conflict, RateLimited)}
+        one = self.kind.one
+        verify = {"body": NoFields, "response": self.response, "errors": (Conflict, RateLimited)}
         return (
             *super().endpoints(),
             self.endpoint("DELETE", f"{one}/certificate", 204, self.delete_certificate, show=self.show),
             self.endpoint("DELETE", f"{one}/certificate_management_policy", 204, self.delete_policy, show=self.show),
-            self.endpoint("POST", f"{one}/verify", 202, self.verify, **shown),
+            self.endpoint("POST", f"{one}/verify", 202, self.verify, **verify),
         )
 
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
             own = [reference for reference in item.references if reference.field != "certificate_id"]
             body = {**item.body, "certificate_id": ""}
-            return replace(item, body=body, references=tuple(own) if item.body["certificate_id"] else item.references)
+            return replace(
+                item, body=body, references=tuple(own) if item.body.get("certificate_id") else item.references
+            )
 
         self._rewritten(call, without)
 
@@ -221,12 +228,13 @@ class ReservedDomains(EditableResource):
         def attempt() -> Item:
             before = self.get(call)
             stored = ReservedDomain.of(before.body)
-            if not stored.proof:
+            if stored.progress is None:
                 raise Conflict("The domain needs no proof: it lies below the domain of tunnels.")
             try:
-                after = reservations.with_proof(before, proofs.wish(Proof(**stored.proof), now))
+                after = reservations.with_proof(before, proofs.wish(stored.progress, now))
             except TooSoon as soon:
-                raise RateLimited(f"Its proof was asked for less than a minute ago: wait {soon.wait} s.") from None
+                sentence = f"A check was requested less than a minute ago: wait {soon.wait} s."
+                raise RateLimited(sentence, retry_after=soon.wait) from None
             call.change.rewrite(before, lambda _: after).also(*looks.moved(before, after)).commit()
             return after
 
@@ -245,6 +253,6 @@ RESOURCE = ReservedDomains(
     response=ReservedDomainShown,
     to_responses=_responses,
     make=make,
-    remove=remove,
+    remove=_remove,
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference,)},
 )

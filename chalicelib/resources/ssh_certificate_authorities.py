@@ -9,7 +9,7 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.resource import EditableResource, New, plain
-from chalicelib.model import kinds
+from chalicelib.model import kinds, records
 from chalicelib.model.ssh import authorities
 from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.schema.fields import MAX_DESCRIPTION, MAX_METADATA, Described, Description, Metadata, Shown
@@ -90,10 +90,18 @@ def _generate(request: SSHAuthorityCreate) -> crypto.keys.PrivateKey:
 
 
 def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [{**plain(SshAuthority, item, call), **SshAuthority.of(item.body).parameters()} for item in found]
+    return [{**plain(SshAuthority, item, call), **records.decode(SshAuthority, item).parameters()} for item in found]
 
 
-RESOURCE = EditableResource(
+class Authorities(EditableResource):
+    """SSH authorities, whose responses say what their public keys are."""
+
+    def check(self, item: Item) -> None:
+        super().check(item)
+        records.decode(SshAuthority, item).parameters()
+
+
+RESOURCE = Authorities(
     kind=kinds.SSH_CERTIFICATE_AUTHORITIES,
     stored=SshAuthority,
     create=SSHAuthorityCreate,

@@ -9,7 +9,7 @@ from chalicelib import clock, crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
-from chalicelib.model import accounts, kinds
+from chalicelib.model import accounts, kinds, records
 from chalicelib.model.accounts import User
 from chalicelib.model.ssh import authorities, policies
 from chalicelib.model.ssh.authorities import IssuedCertificate
@@ -55,7 +55,7 @@ def common(id: str, request: Any, bounds: Bounds, default: timedelta) -> dict[st
 def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller) -> None:
     """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
-    name = User.of(owner.body).name if owner else None
+    name = records.decode(User, owner).name if owner else None
     if wrong := policies.violations(bounds, certificate, name, ids.created_at(certificate.key_id)):
         raise InvalidRequest.of(wrong)
 

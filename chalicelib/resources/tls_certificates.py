@@ -39,8 +39,9 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 
 class TLSCreate(Described):
-    certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"format": "certificate-chain"})]
-    f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB of them."""
+    certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"minLength": 1, "format": "certificate-chain"})]
+    f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB of them.
+    A leaf that requires OCSP stapling (must-staple) is rejected."""
 
     private_key_pem: Annotated[
         crypto.keys.PrivateKey, Plain(_private_key, {"format": "private-key"}), WithData(_is_of_the_leaf)

@@ -7,7 +7,7 @@ from chalicelib.http import links
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, plain
-from chalicelib.model import backends, kinds
+from chalicelib.model import backends, kinds, records
 from chalicelib.model.backends import TunnelGroup
 from chalicelib.schema.fields import Described, Line, Name, Ref, Shown
 from chalicelib.schema.rules import entries, if_null, max_bytes, unless_nothing
@@ -33,7 +33,7 @@ class TunnelGroupBackend(GroupCreate, Shown):
 
 
 def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    members = backends.members(call.caller.account, {group.id: TunnelGroup.of(group.body) for group in groups})
+    members = backends.members(call.caller.account, {group.id: records.decode(TunnelGroup, group) for group in groups})
     return [
         {
             **plain(TunnelGroup, group, call),

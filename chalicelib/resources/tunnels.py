@@ -70,4 +70,11 @@ def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
     return {"id": item.id, **stored, **refs, "metadata": metadata}
 
 
-RESOURCE = Resource(kind=kinds.TUNNELS, stored=tunnels.Tunnel, response=Tunnel, to_responses=_responses)
+class Tunnels(Resource):
+    """Tunnels, of both kinds."""
+
+    def check(self, item: Item) -> None:
+        tunnels.of(item)
+
+
+RESOURCE = Tunnels(kind=kinds.TUNNELS, stored=tunnels.Tunnel, response=Tunnel, to_responses=_responses)

@@ -8,7 +8,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
-from chalicelib.model import kinds, owners
+from chalicelib.model import kinds, owners, records
 from chalicelib.model.accounts import User
 from chalicelib.schema.fields import Shown
 from chalicelib.schema.shapes import Shape
@@ -34,7 +34,7 @@ class ShownUser(Shown):
 
 
 def _responses(users: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    return [_response(user, User.of(user.body), call) for user in users]
+    return [_response(user, records.decode(User, user), call) for user in users]
 
 
 def _response(item: Item, user: User, call: Call) -> dict[str, Any]:

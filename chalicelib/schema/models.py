@@ -5,6 +5,7 @@ Only this file imports pydantic, so it is imported only for the first body: pyda
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
+from inspect import get_annotations
 from operator import or_
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from chalicelib.schema import validation_errors
-from chalicelib.schema.shapes import Shape
+from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)
 
@@ -40,9 +41,20 @@ _models: dict[type[Shape], type[Body]] = {}
 def model(shape: type[Shape]) -> type[Body]:
     """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
-        bases: Any = (Body, _nested(shape))  # pydantic takes annotations and defaults from the second
-        _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)
+        nested = _nested(shape)
+        bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the second
+        hints = get_type_hints(nested, include_extras=True)
+        required: Any = {name: (hints[name], ...) for name in _redeclared(shape)}
+        _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__, **required)
     return _models[shape]
+
+
+def _redeclared(shape: type[Shape]) -> Iterator[str]:
+    """Yield the fields that a class declares again without the default of its base: they are required."""
+    for name in names(shape):  # type: ignore[arg-type]  # mypy looks for the hash of an instance
+        owner = next(base for base in shape.__mro__ if name in get_annotations(base))
+        if name not in vars(owner) and hasattr(shape, name):
+            yield name
 
 
 def check(

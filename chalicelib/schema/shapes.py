@@ -21,11 +21,15 @@ class Shape:
         raise NotImplementedError
 
 
+class NoFields(Shape):
+    """A body without fields: an empty object, or no body at all."""
+
+
 class Absent(str):
     """The default of a field that a response leaves out if it is unset."""
 
 
-ABSENT = Absent()
+ABSENT: Any = Absent()  # for a field of any type
 
 
 @cache

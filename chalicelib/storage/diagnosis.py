@@ -1,4 +1,6 @@
-"""Reasons why the store cannot be used, for the log and for operators. Callers of the API never see them."""
+"""Reasons why the store cannot be used, for the log and operators. Callers of a deployed API never see them."""
+
+import os
 
 from chalicelib.storage import aws, dynamodb, vault
 from chalicelib.storage.aws import AwsError, Unavailable
@@ -36,6 +38,11 @@ def sentence(error: AwsError) -> str:
     fields = of(error)
     store = ", ".join(f"{name} {fields[name]}" for name in ("table", "key_id", "region", "endpoint"))
     return f"The store cannot be used ({error.code}): {fields['missing']}. It is {store}."
+
+
+def for_callers(error: AwsError) -> str:
+    """Return what a server on a developer's machine lacks; "" in Lambda, whose callers are not its operators."""
+    return "" if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SENTENCES.get(error.code, "")
 
 
 def _otherwise(error: AwsError) -> str:

@@ -39,12 +39,14 @@ class Condition:
 class Write:
     """A write of one record, done alone or in a transaction.
 
-    `failing` is what is raised where its condition fails; None: the record has changed since it was read.
+    `failing` is what is raised where its condition fails; None: the record has changed since it was read. `counts` is
+    what the write adds to the counts of its account, by their names.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
     request: Mapping[str, Any]
     failing: Exception | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
     def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":

@@ -5,12 +5,13 @@ references, `pointed_by` referrers.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.storage import places, references
+from chalicelib.storage import decoding, places, references
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
 from chalicelib.storage.places import Place
 from chalicelib.storage.references import Reference
@@ -19,7 +20,24 @@ from chalicelib.storage.unique_keys import UniqueKey
 _UNEXPIRED = "attribute_not_exists(#lease) AND (attribute_not_exists(#expires) OR #expires > :now)"
 _LIVE = f"(#lease > :now OR ({_UNEXPIRED}))"
 _DAY = 24 * 60 * 60  # seconds
-_NUMBERS = ("expires", "lease", "revision")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The attributes of an item's record, beside its key."""
+
+    body: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
+    sealed: dict[str, bytes] = field(default_factory=dict)
+    unseen: dict[str, Any] = field(default_factory=dict)
+    claims: list[list[str]] = field(default_factory=list)
+    points: dict[str, list[list[str]]] = field(default_factory=dict)
+    pointed_by: set[str] = field(default_factory=set)
+    expires: int | None = None
+    lease: int | None = None
+    revision: int = 0
+    indexed: str | None = None
+    acted: str | None = None
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,9 @@ class Item:
 
     `lease` is, in the place of `expires`, the Unix second at which it counts as gone: its record stays for another day,
     so that somebody can write the event of its end. `read_at` is where its record was read, None for a new item.
+
+    `malformed` says what is wrong with its record, None if nothing is. A malformed item has an empty body, no modules,
+    and those unique keys, references and referrers that can still be read.
     """
 
     scope: str
@@ -51,6 +72,7 @@ class Item:
     lease: int | None = None
     acted: str | None = None
     read_at: Place | None = field(default=None, compare=False)
+    malformed: MalformedRecord | None = field(default=None, compare=False, repr=False)
 
     @property
     def account(self) -> str:
@@ -73,40 +95,36 @@ class Item:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
-        """Return the item of a record; an edge of which only modules were ever set has an empty body.
-
-        So has what is of another form than the API writes: where the edge may put records, they may be anything. Its
-        unique keys are kept where they can be read, since whoever has them is not to be passed over.
-        """
+        """Return the item of a record. An edge of which only modules were ever set has an empty body."""
+        read_at = record["scope"], record["id"]
+        scope, id = places.of_item(*read_at)
         try:
-            return Item._of(record)
-        except (TypeError, ValueError, AttributeError):
-            place = places.of_item(record["scope"], record["id"])
-            return Item(*place, {}, unique_keys=_readable_keys(record.get("claims")), revision=0)
+            found = decoding.decode(Record, record)
+            values = {
+                "scope": scope,
+                "id": id,
+                "body": found.body,
+                "modules": found.parts,
+                "sealed": found.sealed,
+                "unseen": found.unseen,
+                "unique_keys": _keys(found),
+                "references": _references(found),
+                "referrers": frozenset(found.pointed_by),
+                "expires": None if "lease" in record else found.expires,
+                "revision": found.revision,
+                "indexed": found.indexed,
+                "lease": found.lease,
+                "acted": found.acted,
+                "read_at": read_at,
+                "malformed": None,
+            }
+            return decoding.build(Item, values)
+        except MalformedRecord as malformed:
+            return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
-    @staticmethod
-    def _of(record: Mapping[str, Any]) -> "Item":
-        if not (
-            isinstance(record.get("body", {}), dict) and all(isinstance(record.get(it, 0), int) for it in _NUMBERS)
-        ):
-            raise TypeError
-        place = record["scope"], record["id"]
-        return Item(
-            *places.of_item(*place),
-            record.get("body", {}),
-            modules=record.get("parts", {}),
-            sealed=record.get("sealed", {}),
-            unseen=record.get("unseen", {}),
-            unique_keys=_keys(record.get("claims", ())),
-            references=references.from_record(record["points"]) if "points" in record else (),
-            referrers=frozenset(record.get("pointed_by", ())),
-            expires=None if "lease" in record else record.get("expires"),
-            revision=record.get("revision", 0),
-            indexed=record.get("indexed"),
-            lease=record.get("lease"),
-            acted=record.get("acted"),
-            read_at=place,
-        )
+    def without_body(self, malformed: MalformedRecord) -> "Item":
+        """Return the item as a malformed one, whose body cannot be decoded."""
+        return replace(self, body={}, modules={}, malformed=malformed)
 
     def to_record(self) -> dict[str, Any]:
         """Return the item as DynamoDB keeps it: without what is empty, except the body."""
@@ -179,22 +197,50 @@ def leased(until: int) -> dict[str, int]:
 
 
 def unchanged(item: Item) -> Condition:
-    """Return the condition that an item has the revision it was read with, and is still live, or still not made."""
+    """Return the condition that an item has the revision it was read with, and is still live, or still not made.
+
+    Of a malformed item no more is required than that it exists.
+    """
+    if item.malformed:
+        return Condition("attribute_exists(#id)")
     there = live() if item.body else Condition("attribute_not_exists(#body)")
     if item.revision == 0:
         return Condition(f"{there.text} AND attribute_not_exists(#revision)", there.values)
     return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
 
 
-def _keys(claims: Iterable[Sequence[str]]) -> tuple[UniqueKey, ...]:
-    return tuple(UniqueKey(kind, value) for kind, value in claims)
+def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
+    """Return a malformed item with the relations that can be read."""
+    keys, targets = _keys(found), _references(found)
+    referrers = frozenset(found.pointed_by)
+    return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
-def _readable_keys(claims: Any) -> tuple[UniqueKey, ...]:
+def _readable(record: Mapping[str, Any]) -> Record:
+    """Return the relations of a malformed record that can be read."""
+    found: dict[str, Any] = {}
+    for name in ("claims", "points", "pointed_by"):
+        try:
+            one = decoding.decode(Record, {name: record[name]} if name in record else {})
+            _keys(one), _references(one)
+        except MalformedRecord:
+            continue
+        found[name] = getattr(one, name)
+    return Record(**found)
+
+
+def _keys(record: Record) -> tuple[UniqueKey, ...]:
     try:
-        return _keys(claims)
-    except (TypeError, ValueError):
-        return ()
+        return tuple([UniqueKey(kind, value) for kind, value in record.claims])
+    except ValueError:
+        raise MalformedRecord(Record.__name__, "claims", "must be pairs") from None
+
+
+def _references(record: Record) -> tuple[Reference, ...]:
+    try:
+        return references.from_record(record.points) if record.points else ()
+    except ValueError:
+        raise MalformedRecord(Record.__name__, "points", "must be pairs") from None
 
 
 def _relations(item: Item) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import clock, crypto
-from chalicelib.storage import dynamodb
+from chalicelib.storage import decoding, dynamodb
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 
 MAX_ENTRIES = 100_000
@@ -49,6 +50,41 @@ class Chunk:
     place: str
     packed: bytes = b""
     stamp: str = ""
+
+
+@dataclass(frozen=True)
+class _HeadBody:
+    account: str
+    public_key: str
+
+
+@dataclass(frozen=True)
+class _HeadRecord:
+    """The record of a head."""
+
+    scope: str
+    body: _HeadBody
+    count: int
+    revision: int
+    stamp: str
+    changed_at: int
+    expires: int | None = None
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """The entries of a chunk."""
+
+    packed: bytes
+
+
+@dataclass(frozen=True)
+class _ChunkRecord(_Packed):
+    """The record of a chunk."""
+
+    scope: str
+    id: str
+    stamp: str
 
 
 def read(authority: str) -> Head | None:
@@ -91,7 +127,7 @@ def packed(authority: str) -> list[bytes]:
         KeyConditionExpression="#scope = :scope AND #id < :head",
         ProjectionExpression="#packed",
     )
-    return [record["packed"] for page in pages for record in page]
+    return [decoding.decode(_Packed, record).packed for page in pages for record in page]
 
 
 def every() -> Iterator[Head]:
@@ -213,18 +249,16 @@ def _live(record: Mapping[str, Any] | None) -> Head | None:
 
 
 def _head(record: Mapping[str, Any]) -> Head:
-    return Head(
-        record["scope"].removeprefix("krl#"),
-        record["body"]["account"],
-        record["body"]["public_key"],
-        record["count"],
-        record["revision"],
-        record["stamp"],
-        record["changed_at"],
-        record.get("expires"),
-    )
+    found = decoding.decode(_HeadRecord, record)
+    own = (found.body.account, found.body.public_key, found.count, found.revision)
+    return Head(found.scope.removeprefix("krl#"), *own, found.stamp, found.changed_at, found.expires)
 
 
 def of_record(record: Mapping[str, Any]) -> Chunk:
-    """Return the chunk of a record."""
-    return Chunk(record["scope"].removeprefix("krl#"), record["id"], record["packed"], record["stamp"])
+    """Return the chunk of a record. Raises MalformedRecord: a list is never read as a shorter one."""
+    found = decoding.decode(_ChunkRecord, record)
+    try:
+        crypto.packed_revocations.count(found.packed)
+    except ValueError:
+        raise MalformedRecord(_ChunkRecord.__name__, "packed", "must be whole") from None
+    return Chunk(found.scope.removeprefix("krl#"), found.id, found.packed, found.stamp)

@@ -1,14 +1,17 @@
 """Shared keys: unique keys that several items of one account, and one exclusive holder, can hold at once.
 
 The record is that of a unique key: its holder, if it has one, holds it by itself. `sharers` are the paths of those that
-hold it together, `account` theirs. A key that nobody holds may rest: until the second `rests` it is that account's.
+hold it together, `account` is theirs. When the last of them is gone, the cooldown begins: until the second `rests` no
+other account can take the key. A write that takes or releases a key counts it: as one of the account's `names`, or as
+one in `cooldown`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from chalicelib import clock
-from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage import cooldowns, dynamodb, items, table
 from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import ID, Taken, UniqueKey
@@ -16,82 +19,179 @@ from chalicelib.storage.unique_keys import ID, Taken, UniqueKey
 KINDS = frozenset({"tunnel_name"})  # of what tunnels had for themselves once: their records are still read
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
+_ALONE = "attribute_not_exists(#holder)"
+_UNUSED = "attribute_not_exists(#sharers) AND (attribute_not_exists(#rests) OR #rests <= :now)"
+_ADDED: Mapping[str, int] = {"names": 1}
+_RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
+
+
+def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
+    """Return the writes by which an item releases and takes keys; they fail if a record changes meanwhile.
+
+    The write of a key that the item cannot have fails with Taken. Raises aws.Unavailable.
+    """
+    account, shared = _account(scope), [key for key in taken if key.hold == "together"]
+    records = table.records((key.scope, ID) for key in (*released, *shared))
+    found = {key: records.get((key.scope, ID), {}) for key in (*released, *taken)}
+    ends = {key.value: found[key]["rests"] for key in shared if _state(found[key], account) == "cooldown"}
+    listed = cooldowns.read(account, ends.values())
+    resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
+    until = clock.seconds() + cooldowns.PERIOD
+    while until in listed:  # a transaction writes a record once
+        until += 1
+    releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
+    begun = [value for value, write in releases.items() if write.counts]
+    return [
+        *(_take(found[key], key, scope, id, was_listed=key.value in resumed) for key in taken),
+        *releases.values(),
+        *([cooldowns.begin(account, until, begun)] if begun else []),
+        *(it.without(it.values & resumed) for it in listed.values() if it.values & resumed),
+    ]
 
 
 def take(key: UniqueKey, scope: str, id: str) -> Write:
-    """Return the write that takes the key for an item; Taken, if it is held by what the item cannot hold it with."""
-    account, values = _account(scope), {"now": clock.seconds(), "account": _account(scope)}
-    alone = "attribute_not_exists(#holder)"
+    """Return the write that takes a key alone, or over whoever holds it together; it fails with Taken."""
     if key.hold == "over":
-        return _write(key, scope, id, Condition(f"{alone} OR #holder = :id", {"id": id}))
-    own = "(#account = :account OR attribute_not_exists(#sharers) AND (attribute_not_exists(#rests) OR #rests <= :now))"
-    if key.hold == "together":
-        beside = f"({alone} OR begins_with(#home, :own)) AND {own}"
-        return _write(key, scope, id, Condition(beside, {**values, "own": f"{account}#"}))
-    return _write(key, scope, id, Condition(f"({alone} OR #holder = :id) AND {own}", {**values, "id": id}))
+        return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
+    values = {"now": clock.seconds(), "account": _account(scope), "id": id}
+    return _write(
+        key, scope, id, Condition(f"({_ALONE} OR #holder = :id) AND (#account = :account OR {_UNUSED})", values)
+    )
 
 
-def take_over(key: UniqueKey, scope: str, id: str, ended: Callable[[Item], Sequence[Write]]) -> list[Write]:
+def take_over(
+    key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], ended: Callable[[Item], Sequence[Write]]
+) -> list[Write] | None:
     """Return the writes that take a key that was found taken, where its holder is gone or has the same successor.
 
-    The holder is removed, and `ended` returns the writes that tell of it.
+    The holder is removed, and `ended` returns the writes that tell of it. None where the record has changed since the
+    write of these `counts` was made.
 
     Raises Taken where it may keep it; aws.Unavailable.
     """
     record = dynamodb.get(key.scope, ID) or {}
-    holder, home = record.get("holder"), record.get("home", "")
-    is_kept = bool(record.get("sharers")) or record.get("rests", 0) > clock.seconds()
-    if key.hold != "over" and is_kept and record.get("account", "") != _account(scope):
+    holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
+    if key.hold != "over" and state == "others":
         raise Taken(key, by=home)
     if not holder:
-        return [take(key, scope, id)]  # it was released meanwhile
+        return None if key.hold == "together" else [take(key, scope, id)]  # it was released meanwhile
     lapsed = items.lapsed()
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     before = dynamodb.get(home, holder)
     if key.successor and key.successor == record.get("successor"):
         gone = None
-    elif table.of_record(before):
+    elif key.hold == "together" and _account(home) == _account(scope):
+        return None
+    elif _is_live(before):
         raise Taken(key, by=home)
+    if key.hold == "together" and (state, counts) != ("free", _ADDED):
+        return None
     told = ended(Item.from_record(before)) if before else ()
-    return [_write(key, scope, id, _same(record), after=_NOBODY), Write.delete(home, holder, gone), *told]
+    return [
+        _write(key, scope, id, _same(record), after=_NOBODY, counts=counts),
+        Write.delete(home, holder, gone),
+        *told,
+    ]
 
 
-def release(key: UniqueKey, scope: str, id: str) -> list[Write]:
-    """Return the writes by which an item holds the key no more; a key that nobody holds and that does not rest is gone.
-
-    They fail where the record changes meanwhile. Raises aws.Unavailable.
-    """
-    record = dynamodb.get(key.scope, ID)
-    if record is None:
+def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
+    """Return the write that ends the cooldown of a key, whose record was read; none where it is not that one."""
+    if record.get("sharers") or record.get("rests") != until:
         return []
-    path, now = _path(scope, id), clock.seconds()
+    if record.get("holder"):
+        return [Write.update(key.scope, ID, _same(record), sets={"rests": None}, adds={"revision": 1})]
+    return [Write.delete(key.scope, ID, _same(record))]
+
+
+def list_cooldown(record: Mapping[str, Any], value: str) -> list[Write]:
+    """Return the writes that list a cooldown which an earlier version began; none where it is listed or has ended.
+
+    Raises aws.Unavailable.
+    """
+    account, until = str(record.get("account", "")), record.get("rests", 0)
+    if _state(record, account) != "cooldown":
+        return []
+    listed = cooldowns.read(account, [until])
+    if until in listed and value in listed[until].values:
+        return []
+    same = Write.update(record["scope"], ID, _same(record), adds={"revision": 1})
+    return [same, replace(cooldowns.begin(account, until, [value]), counts={"cooldown": 1})]
+
+
+def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
+    """Return the write that takes a key whose record was read, if it is held together."""
+    if key.hold != "together":
+        return take(key, scope, id)
+    account = _account(scope)
+    beside = Condition(f"({_ALONE} OR begins_with(#home, :own))", {"own": f"{account}#"})
+    state = _state(record, account)
+    if state == "held":
+        own = Condition("#account = :account AND attribute_exists(#sharers)", {"account": account})
+    else:
+        own = _same(record) if state == "cooldown" else Condition(_UNUSED, {"now": clock.seconds()})
+    both = Condition(f"{beside.text} AND {own.text}", {**beside.values, **own.values})
+    counts = {} if state == "held" else {**_ADDED, **({"cooldown": -1} if was_listed else {})}
+    return _write(key, scope, id, both, counts=counts)
+
+
+def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, until: int) -> Write:
+    """Return the write by which an item holds a key no more.
+
+    The cooldown begins with the last that held it together. A key that is then neither held nor in cooldown is gone.
+    """
+    path = _path(scope, id)
     sharers = record.get("sharers", set())
+    is_last = sharers == {path}
     is_held = record.get("holder", id) != id or bool(sharers - {path})
-    rests = max(record.get("rests", 0), now + key.rests if key.rests else 0)
-    if not is_held and rests <= now:
-        return [Write.delete(key.scope, ID, _same(record))]
+    rests = until if is_last else record.get("rests", 0)
+    if not is_held and rests <= clock.seconds():
+        return Write.delete(key.scope, ID, _same(record))
     sets: Mapping[str, Any] = {
         **(_NOBODY if record.get("holder") == id else {}),
-        **({"rests": rests} if key.rests else {}),
+        **({"rests": rests} if is_last else {}),
         **({} if is_held else {"expires": rests}),
     }
     removes = {"sharers": {path}} if path in sharers else {}
-    return [Write.update(key.scope, ID, _same(record), sets=sets, adds={"revision": 1}, removes=removes)]
+    write = Write.update(key.scope, ID, _same(record), sets=sets, adds={"revision": 1}, removes=removes)
+    return replace(write, counts=_RELEASED if is_last else {})
+
+
+def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "cooldown", "others"]:
+    """Return what a key is to an account, apart from the item that holds it alone."""
+    if not record.get("sharers") and record.get("rests", 0) <= clock.seconds():
+        return "free"
+    if record.get("account", "") != account:
+        return "others"
+    return "held" if record.get("sharers") else "cooldown"
+
+
+def _is_live(record: Mapping[str, Any] | None) -> bool:
+    """Return whether the record of a holder is live. A malformed one is: its key stays taken."""
+    item = Item.from_record(record) if record else None
+    return item is not None and item.is_live and bool(item.body or item.malformed)
 
 
 def _write(
-    key: UniqueKey, scope: str, id: str, condition: Condition, *, after: Mapping[str, Any] | None = None
+    key: UniqueKey,
+    scope: str,
+    id: str,
+    condition: Condition,
+    *,
+    after: Mapping[str, Any] | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> Write:
     """Return the write that takes a key on a condition; `after` are the attributes of who held it before."""
     sets: dict[str, Any] = {"schema": SCHEMA, "expires": None, **(after or {})}
     if key.hold != "over":
         sets["account"] = _account(scope)
     if key.hold == "together":
+        sets["rests"] = None
         adds: Mapping[str, Any] = {"sharers": {_path(scope, id)}, "revision": 1}
     else:
         own = {"holder": id, "home": scope, "successor": key.successor or None, "body": dict(key.attributes)}
         sets, adds = {**sets, **own}, {"revision": 1}
-    return Write.update(key.scope, ID, condition, sets=sets, adds=adds, failing=Taken(key))
+    write = Write.update(key.scope, ID, condition, sets=sets, adds=adds, failing=Taken(key))
+    return replace(write, counts=counts or {})
 
 
 def _same(record: Mapping[str, Any]) -> Condition:

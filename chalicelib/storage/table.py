@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import change_log, dynamodb, items, places, shards, unique_keys
+from chalicelib.storage import change_log, decoding, dynamodb, items, places, shards, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -28,21 +28,47 @@ _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at it
 
 
 def read(scope: str, id: str) -> Item | None:
-    """Return the item, or None when there is none or it has expired. Raises aws.Unavailable."""
+    """Return the item, or None when there is none or it has expired. Raises MalformedRecord, aws.Unavailable."""
     return of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
-    """Return the item, also where only modules of it were ever set and its body is empty. Raises aws.Unavailable."""
-    record = _record(scope, id)
-    item = Item.from_record(record) if record else None
-    return item if item and item.is_live else None
+    """Return the item, also where only modules of it were ever set and its body is empty.
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
+    item = _live_item(_record(scope, id))
+    if item and item.malformed:
+        raise item.malformed
+    return item
+
+
+def find(scope: str, id: str) -> Item | None:
+    """Return the item as `read` does, also if its record is malformed. Raises aws.Unavailable."""
+    item = _live_item(_record(scope, id))
+    return item if item and (item.body or item.malformed) else None
+
+
+def find_any(scope: str, id: str) -> Item | None:
+    """Return the item as `read_any` does, also if its record is malformed. Raises aws.Unavailable."""
+    return _live_item(_record(scope, id))
 
 
 def of_record(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record that was read, as `read` does."""
-    item = Item.from_record(record) if record else None
-    return item if item and item.body and item.is_live else None
+    """Return the item of a record that was read, as `read` does. Raises MalformedRecord."""
+    item = _live_item(record)
+    if item and item.malformed:
+        raise item.malformed
+    return item if item and item.body else None
+
+
+def well_formed(found: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items whose records are well-formed. The others are logged."""
+    for item in found:
+        if item.malformed:
+            decoding.report(item.scope, item.id, item.malformed)
+        else:
+            yield item
 
 
 def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -66,8 +92,20 @@ def look_up(kind: str, value: str) -> dict[str, Any] | None:
 
 
 def newest(scope: str) -> list[Item]:
-    """Return all items of a scope, newest first, without what is sealed in them. Raises aws.Unavailable."""
-    return [Item.from_record(record) for records in _pages(_older(scope, None), None) for record in records]
+    """Return all items of a scope, newest first, without what is sealed in them. Malformed ones are left out.
+
+    Raises aws.Unavailable.
+    """
+    return [item for records in _pages(_older(scope, None), None) for item in _items(records)]
+
+
+def newest_of_all(scope: str) -> list[Item]:
+    """Return the items as `newest` does. Raises MalformedRecord if one is malformed, aws.Unavailable."""
+    found = list(every(scope))
+    for item in found:
+        if item.malformed:
+            raise item.malformed
+    return [item for item in found if item.body and item.is_live]
 
 
 def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
@@ -116,14 +154,17 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
         KeyConditionExpression=f"#{_INDEXES[index]} = :value" + (" AND #id < :before" if before else ""),
         FilterExpression=items.live().text,
     ):
-        found += map(Item.from_record, records)
+        found += _items(records)
         if len(found) > count:
             return found[:count], True
     return found, False
 
 
 def every(scope: str) -> Iterator[Item]:
-    """Yield all items of a scope, also those of which only modules were ever set. Raises aws.Unavailable."""
+    """Yield all items of a scope, also malformed ones and those of which only modules were ever set.
+
+    Raises aws.Unavailable.
+    """
     selections = [{"scope": scope}, _older(scope, None)]  # in this order what is moved meanwhile is found
     for selected in selections if selections[0] != selections[1] else selections[:1]:
         for page in dynamodb.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
@@ -133,7 +174,8 @@ def every(scope: str) -> Iterator[Item]:
 def beneath(scopes: Sequence[str]) -> Iterator[Item]:
     """Yield the items of some scopes that lie in one collection, the last scope and the newest first.
 
-    What lies between them is read too. What is sealed is left out. Raises aws.Unavailable.
+    What lies between them is read too, and malformed items are included. What is sealed is left out. Raises
+    aws.Unavailable.
     """
     collection, first = places.collected(min(scopes))
     last = places.collected(max(scopes))[1]
@@ -158,7 +200,7 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
         KeyConditionExpression="#scope = :scope AND #id BETWEEN :first AND :last",
         FilterExpression=items.live().text,
     ):
-        yield from map(Item.from_record, records)
+        yield from _items(records)
 
 
 def drop(item: Item) -> None:
@@ -275,10 +317,20 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
     for records in _pages(selected, count + 1):
         if len(found) > 1 and len(repr(found)) > _LARGE:
             return found[:-1], True  # the last one begins the next page, which is thus not empty
-        found += map(Item.from_record, records)
+        found += _items(records)
         if len(found) > count:
             return found[:count], True
     return found, False
+
+
+def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+    """Return the items of records, without malformed ones, which are logged."""
+    return well_formed(map(Item.from_record, records))
+
+
+def _live_item(record: Mapping[str, Any] | None) -> Item | None:
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live else None
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:

@@ -23,7 +23,7 @@ class UniqueKey:
     as the holder takes the key over at once, even if the holder is live.
 
     `hold` is how the item holds one of a kind that is shared (`shared_keys`): alone, together with others of its
-    account, or over whoever holds it together; `rests` is for how many seconds it stays its account's afterwards.
+    account, or over whoever holds it together.
     """
 
     kind: str
@@ -32,7 +32,6 @@ class UniqueKey:
     field: str = default(default="", compare=False)
     successor: str = default(default="", compare=False)
     hold: Literal["alone", "together", "over"] = default(default="alone", compare=False)
-    rests: int = default(default=0, compare=False)
 
     @property
     def scope(self) -> str:
@@ -59,7 +58,7 @@ class Holder:
 def holder(key: UniqueKey) -> Holder | None:
     """Return the live or expired item that holds the key, or None. Raises aws.Unavailable."""
     record = dynamodb.get(key.scope, ID)
-    return Holder(record.get("home", ""), record["holder"], record.get("successor", "")) if record else None
+    return Holder(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
 
 
 def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:

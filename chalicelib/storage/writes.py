@@ -11,7 +11,7 @@ from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
 from chalicelib.storage.references import InUse, MissingTarget, Reference, TooManyReferrers
-from chalicelib.storage.unique_keys import Taken
+from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 T = TypeVar("T")
 # Of an item, and of one change: a transaction holds 100 actions, with item, event, idempotency key and the log's entry.
@@ -52,9 +52,15 @@ def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Writ
 
 
 def remove(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that remove an item; they fail if it has changed. Raises InUse when something refers to it."""
+    """Return the writes that remove an item; they fail if it has changed. Raises InUse when something refers to it.
+
+    Of a malformed item, the unique keys that it holds and the references whose targets exist are removed.
+    """
     if item.referrers:
         raise InUse(item.referrers)
+    if item.malformed:
+        gone = replace(item, unique_keys=(), references=())
+        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_held(item), gone, holder)]
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
@@ -129,7 +135,7 @@ def tries() -> Iterator[None]:
 
 def _error_of(failing: Exception | None) -> Exception:
     """Return the exception to raise for a write that failed with such a `failing`; Overtaken where it has none."""
-    if isinstance(failing, MissingTarget) and table.read(*failing.reference.target):
+    if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
@@ -156,6 +162,18 @@ def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
         before = released.get(_key(write)) if write.action == "Put" else None
         found.append(replace(write, request={**write.request, **_conditions(before)}) if before else write)
     return found
+
+
+def _held(item: Item) -> Item:
+    """Return a malformed item with the unique keys and references that its deletion can remove."""
+    keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
+    targets = [it for it in item.references if dynamodb.get(*it.target)]
+    return replace(item, unique_keys=tuple(keys), references=tuple(targets))
+
+
+def _holds(item: Item, key: UniqueKey) -> bool:
+    holder = unique_keys.holder(key)
+    return holder is not None and holder.id == item.id
 
 
 def _key(put: Write) -> str:
@@ -192,7 +210,11 @@ def _taken_over(
         raise taken
     others = [write for write in writes if write.failing is not taken]
     if key.kind in shared_keys.KINDS:
-        return [*others, *shared_keys.take_over(key, new.scope, new.id, ended)]
+        failed = next(write for write in writes if write.failing is taken)
+        taking = shared_keys.take_over(key, new.scope, new.id, failed.counts, ended)
+        if taking is None:
+            raise Overtaken
+        return [*others, *taking]
     before = unique_keys.holder(key)
     if before is None:
         return writes  # it was released meanwhile
@@ -202,7 +224,7 @@ def _taken_over(
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     if key.successor and key.successor == before.successor:
         gone = None
-    elif table.read(before.scope, before.id):
+    elif table.find(before.scope, before.id):
         raise taken
     take = unique_keys.take(key, new.scope, new.id, after=before)
     return [*others, take, Write.delete(before.scope, before.id, gone)]
@@ -219,19 +241,19 @@ def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
 
 
 def _unique_keys(before: Item, after: Item) -> Iterator[Write]:
+    taken = [key for key in after.unique_keys if key not in before.unique_keys]
+    released = [key for key in before.unique_keys if key not in after.unique_keys]
+    yield from shared_keys.change(_shared(released), _shared(taken), after.scope, after.id)
     for key in after.unique_keys:
-        if key not in before.unique_keys:
-            taking = shared_keys if key.kind in shared_keys.KINDS else unique_keys
-            yield taking.take(key, after.scope, after.id)
-        elif key.attributes:
+        if key in before.unique_keys and key.attributes:
             yield unique_keys.change(key, after.id)
-    for key in before.unique_keys:
-        if key in after.unique_keys:
-            continue
-        if key.kind in shared_keys.KINDS:
-            yield from shared_keys.release(key, after.scope, after.id)
-        else:
-            yield unique_keys.release(key, after.id)
+        elif key in taken and key.kind not in shared_keys.KINDS:
+            yield unique_keys.take(key, after.scope, after.id)
+    yield from (unique_keys.release(key, after.id) for key in released if key.kind not in shared_keys.KINDS)
+
+
+def _shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
+    return [key for key in keys if key.kind in shared_keys.KINDS]
 
 
 def _references(before: Item, after: Item, holder: Place | None) -> Iterator[Write]:

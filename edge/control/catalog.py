@@ -27,6 +27,7 @@ for _module in (
     "access_loggers.file.v3.file",
     "access_loggers.filters.cel.v3.cel",
     "filters.http.header_mutation.v3.header_mutation",
+    "filters.http.header_to_metadata.v3.header_to_metadata",
     "filters.http.local_ratelimit.v3.local_rate_limit",
     "filters.http.rbac.v3.rbac",
     "filters.http.router.v3.router",

@@ -30,10 +30,11 @@ from edge.control.statuses import Statuses
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.process import files, log, metrics
+from edge.process import files, log, metrics, tasks
+from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
-from edge.traffic import blocking, listeners
+from edge.traffic import listeners
 from edge.traffic import metrics as counts
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.clusters import LINK_SECRET
@@ -58,13 +59,14 @@ class Control:
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
         self._statuses = Statuses(store, _host(settings), self._serving.standing, self.discovery)
-        self._ports = Ports(store, self.discovery, self._world.tunnel_at)
+        self._open_ports = OpenPorts(settings.directory)
+        self._ports = Ports(store, self.discovery, self._world.tunnel_at, self._open_ports)
         self._made = {
             LINK_SECRET: RenewedPair(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
         }
         self._read_at = time.monotonic()  # when the records were last read
-        self._blocked: tuple[Resource, ...] = ()
+        self._blocked: tuple[list[str], list[str]] | None = None  # networks, and banned hosts
         self._blocked_at = 0.0  # when it was read
         self._served: dict[str, KeyPair] = {}  # of those that are made here
         self._ends: list[tuple[float, str]] = []  # when certificates of an account begin or end, the next first
@@ -74,12 +76,13 @@ class Control:
         configuration = json.dumps(bootstrap(self._settings)).encode()
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
         pressure.begin(self._settings)
+        self._open_ports.clear()
         self.discovery.change(self._serving.begin())
         await self._step(within=None)
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
                 serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
-                await asyncio.gather(self._follow(), *serving, pressure.write_for_ever(self._settings))
+                await tasks.run_all(self._follow(), *serving, pressure.write_for_ever(self._settings))
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""
@@ -126,7 +129,8 @@ class Control:
             self._read(account)
         for uploaded in await self._certificates.taken(within=within):
             changes |= self._take(uploaded)
-        await self._publish({**changes, **await self._newly_blocked(), **self._renewed()})
+        changes |= self._renewed()
+        await self._publish({**changes, **await self._newly_blocked()})
         self._read_at = time.monotonic()
 
     def _near(self, fact: Fact) -> Fact:
@@ -139,10 +143,10 @@ class Control:
         """Read every other second what is blocked and banned; return the resources of that where they are others."""
         if time.monotonic() < self._blocked_at + _BLOCKS:
             return {}
-        networks, banned = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
-        before, self._blocked = self._blocked, blocking.resources(networks, banned)
+        before = self._blocked
+        self._blocked = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
         self._blocked_at = time.monotonic()
-        return {} if self._blocked == before else {it.key: it for it in self._blocked}
+        return {} if self._blocked == before else self._serving.block(*self._blocked)
 
     def _refused(self) -> Changes:
         """Take up Envoy's answers; return the changes that its refusals lead to."""
@@ -227,7 +231,13 @@ class Control:
         pairs = {name: renewed.pair() for name, renewed in self._made.items()}
         new = {name: pair for name, pair in pairs.items() if self._served.get(name) is not pair}
         self._served |= new
-        return {Key("secret", name): listeners.secret(name, pair.chain, pair.key) for name, pair in new.items()}
+        made = {Key("secret", name): listeners.secret(name, pair.chain, pair.key) for name, pair in new.items()}
+        return {**made, **(self._operator_renamed(new[OPERATOR]) if OPERATOR in new else {})}
+
+    def _operator_renamed(self, pair: KeyPair) -> Changes:
+        with suppress(ValueError):  # Envoy refuses it, and shows the one before
+            return self._serving.rename_operator(pair.dns_names(), datetime.now(UTC))
+        return {}
 
 
 def _named(facts: Iterable[Fact]) -> set[str]:

@@ -33,6 +33,7 @@ _PAUSE = 2.0  # seconds between two writes of one edge
 _AT_ONCE = 200  # edges that are looked at before others have their turn in this process
 _MOST, _MOST_OF_ACCOUNT = 16, 4  # writes at once
 _LIVES, _LEASE = 20.0, 60  # seconds between two words that the host lives, and for which each holds
+_GOODBYE = 5.0  # seconds for which a host that ends waits for the store
 _GRACE = 60 * 60  # seconds after which nobody waits for another host that was lost
 
 
@@ -50,8 +51,10 @@ class Statuses:
         self._rests_on: dict[str, frozenset[Name]] = {}
         self._wanted: dict[str, tuple[str, EdgeStatus | None]] = {}  # what is to be said next
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # Of their own, so that nothing else of control waits for these; one more, for the word that the host lives.
+        # Of their own, so that nothing else of control waits for these; one more, for the removal of other hosts.
         self._threads = ThreadPoolExecutor(_MOST + 1, "statuses")
+        self._announcing = ThreadPoolExecutor(1, "announcing")  # in order, so that the withdrawal comes last
+        self._is_announced = False
 
     def touch(self, edges: Iterable[str]) -> None:
         """Hear that edges may stand otherwise, or be gone."""
@@ -74,16 +77,29 @@ class Statuses:
         finally:
             for task in (living, *(task for _, task in self._writing.values())):
                 task.cancel()
+            await self._withdraw()
             self._threads.shutdown(wait=False)
+            self._announcing.shutdown(wait=False)
 
     async def _live(self) -> None:
         """Say that the host lives while its Envoy is there."""
         while True:
             with suppress(Unavailable):
                 if self._discovery.has_envoy:
-                    await self._call(self._store.live, self._host, lease=_LEASE)
+                    self._is_announced = True
+                    await self._announce(_LEASE)
                     await self._call(self._store.end_hosts, grace=_GRACE)
             await asyncio.sleep(_LIVES if self._discovery.has_envoy else _POLL)
+
+    async def _withdraw(self) -> None:
+        """End the lease of this host, so that no status waits for it. Its statuses stay for its next start."""
+        if self._is_announced:
+            with suppress(Unavailable, TimeoutError):
+                await asyncio.wait_for(self._announce(0), _GOODBYE)
+
+    async def _announce(self, lease: int) -> None:
+        announce = partial(self._store.live, self._host, lease=lease)
+        await asyncio.get_running_loop().run_in_executor(self._announcing, announce)
 
     async def _remember(self) -> None:
         """Read the statuses that this host wrote before it was started: it may serve no more of that."""

@@ -33,6 +33,15 @@ class KeyPair:
     def __repr__(self) -> str:
         return "KeyPair(…)"
 
+    def dns_names(self) -> frozenset[str]:
+        """Return the DNS names of the certificate. Raises ValueError if it cannot be read."""
+        leaf = x509.load_pem_x509_certificate(self.chain.encode())
+        try:
+            names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            return frozenset()
+        return frozenset(names.get_values_for_type(x509.DNSName))
+
 
 @dataclass(frozen=True, repr=False)
 class Authority:

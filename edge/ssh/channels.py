@@ -13,12 +13,13 @@ from edge.link.tls import linger
 from edge.process.settings import Limits
 from edge.ssh.asyncssh_internals import Connection, widen
 from edge.ssh.buffers import Window
+from edge.ssh.interfaces import Observer, Timer
 from edge.ssh.metering import Counted
-from edge.ssh.relay import Exchange, Relay, Timer
+from edge.ssh.relay import Relay
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
 from edge.ssh.visitors import visitor_of
 
-Shown: TypeAlias = Callable[[Proto, str], Exchange]  # of a connection of a tunnel that comes from an address
+Shown: TypeAlias = Callable[[Proto, str], Observer]  # of a connection of a tunnel that comes from an address
 _MOMENT = 0.01  # seconds
 _LATE = b"408: the request's body came too slowly.\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(_LATE), _LATE)

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 
 from chalicelib.model.tunnels import Usage
-from edge.ssh.relay import Exchange
+from edge.ssh.interfaces import Observer
+from edge.ssh.responses import Response
 from edge.ssh.visitors import Body, address_of
 
 _REQUEST = re.compile(rb"[A-Z]{3,20} [^ \r\n]+ HTTP/1\.[01]\r\n")
@@ -34,11 +35,16 @@ class Counted:
     of what is not HTTP/1 the connection counts as one. `address` is that of the visitor of the last request, or of all.
     """
 
-    def __init__(self, meter: Meter, observer: Exchange, address: str = "") -> None:
+    def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:
         self._meter, self._observer = meter, observer
         self._may_ask = self._is_first = True
         self.address = self._known = address
-        self.body = Body()
+        self.body, self._response = Body(), Response()
+
+    @property
+    def is_requesting(self) -> bool:
+        """Return whether the current request is incomplete."""
+        return self.body.is_owed
 
     @property
     def has_asked(self) -> bool:
@@ -53,18 +59,25 @@ class Counted:
             self.address = self._known or address
             if address:
                 self.body.begins(data)
+                self._response = Response()
         elif self.body.is_owed:
             self.body.comes(data)
         self._may_ask = self._is_first = False
         self._observer.asked(data)
 
-    def answered(self, data: bytes) -> None:
-        """Count what comes from it."""
+    def answered(self, data: bytes) -> bool:
+        """Count what comes from it. Return whether it waits for the end of its request.
+
+        What is asked before that end is the rest of this request, never a further one.
+        """
         self._meter.bytes_out += len(data)
-        self._may_ask = True
+        self._may_ask = not self.body.is_owed
+        waits = False
         if self.body.is_owed:
             self.body.answered(data)
+            waits = self._response.waits(data) and not self.body.is_expecting
         self._observer.answered(data)
+        return waits
 
     def closed(self) -> None:
         """Pass the end of the connection on."""

@@ -7,34 +7,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from edge.process.settings import Limits
+from edge.ssh.deferral import Deferral
+from edge.ssh.interfaces import End, Exchange, Timer
 
-
-class End(Protocol):
-    """One of two connections that are joined: from Envoy, and the channel to the SSH client."""
-
-    def write(self, data: bytes) -> None: ...
-    def write_eof(self) -> None: ...
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
-    def pause_reading(self) -> None: ...
-    def resume_reading(self) -> None: ...
-    def is_closing(self) -> bool: ...
-    def get_write_buffer_size(self) -> int: ...
-    def set_write_buffer_limits(self, high: int) -> None: ...
-
-
-class Timer(Protocol):
-    """A call that is to come."""
-
-    def cancel(self) -> None: ...
-
-
-class Exchange(Protocol):
-    """An observer of the bytes of both ways."""
-
-    def asked(self, data: bytes) -> None: ...
-    def answered(self, data: bytes) -> None: ...
-    def closed(self) -> None: ...
+_DRAIN_TIMEOUT = 5.0  # seconds in which Envoy must close a connection that its upstream has closed
 
 
 class Host(Protocol):
@@ -69,6 +45,8 @@ class Relay:
         self.has_visitor_ended = self._is_half_closed = False
         self._has_visitor_left = self._has_moved = False
         self._unread = 0
+        self._response_end = Deferral(host.later)
+        self._has_channel_closed = False
 
     def connected(self, transport: End) -> None:
         """Begin with a connection from Envoy."""
@@ -106,21 +84,27 @@ class Relay:
         self.go_on(self)
 
     def data_received(self, data: bytes) -> None:
-        """Send the SSH client what Envoy sent."""
+        """Send the SSH client what Envoy sent. What comes when its channel is closing or closed is dropped."""
         self._exchange.asked(data)
         self._has_moved = True
-        if self._channel:
+        if self._channel and not self._channel.is_closing():
             self._channel.write(data)
-        else:
+        elif not (self._channel or self._has_channel_closed):
             self._early += data
             self.hold(self)
+        if self._response_end.is_waiting:
+            self._response_end.moved()
+            if not self._exchange.is_requesting:
+                self._response_end.release()
 
     def answered(self, data: bytes) -> None:
-        """Send Envoy what the SSH client sent."""
-        self._exchange.answered(data)
-        if self._transport:
-            self._transport.write(data)
-            self._has_moved = True
+        """Send Envoy what the SSH client sent, some of it when its request is complete."""
+        waits = self._exchange.answered(data)
+        self._has_moved = True
+        if waits or self._response_end.is_waiting:
+            self._response_end.add(lambda: self._write(data), len(data))
+        else:
+            self._write(data)
 
     def eof_received(self) -> bool:
         """Tell the SSH client that Envoy sends nothing more; both ends go when nothing moves for the idle timeout.
@@ -136,6 +120,16 @@ class Relay:
     def upstream_ended(self) -> None:
         """Tell Envoy that the SSH client sends nothing more; both ends go when nothing moves for the idle timeout."""
         self._is_half_closed = True
+        if self._exchange.is_requesting or self._response_end.is_waiting:
+            self._response_end.add(self._write_eof)
+        else:
+            self._write_eof()
+
+    def _write(self, data: bytes) -> None:
+        if self._transport:
+            self._transport.write(data)
+
+    def _write_eof(self) -> None:
         if self._transport:
             try:
                 self._transport.write_eof()
@@ -190,6 +184,7 @@ class Relay:
     def connection_lost(self, exc: Exception | None) -> None:
         """Hear that the connection from Envoy has ended."""
         self._transport = None
+        self._response_end.cancel()
         if self._late:
             self._late.cancel()
         if self._channel:
@@ -198,12 +193,26 @@ class Relay:
         self._end_if_over()
 
     def channel_lost(self) -> None:
-        """Hear that both ends have closed the channel."""
-        self._channel = None
+        """End the connection from Envoy, since both ends have closed the channel.
+
+        The rest of an incomplete request is read and dropped: closing a connection with unread bytes resets it, and
+        Envoy would lose the response.
+        """
+        self._channel, self._has_channel_closed = None, True
         if self._idle:
             self._idle.cancel()
-        self.close()
+        if self._transport and self._exchange.is_requesting:
+            self._transport.resume_reading()
+            self._response_end.add(self._drain)
+        else:
+            self._response_end.release()
+            self.close()
         self._end_if_over()
+
+    def _drain(self) -> None:
+        """Tell Envoy that no more follows, and leave it to close the connection."""
+        self._write_eof()
+        self._idle = self._host.later(_DRAIN_TIMEOUT, self.close)
 
     def _end_if_over(self) -> None:
         """Tell the end when nothing is left, maybe twice; a channel is, until the SSH client answers or closes it."""

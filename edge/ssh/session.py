@@ -13,6 +13,7 @@ from chalicelib import ids
 from chalicelib.model import kinds
 from edge.link.proxy_protocol import Header
 from edge.process import log
+from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
 from edge.ssh import forwarding, sign_ins
 from edge.ssh.asyncssh_internals import Client, Connection
@@ -26,6 +27,9 @@ from edge.ssh.tunnels import ClientGone, OnlineTunnel, Tunnels
 from edge.store.records import Grant, NameBanned, NameTaken, NotOpened, Store, Unavailable
 
 _MAX_REASON = 1000  # characters: it can contain all algorithms that the client sent
+_OPENING = 3.0  # seconds for which a port may take to open before its client is shown the address
+_POLL = 0.1  # seconds between two checks of that
+_REFUSED = 1.0  # seconds for which a client without a terminal may ask for another tunnel
 _DRAWS = 3  # of a name of chance, which may be somebody's
 
 
@@ -61,6 +65,7 @@ class Session(Client):
         self._has_said_how = False
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
         self._tunnels: list[OnlineTunnel] = []
+        self._opening: set[asyncio.Task[None]] = set()
         self._terminals = Terminals(self._limits.max_sessions_per_connection, self._end_if_idle)
         self._without_tunnels: asyncio.TimerHandle | None = None
         self.is_gone = False
@@ -175,6 +180,7 @@ class Session(Client):
             tunnel = await self._open(self._host, listen_port)
         except Refused as refused:
             self._terminals.say(str(refused))
+            asyncio.get_running_loop().call_later(_REFUSED, self._end_refused, str(refused))
             return False
         except ClientGone:
             return False
@@ -185,6 +191,11 @@ class Session(Client):
             self._gateway.close(tunnel, "its client has gone")
             return False
         return Listener(tunnel.asked[1], lambda: self._gateway.close(tunnel, "its client has ended it"))
+
+    def _end_refused(self, reason: str) -> None:
+        """End a connection that has neither tunnel nor terminal, as of `ssh -N`, with the reason: ssh prints that."""
+        if not (self.is_gone or self._tunnels or self._asking or self._terminals.has_any):
+            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
     async def _open(self, host: str, port: int) -> OnlineTunnel:
         self._check(host, port)
@@ -200,7 +211,12 @@ class Session(Client):
                 if not (left and opening.is_drawn and isinstance(error, NameTaken | NameBanned)):
                     raise Refused(forwarding.reason(error, opening.name, self._limits)) from None
         self._tunnels.append(tunnel)
-        self._show(tunnel)
+        if tunnel.carried.proto == "tcp":
+            task = asyncio.create_task(self._show_when_open(tunnel))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+        else:
+            self._show(tunnel)
         return tunnel
 
     async def _drawn(self, asked: Asked) -> Asked:
@@ -215,6 +231,15 @@ class Session(Client):
         if found is None:
             raise Refused(forwarding.NO_PORT)
         return Port(int(found.rpartition(":")[2]), is_drawn=True)
+
+    async def _show_when_open(self, tunnel: OnlineTunnel) -> None:
+        """Show where a tunnel is once its port is open. A refusal is shown in place of that."""
+        ports, port = OpenPorts(self._gateway.settings.directory), tunnel.carried.name.rpartition(":")[2]
+        until = time.monotonic() + _OPENING
+        while not ports.is_open(port, tunnel.id) and time.monotonic() < until:
+            await asyncio.sleep(_POLL)
+        if tunnel in self._tunnels and not tunnel.refusal:
+            self._show(tunnel)
 
     def _show(self, tunnel: OnlineTunnel) -> None:
         """Say where a tunnel is, and once what its client should know."""

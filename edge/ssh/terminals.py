@@ -32,6 +32,11 @@ class Terminals:
             terminal.say(line)
 
     @property
+    def has_any(self) -> bool:
+        """Return whether a terminal is open or about to open."""
+        return self._requested > 0
+
+    @property
     def show_connections(self) -> bool:
         return any(terminal.shows_connections for terminal in self._open)
 

@@ -9,6 +9,7 @@ from edge.ssh.networks import source
 _TOLD = b"\r\nx-forwarded-for: "  # whatever a client claims, Envoy writes its own
 _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n")
 _CHUNKED = b"\r\ntransfer-encoding: chunked\r\n"
+_EXPECTING = re.compile(rb"\r\nexpect: 100-continue\r\n", re.IGNORECASE)
 _LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
 
 
@@ -34,11 +35,14 @@ def gives_way(counts: Mapping[str, int], newcomer: str) -> str | None:
 
 
 class Body:
-    """The body of a request of HTTP/1 as it comes, until it is whole or the answer has begun."""
+    """The body of a request of HTTP/1 as it comes, until it is complete.
+
+    `is_expecting` is true while its client waits to be asked for it (100).
+    """
 
     def __init__(self) -> None:
         self._left = 0
-        self._is_chunked = False
+        self._is_chunked = self._is_answered = self.is_expecting = False
         self._came = 0
         self._slow = 0.0  # seconds
 
@@ -52,24 +56,26 @@ class Body:
         length = _LENGTH.search(head + b"\r\n")
         self._left = int(length[1]) if length else 0
         self._is_chunked = _CHUNKED in head + b"\r\n"
+        self._is_answered = False
         self._slow = 0.0
+        self.is_expecting = bool(_EXPECTING.search(head + b"\r\n"))
         self.comes(body)
 
     def comes(self, data: bytes) -> None:
-        """Hear more of it."""
+        """Count more of it."""
         self._came += len(data)
+        self.is_expecting = self.is_expecting and not data
         self._left -= len(data)
         if self._is_chunked and _LAST_CHUNK.search(data[-4096:]):
             self._is_chunked = False
 
     def answered(self, data: bytes) -> None:
-        """Hear of the answer, after which nobody waits for the body; not of one that asks for it (100)."""
-        if not data.startswith(b"HTTP/1.1 1"):
-            self._left, self._is_chunked = 0, False
+        """Note that the response has begun, after which no body is too slow. A response of 1xx asks for the body."""
+        self._is_answered = self._is_answered or not data.startswith(b"HTTP/1.1 1")
 
     def slow_for(self, seconds: float, rate: int) -> float:
         """Return for how many seconds less than `rate` bytes a second have come, `seconds` after the last call."""
-        is_slow = self.is_owed and self._came < rate * seconds
+        is_slow = self.is_owed and not self._is_answered and self._came < rate * seconds
         self._slow = self._slow + seconds if is_slow else 0.0
         self._came = 0
         return self._slow

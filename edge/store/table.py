@@ -36,8 +36,9 @@ from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import Sealed, ServedCertificate
 from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried, Usage
-from chalicelib.storage import aws, change_log, items, table
+from chalicelib.storage import aws, change_log, decoding, items, table
 from chalicelib.storage.change_log import Change, Place
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 from edge.link.authority import Authority, KeyPair
@@ -76,7 +77,7 @@ def connect(settings: Settings) -> "Records":
 
 
 def _translated(ask: Callable[P, R]) -> Callable[P, R]:
-    """Return the same, raising Unavailable where the store cannot be used."""
+    """Return the same call, which raises Unavailable if the store or what it must read whole cannot be used."""
 
     @wraps(ask)
     def asked(*arguments: P.args, **named: P.kwargs) -> R:
@@ -84,6 +85,9 @@ def _translated(ask: Callable[P, R]) -> Callable[P, R]:
             return ask(*arguments, **named)
         except aws.AwsError as error:
             raise Unavailable(error.code) from None
+        except MalformedRecord as malformed:
+            log.event(decoding.EVENT, **malformed.facts)
+            raise Unavailable(decoding.EVENT) from None
 
     return asked
 
@@ -112,10 +116,10 @@ class Records:
         if path == kinds.TUNNELS.path:
             return tunnels.read(account, place.id)
         if path == kinds.TLS_CERTIFICATES.path:
-            found = table.read(place.scope, place.id)
+            found = table.find(place.scope, place.id)
             return ServedCertificate.of(found) if found else None
         if path == kinds.RESERVED_DOMAINS.path:
-            found = table.read_any(place.scope, place.id)
+            found = table.find_any(place.scope, place.id)
             return Held.of(found) if found else None
         return None
 
@@ -368,6 +372,6 @@ def _names_an_edge(listed: tuple[str, str]) -> bool:
 
 
 def _each(named: Iterable[tuple[str, str]]) -> Iterator[Item]:
-    """Yield the items of some accounts and ids that are there; what cannot be understood has an empty body."""
+    """Yield the items of some accounts and ids that are there, also malformed ones."""
     found = table.records((items.scope(account, kinds.of(id).path), id) for account, id in named)
     return (item for item in map(Item.from_record, found.values()) if item.is_live)

@@ -4,6 +4,7 @@ In a pattern `-` is any character but a letter or digit: CGI and WSGI take `_` f
 """
 
 import re
+from collections.abc import Sequence
 
 _PATTERNS = (
     # Address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy. They are read by request-ip
@@ -50,14 +51,36 @@ _PATTERNS = (
     "(oidc|shib|iv|kubeflow|ngrok-auth)-.*",
     "sm-user.*",
     "oam-remote-user",
+    # The same by pattern, since no list is complete. What ends as a credential does passes: the upstream verifies it.
+    "x-.*user<ending>",
+    "x-.*auth<ending>",
+    "x-(.*-)?(e?mail|groups?|roles?|principal|identity|subject|claims|login|sso|saml|ldap|jwt|admin)(-<ending>)?",
+    "(.*-)?impersonate-.*",
+    "(auth|sso|logon|session)-(user|type|name|email|groups)",
     # What programs tell themselves: httpoxy (CVE-2016-5385), Rack::Sendfile (CVE-2025-61780), Next.js (CVE-2025-29927).
     "proxy",
-    "x-sendfile-type",
+    "x-sendfile(-.*)?",
+    "x-lighttpd-send-(file|tempfile)",
+    "via",
     "x-accel-.*",
     "x-middleware-.*",
     "x-matched-path",
 )
 
+_PASSING = ("token", "key", "secret", "signature", "orization", "agent")  # X-Authorization, X-User-Agent of gRPC-Web
+_SIGNS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
 # Of ASCII alone, which names of headers are, and without groups: Envoy compiles it for each listener, in 0.1 ms less.
 _READ_AS = {"-": "[!-/:-`{-~]", ".": "[!-~]", "(": "(?:"}
+
+
+def _not_ending_in(words: Sequence[str]) -> str:
+    """Return an expression of all texts that end in none of some words."""
+    last = sorted({word[-1] for word in words})
+    other = "".join(re.escape(sign) for sign in _SIGNS if sign not in last)
+    before = {sign: [word[:-1] for word in words if word[-1] == sign] for sign in last}
+    longer = [_not_ending_in(rest) + sign for sign, rest in before.items() if "" not in rest]
+    return f"(?:|[!-~]*[{other}]|{'|'.join(longer)})"
+
+
 REGEX = re.sub(r"[-.(]", lambda found: _READ_AS[found[0]], "|".join(_PATTERNS))
+REGEX = REGEX.replace("<ending>", _not_ending_in(_PASSING))

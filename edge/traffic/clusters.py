@@ -22,7 +22,8 @@ TUNNEL_KEY = "edge.tunnel"  # under which a connection of bytes has the id of it
 _LEFT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
 Members: TypeAlias = "Sequence[tuple[Carried, Gateway]]"
 _NOTHING = "AA=="  # the value of what is said by its type, as base64: Envoy wants a byte
-_HTTP1: Json = {"http_protocol_options": {}}
+_HTTP1: Json = {"http_protocol_options": {"enable_trailers": True}}
+_MOST_RESPONSE_HEADERS = 1000
 _HTTP2: Json = {"http2_protocol_options": parts.WINDOWS}
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}
 
@@ -275,7 +276,7 @@ def _mutual_tls(gateways: Sequence[str], link_authority: str, **more: Json) -> J
 def _http(version: Json, **more: Json) -> Json:
     options: Json = {
         "@type": _OPTIONS,
-        "common_http_protocol_options": {"idle_timeout": "60s", **more},
+        "common_http_protocol_options": {"idle_timeout": "60s", "max_headers_count": _MOST_RESPONSE_HEADERS, **more},
         "explicit_http_config": version,
     }
     return {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options}

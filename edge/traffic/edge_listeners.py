@@ -47,8 +47,7 @@ def of_edge(plan: Plan, certificate: str, settings: Settings) -> Resource:
     own = () if certificate in ("", OPERATOR) else (certificate,)  # which is a word of others too
     words = (plan.edge.id, plan.digest, plan.edge.account, *own, *plan.trusted)
     chain = listeners.tls_chain(_context(plan, certificate), filters, settings) if certificate else {"filters": filters}
-    named = [listeners.inspector()] if plan.is_stream else []  # for the log
-    return listeners.within(name, chain, *words, filters=named)
+    return (listeners.of_bytes if plan.is_stream else listeners.within)(name, chain, *words)
 
 
 def of_port(plan: Plan, port: str, settings: Settings) -> Resource:

@@ -3,14 +3,21 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from chalicelib.model.served import ServedRoute
 from edge.process.settings import Settings
-from edge.traffic import clusters, pages, parts, routes, user_agents
+from edge.traffic import clusters, kept_headers, pages, parts, routes, user_agents
 from edge.traffic.access_log import access_log
 from edge.traffic.edges import Plan, Target
 from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.streams import is_group
 
 _MISDIRECTED: Json = {"status": 421, "body": {"inline_string": pages.MISDIRECTED}}
+_NOT_GRPC: Json = {
+    "name": "content-type",
+    "string_match": {"safe_regex": {"regex": r"application/grpc(?:\+\C*)?"}},
+    "treat_missing_header_as_empty": True,
+    "invert_match": True,
+}
 _RETRY: Json = {
     "retry_on": "connect-failure,reset-before-request",
     "num_retries": 2,
@@ -22,9 +29,12 @@ _RETRY: Json = {
     ],
     "host_selection_retry_max_attempts": 3,
 }
-# What upstreams may read as another path, by RFC 3986, 6.2.2, or for ease: //, segments of dots, \\, and in percents
-# what need not be, or may be taken for a /.
-_AMBIGUOUS = r"(?i)[^?]*(?://|/\.\.?(?:[/;?]|$)|\\|%(?:2[def]|3[0-9]|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9ae])).*"
+# What upstreams may read as another path, by RFC 3986, 6.2.2, or for ease: //, segments of dots, \\, parameters of
+# segments (;), and in percents control characters, what need not be, what may be taken for a / or ;, and percents.
+_AMBIGUOUS = (
+    r"(?i)[^?]*(?://|/\.\.?(?:[/?]|$)|[\\;]"
+    r"|%(?:[01].|2[def]|25[0-9a-f]{2}|3[0-9b]|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9aef])).*"
+)
 _WORDS = {
     "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
     "edge": "%METADATA(VIRTUAL_HOST:edge:edge)%",
@@ -44,6 +54,7 @@ def manager(plan: Plan, settings: Settings) -> Json:
     client = _CLIENT if plan.trusted else {}
     return routes.manager(
         settings,
+        kept_headers.noting(),
         routes.said_of_the_client(settings, client),
         routes.router(),
         stat_prefix="https",
@@ -62,7 +73,7 @@ def of_edge(plan: Plan) -> Resource:
     if plan.elsewhere:
         hosts.append(routes.answer("elsewhere", *plan.elsewhere, status=421, text=pages.MISDIRECTED))
     hosts.append(routes.answer("misdirected", "*", status=421, text=pages.MISDIRECTED))
-    ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.weights)))
+    ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.online)))
     return _named(
         plan.routes_name, hosts, plan.edge.id, plan.digest, plan.edge.account, *plan.live, *dict.fromkeys(ids)
     )
@@ -89,21 +100,29 @@ def _hosts(plan: Plan) -> Json:
         "name": edge.id,
         "domains": list(plan.live),
         "metadata": _metadata(account=edge.account, edge=edge.id),
-        "routes": [*_deeper(list(plan.live)), *led, _page(pages.NO_ROUTE)],
+        "routes": [*_deeper(list(plan.live)), *_no_challenges(plan.unreserved), *led, _page(pages.NO_ROUTE)],
         "retry_policy": _RETRY,
+        **kept_headers.of_host(edge.keep_headers),
     }
 
 
 def _deeper(names: Sequence[str]) -> Iterator[Json]:
     """Yield the refusal of hosts more than one label below a wildcard, for which Envoy lets that stand."""
     if any(name.startswith("*.") for name in names):
-        own = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
-        other: Json = {
-            "name": ":authority",
-            "string_match": {"safe_regex": {"regex": f"(?i)(?:{own})(?::[0-9]*)?"}},
-            "invert_match": True,
-        }
+        other: Json = {**_authority(names), "invert_match": True}
         yield {"match": {"prefix": "/", "headers": [other]}, "direct_response": _MISDIRECTED}
+
+
+def _no_challenges(names: Sequence[str]) -> Iterator[Json]:
+    """Yield the answer to challenges of certificate authorities for some hosts."""
+    if names:
+        yield routes.no_challenge(_authority(names))
+
+
+def _authority(names: Sequence[str]) -> dict[str, Json]:
+    """Return the match of requests for some hosts or, of wildcards, for those directly below."""
+    own = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
+    return {"name": ":authority", "string_match": {"safe_regex": {"regex": f"(?i)(?:{own})(?::[0-9]*)?"}}}
 
 
 def _ambiguous(targets: Sequence[Target]) -> Iterator[Json]:
@@ -117,19 +136,39 @@ def _routes(plan: Plan, target: Target) -> Iterator[Json]:
     """Yield the routes of Envoy for one of the edge's; the last refuses what none before it lets pass."""
     match: dict[str, Json] = {"path" if target.route.match_type == "exact_path" else "prefix": target.route.match}
     common = {"metadata": _metadata(route=target.route.id)}
+    rules, at = target.route.modules.user_agent_filter, _at_path(target.route)
+    if rules and not target.page:
+        long: Json = {**match, "headers": [at, *user_agents.too_long()]}
+        yield {**common, "match": long, "direct_response": _response(pages.LONG_USER_AGENT)}
     if not target.page:
-        rules = target.route.modules.user_agent_filter
         for headers in user_agents.passing(rules) if rules else [[]]:
-            for kind, action in _actions(plan, target.weights):
-                yield {**common, "match": {**match, **kind, "headers": headers}, "route": action}
+            for kind, own, action in _actions(plan, target.online):
+                conditions = [at, *own, *headers] if headers else []
+                yield {**common, "match": {**match, **kind, "headers": conditions}, "route": action}
     yield {**common, "match": match, "direct_response": _response(target.page or pages.USER_AGENT)}
 
 
-def _actions(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], Json]]:
-    """Yield the action for a gRPC request, and for any other."""
-    if any(is_group(id) for id, _ in weights):
-        yield {"grpc": {}}, _action([(clusters.http2(name), weight) for name, weight in _upstreams(plan, weights)])
-    yield {}, _action(list(_upstreams(plan, weights)))
+def _at_path(route: ServedRoute) -> Json:
+    """Return the path of a route as a condition on headers.
+
+    Envoy reads the conditions of each route before its path: a request would cost the filters of all routes.
+    """
+    if route.match_type == "exact_path":
+        regex = rf"{re.escape(route.match)}(?:\?\C*)?"
+        return {"name": ":path", "string_match": {"safe_regex": {"regex": regex}}}
+    return {"name": ":path", "string_match": {"prefix": route.match}}
+
+
+def _actions(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], list[Json], Json]]:
+    """Yield the match, the first conditions on headers, and the action of a gRPC request, and of any other.
+
+    Envoy reads conditions in order. A gRPC request must not cost the patterns of a filter twice.
+    """
+    has_groups = any(is_group(id) for id, _ in weights)
+    if has_groups:
+        action = _action([(clusters.http2(name), weight) for name, weight in _upstreams(plan, weights)])
+        yield {"grpc": {}}, [], action
+    yield {}, [_NOT_GRPC] if has_groups else [], _action(list(_upstreams(plan, weights)))
 
 
 def _upstreams(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:

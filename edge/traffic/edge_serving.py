@@ -1,6 +1,7 @@
 """The resources of Envoy for edges: where they are led to, their listeners and routes, and what those lead to. Pure."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from chalicelib.model import kinds
@@ -29,6 +30,7 @@ class EdgeServing:
         self._settings, self._link_authority = settings, link_authority
         self._plans: dict[str, Plan] = {}
         self._led: dict[str, set[str]] = {}  # edges by the groups and responses that they lead to
+        self._online: set[str] = set()  # groups that have tunnels
         self._closed: dict[Key, datetime] = {}  # routes that went, and when
         self._touched: set[str] = set()
 
@@ -44,6 +46,8 @@ class EdgeServing:
             before = self._ways(id)
             changes |= self._edge(id, now)
             to_make |= {backend for backend, _ in before ^ self._ways(id)}
+        for id in sorted(self._switched(backends)):
+            changes |= self._rebalanced(id, now)
         for port in sorted({port_of(name) for name in every} - {""}):
             changes |= self._port(port)
         for id in sorted(to_make):
@@ -99,11 +103,12 @@ class EdgeServing:
             closed = listeners.of_name(name, self._settings), routes.misdirected(name)
             return self._units.put(unit, closed if self._world.is_withheld(name) else ())
         found = edges.host(edge, name, self._world, now)
-        front = listeners.of_wildcard if name.startswith("*.") else listeners.of_name
-        made = [front(name, self._settings), routes.misdirected(name)]
-        if found.state == "live":
+        refuses_challenges = self._world.refuses_challenges(edge.account, name)
+        made = [_front(name, refuses_challenges)(name, self._settings), routes.misdirected(name)]
+        if found.answers:
             made.append(clusters.to_listener(name, listener_name(edge.id, found.certificate)))
-            if self._world.is_own_domain(name) and edge.kind is kinds.HTTPS_EDGES:
+            is_redirected = edge.kind is kinds.HTTPS_EDGES or not self._world.is_own_domain(name)
+            if is_redirected and not refuses_challenges:
                 made.append(routes.redirected(name, self._settings))
         return self._units.put(unit, made)
 
@@ -128,6 +133,16 @@ class EdgeServing:
         if made and not plan.is_stream:
             made.append(edge_routes.of_edge(plan))
         return self._kept(self._units.put(("edge", id), made), now)
+
+    def _switched(self, backends: Iterable[str]) -> set[str]:
+        """Return the edges that lead to the groups that went online or offline."""
+        switched = {id for id in backends if self._world.is_online(id) != (id in self._online)}
+        self._online ^= switched
+        return set[str]().union(*(self._led.get(id, ()) for id in switched))
+
+    def _rebalanced(self, id: str, now: datetime) -> Changes:
+        plan = edges.rebalance(self._plans[id], self._world)
+        return {} if plan == self._plans[id] else self._served(plan, now)
 
     def _port(self, port: str) -> Changes:
         """Make the listener of a port, if an edge is live there or a tunnel has it."""
@@ -176,5 +191,13 @@ class EdgeServing:
             made = [clusters.of_answer(id), answers.of_response(id, found.value, self._settings)]
             return self._units.put(("backend", id), made)
         ways = {clusters.of_proxied_group if plan.is_proxied else clusters.of_group for plan in plans}
-        common = self._world.members(found), self._link_authority, self._settings
-        return self._units.put(("backend", id), [it for way in ways for it in way(id, *common)])
+        members, unit = self._world.members(found), ("backend", id)
+        made = [it for way in ways for it in way(id, members, self._link_authority, self._settings)]
+        is_emptied = not members and unit in self._units
+        return self._units.put(unit, [replace(it, emptied=is_emptied) for it in made])
+
+
+def _front(name: str, refuses_challenges: bool) -> Callable[[str, Settings], Resource]:
+    if name.startswith("*."):
+        return listeners.of_unreserved_wildcard if refuses_challenges else listeners.of_wildcard
+    return listeners.of_unreserved_name if refuses_challenges else listeners.of_name

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
+from chalicelib.model import match_costs, user_agents
 from chalicelib.model.served import ServedEdge, ServedRoute
 from edge.traffic import pages, shares, streams
 from edge.traffic.edge_index import hosts_of, port_of
@@ -15,15 +16,18 @@ from edge.traffic.world import World
 
 State = Literal["live", "unproved", "refused", "waiting"]
 _UNPROVED = "The domain is not proved to be the account's."
-_NO_CERTIFICATE = "No TLS certificate of the account covers the host."
+_NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
+_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
 _NOT_READY = "The account's TLS certificates are being read."
 _NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
 _UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be understood."
-_OTHER_PORT = "The operator has set aside other ports for TCP."
+_OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
+_NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
 _NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
 _ANOTHER = "Another edge of the account has the port."
 _UNREADABLE = "The reservation of the host cannot be understood."
 _OTHER_WAY = "Its reservation and that of the edge's first host differ in proxy_protocol."
+_COSTLY = "The user agent filter takes {} instructions of RE2 for a byte, and at most {} are served."
 _NO_PATH = "No request has such a path: it holds a ? or #."
 
 
@@ -31,7 +35,8 @@ _NO_PATH = "No request has such a path: it holds a ? or #."
 class Host:
     """A host of an edge, of one of TCP host:port.
 
-    `certificate` is that of a live one whose TLS ends here. `error` says why another is closed, or what is amiss.
+    `certificate` is that of one that answers and whose TLS ends here. `error` says why another is closed, or what is
+    amiss. A host that no certificate covers answers under the operator's certificate, and is not live.
     """
 
     name: str
@@ -39,15 +44,24 @@ class Host:
     error: str = ""
     certificate: str = ""
 
+    @property
+    def answers(self) -> bool:
+        """Return whether handshakes or connections are accepted."""
+        return self.state == "live" or bool(self.certificate)
+
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss."""
+    """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss.
+
+    `online` are those backends that can answer now, by weight: all of them if none can.
+    """
 
     route: ServedRoute
     weights: tuple[tuple[str, int], ...] = ()
     page: str = ""
     error: str = ""
+    online: tuple[tuple[str, int], ...] = ()
 
     @property
     def holds_back(self) -> bool:
@@ -60,7 +74,8 @@ class Plan:
     """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
 
     `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed. One
-    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor.
+    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor. Its `unreserved` hosts
+    refuse challenges of certificate authorities.
     """
 
     edge: ServedEdge
@@ -71,6 +86,7 @@ class Plan:
     page: str = ""
     destinations: Destinations = field(default_factory=Destinations)
     is_proxied: bool = False
+    unreserved: tuple[str, ...] = ()
 
     @property
     def is_stream(self) -> bool:
@@ -79,8 +95,8 @@ class Plan:
 
     @property
     def live(self) -> dict[str, str]:
-        """Return the certificates of its live hosts."""
-        return {host.name: host.certificate for host in self.hosts if host.state == "live"}
+        """Return the certificates of the hosts that answer."""
+        return {host.name: host.certificate for host in self.hosts if host.answers}
 
     @property
     def backends(self) -> frozenset[str]:
@@ -111,8 +127,15 @@ def closed(before: Plan, error: str) -> Plan:
     """
     if not any(it.holds_back for it in before.targets):
         return before
-    targets = (replace(it, weights=(), page=pages.NOT_ENFORCED, error=error) for it in before.targets)
+    shut = Target(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
+    targets = (replace(shut, route=it.route) for it in before.targets)
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
+
+
+def rebalance(before: Plan, world: World) -> Plan:
+    """Return a plan whose routes lead to the backends that are online now."""
+    targets = tuple(replace(it, online=_online(it.weights, world)) for it in before.targets)
+    return replace(before, targets=targets)
 
 
 def listener_name(edge: str, certificate: str) -> str:
@@ -130,7 +153,9 @@ def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
     targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    return Plan(edge, hosts, tuple(_elsewhere(edge, world)), trusted, targets, page, is_proxied=is_proxied)
+    unreserved = tuple(it for it in hosts_of(edge) if world.refuses_challenges(edge.account, it))
+    elsewhere = tuple(_elsewhere(edge, world))
+    return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
 def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
@@ -159,7 +184,16 @@ def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations
         return Host(name, "live", destinations.error)
     certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
     error = f"A certificate was refused: {refusal}" if refusal else destinations.error
-    return Host(name, "live", error, certificate) if certificate else Host(name, "refused", error or _NO_CERTIFICATE)
+    if certificate and world.is_covered(certificate, name):
+        return Host(name, "live", error, certificate)
+    missing = (_UNCOVERED if certificate else _NO_CERTIFICATE).format(names=_covering_names(name))
+    return Host(name, "refused", f"{missing} {error}".rstrip(), certificate or "")
+
+
+def _covering_names(host: str) -> str:
+    """Return the names of which a certificate for a host must have one."""
+    domain = host.partition(".")[2]
+    return host if host.startswith("*.") or "." not in domain else f"{host} or *.{domain}"
 
 
 def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
@@ -180,8 +214,8 @@ def _no_port(edge: ServedEdge, name: str, world: World) -> str:
     """Return why an edge of TCP does not have a port, "" where it has."""
     if not (port := port_of(name)):
         return ""
-    if int(port) not in world.tcp_ports:
-        return _OTHER_PORT
+    if int(port) not in (ports := world.tcp_ports):
+        return _OTHER_PORT.format(port=port, first=ports[0], last=ports[-1]) if ports else _NO_PORTS
     holder = world.edge_at(port)
     if holder is None or holder.account != edge.account:
         return _NO_PORT
@@ -202,7 +236,7 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
 
 
 def _target(edge: ServedEdge, route: ServedRoute, world: World) -> Target:
-    if error := not_enforced(edge.modules.unenforced) or not_enforced(route.modules.unenforced):
+    if error := not_enforced(edge.modules.unenforced) or not_enforced(route.modules.unenforced) or _too_costly(route):
         return Target(route, page=pages.NOT_ENFORCED, error=error)
     if set("?#") & set(route.match):
         return Target(route, page=pages.NO_BACKEND, error=_NO_PATH)
@@ -210,7 +244,29 @@ def _target(edge: ServedEdge, route: ServedRoute, world: World) -> Target:
     if not attached:
         return Target(route, page=pages.NO_BACKEND)
     found = shares.of(attached, edge.account, world.backends)
-    return Target(route, found.weights, "" if found.weights else pages.NO_BACKEND, found.error)
+    page = "" if found.weights else pages.NO_BACKEND
+    return Target(route, found.weights, page, found.error, _online(found.weights, world))
+
+
+def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[str, int], ...]:
+    """Return the responses and the groups that have tunnels, by weight; all backends if there are none."""
+    if len(weights) < 2:
+        return weights
+    found = ((id, weight) for id, weight in weights if not streams.is_group(id) or world.is_online(id))
+    return tuple(found) or weights
+
+
+def _too_costly(route: ServedRoute) -> str:
+    """Return the error of a route whose filter, of an earlier version, costs too much, else "".
+
+    Envoy refuses a filter that does not compile, with a sentence of its own.
+    """
+    rules = route.modules.user_agent_filter
+    try:
+        cost = user_agents.cost(rules) if rules else 0
+    except match_costs.Uncompilable:
+        return ""
+    return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""
 
 
 def _elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:

@@ -5,12 +5,13 @@ refuses a listener as a whole, so one that it cannot use closes nobody else's ad
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Settings
-from edge.traffic import parts, proxies, stream_filters
+from edge.traffic import blocking, parts, proxies, stream_filters
 from edge.traffic import routes as http
+from edge.traffic.blocking import REFUSED
 from edge.traffic.clusters import internal
 from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
@@ -18,8 +19,9 @@ from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
 FRONT = "https"  # the public listener
 _PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
 _NO_NAME = " "  # no server name is this
-_REFUSED = "refused"  # no chain has this name: Envoy closes the connection
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # where the filter that passes a connection on finds its upstream
+_APPLICATION_PROTOCOLS = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput"
+_CHALLENGE = r".*'acme-tls/1'.*"  # of TLS-ALPN-01 (RFC 8737), among the quoted protocols that a client offers
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
 
@@ -35,21 +37,39 @@ def fixed(settings: Settings) -> tuple[Resource, Resource]:
         "listener_filters": [*proxies.filters(settings), inspector()],
         "filter_chains": [{"name": _PASSED_ON, "filters": [_bound(settings), _name_to_cluster(), _passed_on("none")]}],
         "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, _bound(settings)),
-        "filter_chain_matcher": proxies.guarded(_nothing_by_name(settings), _chain(_REFUSED), settings),
+        "filter_chain_matcher": proxies.guarded(_nothing_by_name(settings), parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
 
 
 def of_name(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads a host name to the listener of its certificate."""
-    body: Json = {"filter_chain_matcher": proxies.guarded_part(_by_server_name({name: _PASSED_ON}), settings)}
-    return Resource(Key("listener", FRONT, name), body, (name,))
+    return _of_name(name, _passing(_PASSED_ON), settings)
+
+
+def of_unreserved_name(name: str, settings: Settings) -> Resource:
+    """Return the same for a name that refuses challenges of certificate authorities."""
+    return _of_name(name, _refusing_challenges(_PASSED_ON), settings)
 
 
 def of_wildcard(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
+    return _of_wildcard(name, _passing(name), settings)
+
+
+def of_unreserved_wildcard(name: str, settings: Settings) -> Resource:
+    """Return the same for a wildcard that refuses challenges of certificate authorities."""
+    return _of_wildcard(name, _refusing_challenges(name), settings)
+
+
+def _of_name(name: str, on_match: Json, settings: Settings) -> Resource:
+    body: Json = {"filter_chain_matcher": proxies.guarded_part(_by_server_name({name: on_match}), settings)}
+    return Resource(Key("listener", FRONT, name), body, (name,))
+
+
+def _of_wildcard(name: str, on_match: Json, settings: Settings) -> Resource:
     chain: Json = {"name": name, "filters": [_passed_on(NAME_PREFIX + name)]}
-    by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", name)}
+    by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", on_match)}
     matcher = proxies.guarded_part({"on_no_match": by_wildcard}, settings)
     part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
     return Resource(Key("listener", FRONT, name), part)
@@ -74,7 +94,8 @@ def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> 
         "ignore_global_conn_limit": True,  # which is what names share
         "enable_reuse_port": False,  # else the system gives a port that another process has
         "listener_filters": proxies.filters(settings),
-        "filter_chains": [{"filters": filters, **proxies.match(settings)}],
+        "filter_chains": [{"name": blocking.CHAIN, "filters": filters}],
+        "filter_chain_matcher": proxies.guarded(blocking.MATCHER, parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", name), listener, (name, *words))
 
@@ -87,9 +108,8 @@ def of_port_of(tunnel: Carried, port: str, settings: Settings) -> Resource:
 
 def of_tunnel(tunnel: Carried, settings: Settings) -> Resource:
     """Return the listener of a tunnel whose TLS ends upstream."""
-    filters: Json = {"filters": stream_filters.of_tunnel(tunnel, settings)}
     words = (tunnel.id, tunnel.account, tunnel.gateway)
-    return within(tunnel_name(tunnel.id), filters, *words, filters=[inspector()])
+    return of_bytes(tunnel_name(tunnel.id), {"filters": stream_filters.of_tunnel(tunnel, settings)}, *words)
 
 
 def tunnel_name(tunnel: str) -> str:
@@ -102,15 +122,18 @@ def port_name(port: str) -> str:
     return f"{PORT_PREFIX}{port}"
 
 
-def within(name: str, chain: Json, *words: str, filters: Sequence[Json] = ()) -> Resource:
-    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`.
-
-    `filters` look at connections before the chain.
-    """
-    return Resource(Key("listener", name), _within(name, chain, *filters), words)
+def within(name: str, chain: Json, *words: str) -> Resource:
+    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`."""
+    return Resource(Key("listener", name), _within(name, chain), words)
 
 
-def _within(name: str, chain: Json, *filters: Json) -> Json:
+def of_bytes(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
+    """Return the same for connections of bytes, which are refused to blocked networks."""
+    listener = _within(name, {**chain, "name": blocking.CHAIN}, inspector())
+    return Resource(Key("listener", name), {**listener, "filter_chain_matcher": blocking.MATCHER}, words)
+
+
+def _within(name: str, chain: Json, *filters: Json) -> dict[str, Json]:
     return {
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
@@ -169,7 +192,7 @@ def tls_context(certificate: str, params: Json) -> dict[str, Json]:
     }
 
 
-def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> Json:
+def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
     """Return the filters of a connection after a handshake."""
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
     return {
@@ -183,38 +206,46 @@ def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settin
 def _nothing_by_name(settings: Settings) -> Mapping[str, Json]:
     """Return the choice of a chain as it is before any name has one: Envoy wants one in each list, of no client.
 
-    Names that are not below the domain are refused, since the operator's certificate does not stand for them.
+    Names that are not below the domain are refused, since the operator's certificate does not stand for them. So are
+    challenges of certificate authorities, which nobody can answer under that certificate.
     """
     below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
     elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
-    refused: Json = {"predicate": elsewhere, "on_match": {"action": _chain(_REFUSED)}}
-    by_wildcard = _by_regex(_NO_NAME, _PASSED_ON) | {
-        "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused]}}}
+    refused: Json = {"predicate": elsewhere, "on_match": _passing(REFUSED)}
+    by_wildcard = _by_regex(_NO_NAME, _passing(_PASSED_ON)) | {
+        "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused, _no_challenge()]}}}
     }
-    return _by_server_name({"": _PASSED_ON}) | {"on_no_match": {"matcher": by_wildcard}}
+    return _by_server_name({"": _passing(_PASSED_ON)}) | {"on_no_match": {"matcher": by_wildcard}}
 
 
-def _matches(regex: str) -> Json:
+def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
     value: Json = {"safe_regex": {"google_re2": {}, "regex": regex}}
-    name = parts.typed("server_name", _SERVER_NAME)
-    return {"single_predicate": {"input": name, "value_match": value}}
+    name = "server_name" if kind == _SERVER_NAME else "application_protocols"
+    return {"single_predicate": {"input": parts.typed(name, kind), "value_match": value}}
 
 
-def _by_server_name(chains: dict[str, str]) -> dict[str, Json]:
+def _passing(chain: str) -> Json:
+    return {"action": parts.chain(chain)}
+
+
+def _refusing_challenges(chain: str) -> Json:
+    """Return the choice of a chain for handshakes other than those that offer the protocol of a challenge."""
+    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": _passing(chain)}}
+
+
+def _no_challenge() -> Json:
+    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": _passing(REFUSED)}
+
+
+def _by_server_name(names: dict[str, Json]) -> dict[str, Json]:
     """Return the choice of a chain, of the default chain for any other name; it keeps the connections of chains."""
-    names: Json = {name: {"action": _chain(chain)} for name, chain in chains.items()}
     return {
         "matcher_tree": {"input": parts.typed("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
 
 
-def _by_regex(regex: str, chain: str) -> dict[str, Json]:
-    matcher: Json = {"predicate": _matches(regex), "on_match": {"action": _chain(chain)}}
-    return {"matcher_list": {"matchers": [matcher]}}
-
-
-def _chain(name: str) -> Json:
-    return parts.typed("chain", "type.googleapis.com/google.protobuf.StringValue", value=name)
+def _by_regex(regex: str, on_match: Json) -> dict[str, Json]:
+    return {"matcher_list": {"matchers": [{"predicate": _matches(regex), "on_match": on_match}]}}
 
 
 def _name_to_cluster() -> Json:

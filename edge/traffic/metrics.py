@@ -13,6 +13,7 @@ _COUNTS = "|".join(
         r"listener\.https?\.(downstream_global_cx_overflow|downstream_cx_transport_socket_connect_timeout)",
         r"http\.https?\.downstream_rq_(active|total|1xx|2xx|3xx|4xx|5xx|header_timeout|idle_timeout)",
         r"http\.https?\.(rbac\.denied|downstream_cx_rx_bytes_total|downstream_cx_tx_bytes_total)",
+        r"listener\.(port|certificate)\.no_filter_chain_match",
         r"blocked\.rbac\.denied",
         r"visitor\.http_local_rate_limit\.rate_limited",
         r"connection_limit\..*\.limited_connections",

@@ -2,6 +2,7 @@
 
 NO_TUNNEL = "404: there is no tunnel of this name.\n"
 NO_ANSWER = "502: the tunnel is open, but what it forwards to does not answer.\n"
+NO_CHALLENGE = "404: this name must be reserved before a certificate authority can verify it.\n"
 MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 NO_ROUTE = "404: this edge has no route for the path.\n"
 NO_BACKEND = "503: this route leads to no backend.\n"
@@ -9,6 +10,7 @@ NO_TUNNELS = "503: no tunnel of this backend is online.\n"
 NOT_ENFORCED = "503: this route is closed, since the edge cannot enforce one of its modules.\n"
 TOO_MANY = "503: this backend has too many requests at once.\n"
 PATH = "400: this edge takes no path that can be written more simply.\n"
+LONG_USER_AGENT = "431: this route takes a user agent of at most 512 bytes.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
 
 

@@ -1,13 +1,15 @@
 """Small parts of Envoy's configuration that the others are put together from. Pure."""
 
+import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from edge.link import sockets
 from edge.process.settings import Limits
 from edge.traffic.resources import Json
 
 TYPE = "type.googleapis.com/envoy"
+_GOOGLE = "type.googleapis.com/google.protobuf"
 NETWORK = f"{TYPE}.extensions.filters.network"
 WINDOWS: Mapping[str, Json] = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
 _BACKLOG = 4096  # connections that are not accepted yet
@@ -58,6 +60,25 @@ def socket_options(limits: Limits) -> list[Json]:
         {"level": level, "name": name, "int_value": value, "state": "STATE_PREBIND"}
         for (level, name), value in options.items()
     ]
+
+
+def chain(name: str) -> Json:
+    """Return the choice of a chain of filters. Envoy closes a connection for which there is none of that name."""
+    return typed("chain", f"{_GOOGLE}.StringValue", value=name)
+
+
+def networks(cidrs: Iterable[str]) -> list[Json]:
+    """Return networks as ranges of addresses."""
+    found = map(ipaddress.ip_network, cidrs)
+    return [{"address_prefix": str(it.network_address), "prefix_len": it.prefixlen} for it in found]
+
+
+def address_in(cidrs: Iterable[str], address: str, name: str) -> Json:
+    """Return the predicate that an address of a connection, an input of Envoy's, is in one of some networks."""
+    matching = f"{TYPE}.extensions.matching"
+    within = typed("ip", f"{matching}.input_matchers.ip.v3.Ip", cidr_ranges=networks(cidrs), stat_prefix=name)
+    input_ = typed("address", f"{matching}.common_inputs.network.v3.{address}")
+    return {"single_predicate": {"input": input_, "custom_match": within}}
 
 
 def secret(name: str) -> Json:

@@ -1,13 +1,10 @@
 """The proxies before the public listeners that are believed who a visitor is. Pure."""
 
-import ipaddress
 from collections.abc import Mapping
 
 from edge.process.settings import Settings
 from edge.traffic import parts
 from edge.traffic.resources import Json
-
-_MATCHING = f"{parts.TYPE}.extensions.matching"
 
 
 def proxy_protocol() -> Json:
@@ -25,18 +22,15 @@ def filters(settings: Settings) -> list[Json]:
 
 def match(settings: Settings) -> dict[str, Json]:
     """Return the match of a chain of filters: connections of the proxies alone."""
-    ranges = _ranges(settings)
+    ranges = parts.networks(settings.proxy_protocol_from)
     return {"filter_chain_match": {"direct_source_prefix_ranges": ranges}} if ranges else {}
 
 
 def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> Mapping[str, Json]:
     """Return a matcher of filter chains that is for connections of the proxies; those of others get `refused`."""
-    ranges = _ranges(settings)
-    if not ranges:
+    if not settings.proxy_protocol_from:
         return matcher
-    known = parts.typed("ip", f"{_MATCHING}.input_matchers.ip.v3.Ip", cidr_ranges=ranges, stat_prefix="proxies")
-    address = parts.typed("address", f"{_MATCHING}.common_inputs.network.v3.DirectSourceIPInput")
-    proxy: Json = {"single_predicate": {"input": address, "custom_match": known}}
+    proxy = parts.address_in(settings.proxy_protocol_from, "DirectSourceIPInput", "proxies")
     elsewhere: Json = {"predicate": {"not_matcher": proxy}, "on_match": {"action": refused}}
     return {"matcher_list": {"matchers": [elsewhere]}, **guarded_part(matcher, settings)}
 
@@ -44,8 +38,3 @@ def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> M
 def guarded_part(matcher: Mapping[str, Json], settings: Settings) -> Mapping[str, Json]:
     """Return a matcher where it stands in one that `guarded` has made."""
     return {"on_no_match": {"matcher": matcher}} if settings.proxy_protocol_from else matcher
-
-
-def _ranges(settings: Settings) -> list[Json]:
-    networks = map(ipaddress.ip_network, settings.proxy_protocol_from)
-    return [{"address_prefix": str(it.network_address), "prefix_len": it.prefixlen} for it in networks]

@@ -8,6 +8,7 @@ Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: it is gone
 NAME_PREFIX = "name/"  # of the upstreams that a visitor's server name leads to: it must be able to name no other
 PORT_PREFIX = "port/"  # of the listeners of ports, by which visitors come at once
+BLOCKED_PART = "blocked"  # of a listener: the networks that it refuses
 Kind = Literal["cluster", "extension", "listener", "routes", "secret"]
 
 
@@ -39,12 +40,13 @@ class Resource:
     """A resource, or a part of one: the same message, with only that in it which is its own.
 
     `words` stand in it where others of its kind have other words: what is encoded for one serves for all. A Form says
-    its own.
+    its own. An upstream that is `emptied` loses its last endpoint, after the routes that lead elsewhere.
     """
 
     key: Key
     made: "Json | Form" = field(repr=False)
     words: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    emptied: bool = field(default=False, repr=False, compare=False)
 
     @property
     def body(self) -> Json:
@@ -62,7 +64,7 @@ def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     def stage(key: Key, it: Resource | None) -> int:
         if key.kind == "routes" and key.part in parts:
             return 2 if parts[key.part] else 0 if it else 1
-        if not it and not key.part:
+        if (not it and key.part in ("", BLOCKED_PART)) or (it and it.emptied):
             return 2
         return 1 if _leads(key) else 0
 
@@ -77,4 +79,4 @@ def _leads(key: Key) -> bool:
     name.
     """
     prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
-    return bool(key.part) or bool(prefix and key.name.startswith(prefix))
+    return key.part not in ("", BLOCKED_PART) or bool(prefix and key.name.startswith(prefix))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from edge.process.settings import Settings
-from edge.traffic import blocking, claims, clusters, pages, parts, visitors
+from edge.traffic import blocking, claims, clusters, kept_headers, pages, parts, visitors
 from edge.traffic.access_log import access_log
 from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import OPERATOR, Site
@@ -16,6 +16,7 @@ _TUNNEL_WORDS = {
     "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
     "tunnel": "%METADATA(VIRTUAL_HOST:edge:tunnel)%",
 }
+_CHALLENGES = "/.well-known/acme-challenge/"  # the paths of HTTP-01 (RFC 8555, 8.3)
 _NOBODY: Json = {"address_prefix": "255.255.255.255", "prefix_len": 32}
 
 
@@ -35,7 +36,11 @@ def manager(settings: Settings, *filters: Json, **more: Json) -> Json:
         request_headers_timeout=f"{limits.header_timeout}s",
         stream_idle_timeout=f"{limits.idle_timeout}s",
         strip_trailing_host_dot=True,
-        http_protocol_options={"accept_http_10": True},  # nginx proxies with it unless told otherwise
+        http_protocol_options={
+            "accept_http_10": True,  # nginx proxies with it unless told otherwise
+            "enable_trailers": True,
+        },
+        proxy_100_continue=True,  # so that the upstream can refuse a request before its body
         http2_protocol_options={  # no allow_connect: browsers would open WebSockets by it, and their keys be lost
             "max_concurrent_streams": 100,
             **parts.WINDOWS,
@@ -63,20 +68,27 @@ def redirecting_manager(settings: Settings) -> Json:
 
 def redirecting(settings: Settings) -> Resource:
     """Return the routes that send every address of the domain to its https form."""
-    domain = _redirect("domain", f"*.{settings.tunnel_domain}", settings)
+    domain = _redirect("domain", f"*.{settings.tunnel_domain}", settings, no_challenge())
     hosts = [domain, answer("unknown", "*", status=404, text=pages.NO_TUNNEL)]
     return Resource(Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": hosts})
 
 
 def redirected(name: str, settings: Settings) -> Resource:
-    """Return the part of these for a name that is not below the domain."""
+    """Return the part of these for a name that is reserved, or not below the domain."""
     return Resource(Key("routes", _REDIRECTING, name), {"virtual_hosts": [_redirect(name, name, settings)]})
+
+
+def no_challenge(*headers: Json) -> Json:
+    """Return the route that answers challenges of certificate authorities with 404, of requests with some headers."""
+    match: dict[str, Json] = {"prefix": _CHALLENGES, **({"headers": list(headers)} if headers else {})}
+    return {"match": match, "direct_response": {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}}
 
 
 def https_manager(certificate: str, settings: Settings) -> Json:
     """Return the HTTP manager of the connections of a certificate, which takes the routes of its name."""
     return manager(
         settings,
+        kept_headers.noting(),
         said_of_the_client(settings, {}),
         _upstream_name(),
         router(),
@@ -132,20 +144,22 @@ def _host(site: Site) -> Json:
         "match": {"prefix": "/", "grpc": {}},
         "route": {"cluster": clusters.http2(gateway), "timeout": "0s"},
     }
+    refused = [no_challenge()] if site.refuses_challenges else []
     return {
         "name": site.name,
         "domains": [site.name],
         "metadata": {"filter_metadata": {"edge": {"tunnel": tunnel.id, "account": tunnel.account}}},
-        "routes": [grpc, {"match": {"prefix": "/"}, "route": {"cluster": gateway, "timeout": "0s"}}],
+        "routes": [*refused, grpc, {"match": {"prefix": "/"}, "route": {"cluster": gateway, "timeout": "0s"}}],
         "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
+        **kept_headers.of_host(site.keep_headers),
     }
 
 
-def _redirect(name: str, host: str, settings: Settings) -> Json:
+def _redirect(name: str, host: str, settings: Settings, *before: Json) -> Json:
     port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
     permanent = "PERMANENT_REDIRECT"  # 308: a POST stays a POST
     redirect: Json = {"https_redirect": True, "response_code": permanent, **port}
-    return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": redirect}]}
+    return {"name": name, "domains": [host], "routes": [*before, {"match": {"prefix": "/"}, "redirect": redirect}]}
 
 
 def answer(name: str, *domains: str, status: int, text: str) -> Json:

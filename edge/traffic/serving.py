@@ -5,7 +5,7 @@ from datetime import datetime
 
 from chalicelib.model.gateways import Gateway
 from edge.process.settings import Settings
-from edge.traffic import clusters, listeners, routes
+from edge.traffic import blocking, clusters, listeners, routes
 from edge.traffic.edge_serving import EdgeServing
 from edge.traffic.resources import Changes, Key, Resource
 from edge.traffic.standing import Standing
@@ -21,7 +21,7 @@ class Serving:
         self.sites: dict[str, Site] = {}
         self._settings, self._link_authority = settings, link_authority
         self._groups: dict[str, dict[str, Site]] = {}  # sites by name, by the id of their certificate
-        self._units = Units()
+        self._units, self._listeners = Units(), blocking.Listeners()
         self._edges = EdgeServing(self.world, self.sites, self._units, settings, link_authority)
 
     def begin(self) -> Changes:
@@ -48,19 +48,30 @@ class Serving:
                 changes |= self._site(name, site)
         for certificate in sorted(groups - {OPERATOR, ""}):
             changes |= self._group(certificate)
-        return {**changes, **self._edges.update(touched, edges, backends, now)}
+        return self._listeners.guarded({**changes, **self._edges.update(touched, edges, backends, now)})
+
+    def block(self, networks: Iterable[str], banned: Iterable[str]) -> Changes:
+        """Return the resources that refuse blocked networks, and banned hosts."""
+        blocked = sorted(networks)
+        filters = {it.key: it for it in blocking.resources(blocked, banned)}
+        return {**filters, **self._listeners.block(blocked)}
 
     def refused(self, errors: Mapping[str, str], now: datetime) -> Changes:
         """Hear which routes Envoy has refused, its sentence by their name; return what changes by that.
 
         An edge whose routes hold visitors back is closed until it changes; others stay as Envoy had them.
         """
-        return self._edges.refused(errors, now)
+        return self._listeners.guarded(self._edges.refused(errors, now))
 
     def unusable(self, errors: Mapping[str, str], now: datetime) -> Changes:
         """Hear which certificates Envoy cannot use, its sentence by their id; return what changes by that."""
         touched = [self.world.refuse(id, error) for id, error in errors.items()]
         return self.update((), now, frozenset().union(*touched)) if any(touched) else {}
+
+    def rename_operator(self, names: frozenset[str], now: datetime) -> Changes:
+        """Set the names in the operator's certificate. Return what changes."""
+        touched = self.world.rename_operator(names)
+        return self.update((), now, touched) if touched else {}
 
     def standing(self, edge: str) -> Standing | None:
         """Return the standing of an edge, None for one that is not there."""
@@ -88,18 +99,18 @@ class Serving:
     def _site(self, name: str, site: Site | None) -> Changes:
         if site is None:
             return self._units.put(("name", name), ())
+        redirected = () if site.refuses_challenges else (routes.redirected(name, self._settings),)
         if site.certificate == OPERATOR:
-            return self._units.put(("name", name), [routes.host(site)])
+            return self._units.put(("name", name), [routes.host(site), *redirected])
+        front = listeners.of_unreserved_name if site.refuses_challenges else listeners.of_name
         if not site.certificate:
             tunnel = site.tunnel
             led = clusters.to_listener(name, listeners.tunnel_name(tunnel.id))
             own = listeners.of_tunnel(tunnel, self._settings)
-            return self._units.put(
-                ("name", name), [own, led, listeners.of_name(name, self._settings), routes.misdirected(name)]
-            )
-        made = [clusters.of_name(site), listeners.of_name(name, self._settings), routes.misdirected(name)]
-        if self.world.is_own_domain(name):
-            made.append(routes.redirected(name, self._settings))
+            made = [own, led, front(name, self._settings), routes.misdirected(name)]
+            is_redirected = not self.world.is_own_domain(name)
+            return self._units.put(("name", name), [*made, *(redirected if is_redirected else ())])
+        made = [clusters.of_name(site), front(name, self._settings), routes.misdirected(name), *redirected]
         return self._units.put(("name", name), made)
 
     def _group(self, certificate: str) -> Changes:

@@ -11,6 +11,9 @@ class Units:
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], Mapping[Key, Resource]] = {}
 
+    def __contains__(self, unit: tuple[str, str]) -> bool:
+        return unit in self._made
+
     def put(self, unit: tuple[str, str], made: Iterable[Resource]) -> Changes:
         """Put what a unit is made of in the place of what it was; return what differs."""
         old = self._made.pop(unit, {})

@@ -3,13 +3,18 @@
 The conditions see more than one User-Agent header as one, joined with commas, which is what the upstream is sent.
 """
 
-import re
-from collections.abc import Sequence
-
+from chalicelib.model import user_agents
 from chalicelib.model.modules import UserAgentFilter
 from edge.traffic.resources import Json
 
 _HEADER = "user-agent"
+_PRESENT: Json = {"name": _HEADER, "present_match": True}
+
+
+def too_long() -> list[Json]:
+    """Return the conditions on headers that a User-Agent is too long for a filter."""
+    short = rf"\C{{0,{user_agents.MAX_BYTES}}}"  # which ends at the first byte that is too much
+    return [_PRESENT, {**_matches(short), "invert_match": True}]
 
 
 def passing(rules: UserAgentFilter) -> list[list[Json]]:
@@ -17,18 +22,12 @@ def passing(rules: UserAgentFilter) -> list[list[Json]]:
 
     Without the header it passes where a pattern of `allow` is found in the empty text.
     """
-    present: Json = {"name": _HEADER, "present_match": True}
-    denied: list[Json] = [{**_found([pattern]), "invert_match": True} for pattern in rules.deny]
-    allowed: list[list[Json]] = [[{**_found(rules.allow), "treat_missing_header_as_empty": True}]]
-    return [*(allowed if rules.allow else []), [present, *denied]]
+    denied: list[Json] = [{**_matches(it), "invert_match": True} for it in user_agents.expressions(rules.deny)]
+    allowed: list[list[Json]] = [
+        [{**_matches(it), "treat_missing_header_as_empty": True}] for it in user_agents.expressions(rules.allow)
+    ]
+    return [*allowed, [_PRESENT, *denied]]
 
 
-def _found(patterns: Sequence[str]) -> dict[str, Json]:
-    regex = "|".join(f"(?:{_whole(pattern)})" for pattern in patterns)
-    return {"name": _HEADER, "string_match": {"safe_regex": {"regex": rf"\C*(?:{regex})\C*"}}}
-
-
-def _whole(pattern: str) -> str:
-    r"""Return a pattern that can stand within another: one that ends in a \Q would have what follows be literal."""
-    without = re.sub(r"\\Q(?s:.*?)\\E|\\[^Q]", "", pattern)
-    return rf"{pattern}\E" if r"\Q" in without else pattern
+def _matches(expression: str) -> dict[str, Json]:
+    return {"name": _HEADER, "string_match": {"safe_regex": {"regex": expression}}}

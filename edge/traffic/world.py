@@ -39,11 +39,16 @@ Fact: TypeAlias = Known | Gone
 
 @dataclass(frozen=True)
 class Site:
-    """A host name that is served: by a tunnel, under the certificate of an id, "" where TLS ends upstream."""
+    """A host name that is served: by a tunnel, under the certificate of an id, "" where TLS ends upstream.
+
+    `refuses_challenges`: nobody may prove to a certificate authority that the name is theirs.
+    """
 
     name: str
     tunnel: Carried
     certificate: str
+    keep_headers: tuple[str, ...] = ()
+    refuses_challenges: bool = False
 
 
 class World:
@@ -51,6 +56,7 @@ class World:
 
     def __init__(self, tunnel_domain: str, tcp_ports: range = range(0)) -> None:
         self.tunnel_domain, self.tcp_ports = tunnel_domain, tcp_ports
+        self._operator_names = frozenset({tunnel_domain, f"*.{tunnel_domain}"})
         self.gateways: dict[str, Gateway] = {}
         self.tunnels: dict[str, Carried] = {}
         self.certificates: dict[str, ServedCertificate] = {}
@@ -111,6 +117,18 @@ class World:
         fitting = [it for it in self.certificates_of(account) if certificate_choice.covers_any(it, host)]
         return next((self.refused[it.id] for it in fitting if it.id in self.refused), "")
 
+    def rename_operator(self, names: frozenset[str]) -> frozenset[str]:
+        """Set the names in the operator's certificate. Return the hosts that must be re-evaluated."""
+        if names == self._operator_names:
+            return frozenset()
+        self._operator_names = names
+        return frozenset(host for host in self.edge_index.all_hosts() if not self.is_own_domain(host))
+
+    def is_covered(self, certificate: str, host: str) -> bool:
+        """Return whether the certificate that a host is served under covers it: the operator's may not."""
+        names = self._operator_names
+        return certificate != OPERATOR or any(certificate_choice.covers(name, host) for name in names)
+
     def ready_of(self, account: str) -> frozenset[str]:
         return self._ready.get(account, frozenset())
 
@@ -157,6 +175,13 @@ class World:
         every = (it for domain in proofs.proving_names(host) for it in self._held_at(domain))
         return next((it for it in every if it.account == account and it.is_proved), None)
 
+    def refuses_challenges(self, account: str, host: str) -> bool:
+        """Return whether a host of an account is below TUNNEL_DOMAIN and not reserved.
+
+        It may be another account's soon, and a certificate for it would outlive that.
+        """
+        return not self.is_own_domain(host) and self.reservation_of(account, host) is None
+
     def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
         """Return the known reservations that matter for hosts of an account, as Store.held_for does."""
         wanted = list(hosts)
@@ -181,13 +206,15 @@ class World:
         if newest is None or port_of(name) or self.listening(name):
             return None
         if newest.proto == "tls":
-            return Site(name, newest, "")
+            return Site(name, newest, "", refuses_challenges=self.refuses_challenges(newest.account, name))
         if self.waits(newest):
             return None
         certificate = self.certificate(newest.account, name, now)
         if certificate == OPERATOR and newest.proxy_protocol:
             certificate = OPERATOR_PROXIED
-        return Site(name, newest, certificate) if certificate else None
+        held = self.reservation_of(newest.account, name)
+        kept, refuses = held.keep_headers if held else (), self.refuses_challenges(newest.account, name)
+        return Site(name, newest, certificate, kept, refuses) if certificate else None
 
     def tunnel_at(self, port: str) -> Carried | None:
         """Return the tunnel that serves a port: its newest whose gateway is up, where no edge has it."""
@@ -230,6 +257,11 @@ class World:
         """Return the tunnels of a group whose gateways are up."""
         found = self.groups.members(group)
         return [(it, self.gateways[it.gateway]) for it in found if it.gateway in self.gateways]
+
+    def is_online(self, group: str) -> bool:
+        """Return whether a group has a tunnel whose gateway is up."""
+        found = self.backends.get(group)
+        return found is not None and bool(self.members(found))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
         """Return the authorities whose clients an edge wants, None for one that its account does not have."""

@@ -25,6 +25,8 @@ def main(arguments: list[str]) -> None:
         if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", options.bucket):
             raise CommandError(f"{options.bucket!r} is not the name of a bucket.")
         parameters = dict(map(_parameter, options.parameters))
+        if sentence := service.settings_difference(options.name, parameters):
+            print(sentence, file=sys.stderr)
         said = service.deploy(options.package, options.name, options.bucket, parameters, role=options.role)
     except CommandError as error:
         sys.exit(str(error))

@@ -4,6 +4,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from chalicelib import domains
+from chalicelib.model import names
+from chalicelib.storage import aws, dynamodb
+from infra import CommandError
 from infra.deploy import stacks
 
 _OF_DATA = ("MultiRegion",)  # parameters of the data stack; all others are the API's
@@ -29,6 +33,31 @@ def deploy(
     given = {**own, **kept, **of_api}
     api = stacks.deploy(json.dumps(template), f"{name}-api", given, bucket=bucket, role=role)
     return {**data, **given, **api}
+
+
+def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
+    """Return how TunnelDomain and TcpPorts would differ from the settings of the table, "" if they would not.
+
+    A deployer without the right to read the table compares them with those of the stack. Raises CommandError,
+    aws.Unavailable.
+    """
+    had = stacks.parameters(f"{name}-api")
+    known = {**had, **parameters}
+    wanted = _settings(known)
+    with dynamodb.in_table(known.get("TableName", name)):
+        try:
+            return names.difference_of(*wanted)
+        except aws.Misconfigured:  # no right, or no table before the first deployment
+            return names.difference_between(_settings(had), wanted) if had else ""
+
+
+def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:
+    """Return the TUNNEL_DOMAIN and TCP_PORTS that parameters set. Raises CommandError."""
+    domain = parameters.get("TunnelDomain", "").strip()
+    try:
+        return domains.normal(domain) if domain else "", parameters.get("TcpPorts", "").strip()
+    except ValueError as error:
+        raise CommandError(f"TunnelDomain={domain} cannot be used: it {error}.") from None
 
 
 def _of_data(name: str, parameters: Mapping[str, str]) -> dict[str, str]:

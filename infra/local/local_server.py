@@ -64,9 +64,6 @@ class Gateway(LocalGateway):
         self.event_converter = LambdaEventConverter(Matcher(list(app.routes)), app.api.binary_types)
         self._authorizer = Everyone()  # type: ignore[assignment]
 
-    def _has_user_defined_options_method(self, lambda_event: dict[str, Any]) -> bool:
-        return True  # else Chalice answers OPTIONS itself
-
 
 class Recorded:
     """A stream, and the lines that were read from it."""
@@ -107,7 +104,11 @@ class Handler(ChaliceRequestHandler):
             self.rfile = stream
 
     def _take_host(self) -> bool:
-        """Replace the Host header by the host of a request target that is a whole URL (RFC 9112, 3.2.2)."""
+        """Replace the Host header by the host of a request target that is a whole URL (RFC 9112, 3.2.2).
+
+        Python's parser has joined slashes at the beginning of the path.
+        """
+        self.path = self.requestline.split()[1]
         if whole := _WHOLE.fullmatch(self.path):
             self.path = f"/{whole[2].removeprefix('/')}"
             if "Host" in self.headers:

@@ -12,7 +12,7 @@ from app import app
 from chalicelib import operations
 from chalicelib.http import auth
 from chalicelib.http.errors import ApiError
-from chalicelib.model import accounts
+from chalicelib.model import accounts, names
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import stacks
@@ -47,6 +47,7 @@ def main() -> None:
         elif not os.environ.get("AWS_ENDPOINT_URL"):
             cloud.speak_to(cloud.settings(str(cloud.named())))  # LocalStack wants no credentials of anybody
         _deploy(embedded)
+        _warn_of_settings()
         _serve(port, embedded)
     except CommandError as error:
         sys.exit(str(error))
@@ -90,6 +91,15 @@ def _deploy(embedded: Cloud) -> None:
         settings = {name: os.environ.get(name, "") for name in ("TUNNEL_DOMAIN", "TCP_PORTS")}
         used = {"TABLE_NAME": name, "KEY_ID": key, **settings}
         terminal.write_exports(CLOUD_ENV_FILE, {**embedded.settings, **used})
+
+
+def _warn_of_settings() -> None:
+    """Print how TUNNEL_DOMAIN and TCP_PORTS differ from those of the table. Raises CommandError, AwsError."""
+    try:
+        if sentence := names.difference():
+            print(f"Names cannot be reserved or changed. {sentence}", file=sys.stderr)
+    except ValueError as error:
+        raise CommandError(f"TUNNEL_DOMAIN or TCP_PORTS cannot be used: {error}.") from None
 
 
 def _serve(port: int, embedded: Cloud) -> None:

@@ -29,7 +29,7 @@ class Driven:
             "path": dict(zip(operation.ids, ids, strict=True)),
             "ids": ids,
             "query": query,
-            "schema": operation.request_schema if endpoint.body else "",
+            "schema": operation.request_schema if operation.body else "",
             "body": body,
         }
         return self._said(asked)

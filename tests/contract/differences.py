@@ -20,11 +20,7 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
         "HEAD /api_keys": Difference(not_allowed("GET, POST"), _NO_WIRE),
         "HEAD /api_keys/ak_1": Difference(not_allowed("DELETE, GET, PATCH"), _NO_WIRE),
     },
-    "local_server": {
-        "two slashes first": Difference(
-            Accepted(), "Python's server reads the slashes that a path starts with as one."
-        ),
-    },
+    "local_server": {},
     "emulated_gateway": {
         "PUT /api_keys": Difference(NO_ROUTE, _NO_FALLBACK),
         "PATCH /api_keys": Difference(NO_ROUTE, _NO_FALLBACK),
@@ -35,8 +31,6 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
         "HEAD /api_keys/ak_1": Difference(Bodiless(404), _NO_FALLBACK),
         "POST /edges/tls/edgtls_1/backend": Difference(NO_ROUTE, _NO_FALLBACK),
         "POST /": Difference(NO_ROUTE, _NO_FALLBACK),
-        "two slashes first": Difference(Accepted(), "It reads slashes that follow one another as one."),
-        "two slashes within": Difference(Accepted(), "It reads slashes that follow one another as one."),
         "a percent-encoded slash in an id": Difference(NO_ROUTE, "It decodes a path before it looks for its route."),
     },
     "gateway": {},

@@ -54,6 +54,16 @@ BELIEVED = {
     "https://www.envoyproxy.io": """X-Forwarded-Client-Cert X-Envoy-Original-Path X-Envoy-External-Address
         X-Envoy-Internal X-Envoy-Upstream-Rq-Timeout-Ms X-Envoy-Peer-Metadata""",
     "https://nextjs.org (CVE-2025-29927)": "X-Middleware-Subrequest X-Middleware-Invoke X-Matched-Path",
+    "RFC 9110, section 7.6.3": "Via",
+    "https://kubernetes.io (impersonation)": """Impersonate-User Impersonate-Group Impersonate-Uid
+        Impersonate-Extra-Scopes""",
+    "https://www.nginx.com (X-Accel), Apache (mod_xsendfile), lighttpd": "X-Sendfile X-LIGHTTPD-send-file",
+    "applications behind a proxy that signs in": """X-User X-Username X-User-Id X-User-Name X-User-Email X-User-Roles
+        X-Current-User X-Authenticated-User X-Auth X-Auth-User X-Auth-Username X-Auth-Email X-Auth-Name X-Auth-Groups
+        X-Auth-Roles X-Auth-Subject X-Authenticated-Email X-Email X-Email-Address X-Mail X-Group X-Groups X-Role X-Roles
+        X-Principal X-Identity X-Subject X-Claims X-Login X-SSO-User X-SAML-NameId X-LDAP-Groups X-JWT-Payload
+        X-JWT-Assertion X-Admin X-Is-Admin X-Impersonate-User X-Session-User X-Okta-User X-Amz-User-Id
+        Auth-User Auth-Type SSO-User Logon-User""",
     "https://peps.python.org/pep-3333 (behind a prefix)": "X-Script-Name X-Url-Scheme",
 }
 NAMES = sorted({name for names in BELIEVED.values() for name in names.split()})
@@ -65,5 +75,6 @@ _NEEDED = """accept accept-encoding accept-language access-control-request-heade
     sec-fetch-mode sec-websocket-protocol stripe-signature traceparent upgrade-insecure-requests user-agent
     x-access-token x-amz-content-sha256 x-amz-date x-amzn-trace-id x-api-key x-auth-token x-client-version
     x-correlation-id x-csrf-token x-goog-api-key x-hub-signature-256 x-http-method-override x-ms-version x-real-estate
-    x-request-id x-requested-with x-tenant x-user-agent x-xsrf-token"""
+    x-authorization x-auth-key x-emby-authorization x-hasura-admin-secret x-jwt-token x-subject-token x-user-token
+    x-email-signature x-request-id x-requested-with x-tenant x-user-agent x-xsrf-token"""
 NEEDED = _NEEDED.split()

@@ -84,7 +84,8 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
     rules = route.modules.user_agent_filter
     if rules and not _passes(request.agents, rules):
         return frozenset({"403"})
-    return frozenset(it for backend in led for it in _answers(backend, records))
+    answers = frozenset(it for backend in led for it in _answers(backend, records))
+    return answers - {"503"} or answers
 
 
 def _edge(host: str, records: Records) -> ServedEdge | None:

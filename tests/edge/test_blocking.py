@@ -5,6 +5,7 @@ import re
 import socket
 import ssl
 import subprocess
+import threading
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -139,31 +140,90 @@ def test_open_streams_of_grpc_from_a_blocked_network_end_within_five_seconds(
             assert good.poll() is None
 
 
+@contextlib.contextmanager
+def _speaking_first() -> Iterator[tuple[int, list[socket.socket]]]:
+    """Run a server that speaks first and echoes then; yield its port and the connections that it has accepted."""
+    accepted: list[socket.socket] = []
+
+    def echo(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(b"BANNER")
+            while data := connection.recv(4096):
+                connection.sendall(data)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                accepted.append(listening.accept()[0])
+                threading.Thread(target=echo, args=accepted[-1:], daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1], accepted
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def _hello(host: str) -> bytes:
+    """Return what a client of TLS says first."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname=host)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    """Return so many bytes, fewer if the other side ends before."""
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while len(received) < size and (data := connection.recv(size - len(received))):
+            received += data
+    return received
+
+
 @needs_envoy
-def test_a_new_connection_of_bytes_from_a_blocked_network_ends_when_its_client_sends(
-    tmp_path: Path, origin: int
+@pytest.mark.parametrize("is_proxied", [False, True])
+@pytest.mark.parametrize("kind", ["tcp", "tls"])
+def test_a_new_connection_of_bytes_from_a_blocked_network_is_refused_before_the_upstream_knows_of_it(
+    tmp_path: Path, kind: str, is_proxied: bool
 ) -> None:
-    with running(tmp_path, with_envoy=True) as edge:
-        port = edge.settings.tcp_ports[0]
-        edge.ssh(edge.key("acct_A"), "-R", f"{port}:127.0.0.1:{origin}")
-        until(lambda: listens(port))
+    believed = "127.0.0.9/32" if is_proxied else ""
+    with _speaking_first() as (origin, accepted), running(tmp_path, with_envoy=True, believed=believed) as edge:
+        settings = edge.settings
+        port = settings.tcp_ports[0] if kind == "tcp" else settings.edge_port
+        hello = b"" if kind == "tcp" else _hello("demo.tunnels.localhost")
+        edge.ssh(edge.key("acct_A"), "-R", f"{port if kind == 'tcp' else 'demo:443'}:127.0.0.1:{origin}")
 
-        def answer(source: str) -> bytes:
-            with socket.create_connection(("127.0.0.1", port), 10, (source, 0)) as connection:
-                connection.sendall(_ASKED)
-                try:
-                    return connection.recv(12)
-                except ConnectionResetError:
-                    return b""
+        @contextlib.contextmanager
+        def coming(source: str) -> Iterator[socket.socket]:
+            via = "127.0.0.9" if is_proxied else source
+            with socket.create_connection(("127.0.0.1", port), 10, (via, 0)) as connection:
+                said = f"PROXY TCP4 {source} 127.0.0.1 5000 {port}\r\n".encode() if is_proxied else b""
+                connection.sendall(said + hello)
+                yield connection
 
-        assert answer("127.0.0.2") == b"HTTP/1.1 200"
-        edge.store.networks.add("127.0.0.2/32")
-        until(lambda: answer("127.0.0.2") == b"", within=5)
-        assert answer("127.0.0.1") == b"HTTP/1.1 200"
+        def banner(source: str) -> bytes:
+            with coming(source) as connection:
+                return _received(connection, 6)
 
-        def denied() -> bool:
-            answer("127.0.0.2")
-            with urllib.request.urlopen(f"http://127.0.0.1:{edge.settings.metrics_port}/metrics", timeout=5) as metrics:
-                return bool(re.search(rb'\nenvoy_rbac_denied_total{envoy_rbac_prefix="blocked"} [1-9]', metrics.read()))
-
-        until(denied)
+        until(lambda: listens(port) and banner("127.0.0.2") == b"BANNER")
+        with coming("127.0.0.3") as good:
+            assert _received(good, 6 + len(hello)) == b"BANNER" + hello
+            edge.store.networks.add("127.0.0.2/32")
+            until(lambda: banner("127.0.0.2") == b"", within=5)
+            before = len(accepted)
+            assert [banner("127.0.0.2") for _ in range(20)] == [b""] * 20
+            assert len(accepted) == before
+            edge.store.networks.add("127.0.0.4/32")  # a change of the list ends no other connection
+            until(lambda: banner("127.0.0.4") == b"", within=5)
+            good.sendall(b"still here")
+            assert _received(good, 10) == b"still here"
+            assert banner("127.0.0.3") == b"BANNER"
+            edge.store.networks.clear()
+            until(lambda: banner("127.0.0.2") == b"BANNER", within=5)
+            good.sendall(b"still here")
+            assert _received(good, 10) == b"still here"
+        name = "port" if kind == "tcp" else "certificate"
+        with urllib.request.urlopen(f"http://127.0.0.1:{settings.metrics_port}/metrics", timeout=5) as metrics:
+            counted = rb'\nenvoy_listener_no_filter_chain_match_total{envoy_listener_address="%s"} [1-9]'
+            assert re.search(counted % name.encode(), metrics.read())

@@ -5,6 +5,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from chalicelib import ids
 from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
@@ -54,6 +56,38 @@ def test_a_group_of_tunnels_answers_for_an_edge_and_weights_are_shifted(edge: Ed
     until(lambda: edge.status("shop") == "503")
     edge.store.keep(ServedBackend(ACCOUNT, shared, replace(weighted, backends={group: 1, answer: 1})))
     until(lambda: Counter(edge.status("shop") for _ in range(10)).keys() == {"200", "503"})
+
+
+def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: Edge, origin: int) -> None:
+    key, names = edge.key(ACCOUNT), ("blue", "green")
+    blue, green = (backend(edge, "bkdtg", TunnelGroup(labels={"color": name})) for name in names)
+    made = https_edge(edge, "colors", route(backend(edge, "bkdwd", Weighted(backends={blue: 1, green: 2}))))
+    only = {name: f"only-{name}" for name in names}
+    for name, id in zip(names, (blue, green), strict=True):
+        https_edge(edge, only[name], route(id))
+
+    def met(count: int = 40) -> Counter[str]:
+        return Counter(edge.status("colors") for _ in range(count))
+
+    def is_online(*online: str) -> bool:
+        return all(edge.status(only[name]) == ("200" if name in online else "503") for name in names)
+
+    until(lambda: is_online() and edge.status("colors") == "503")
+    first = edge.ssh(key, "-R", f"color=blue:80:localhost:{origin}")
+    until(lambda: is_online("blue"))
+    assert met() == {"200": 40}
+    second = edge.ssh(key, "-R", f"color=green:80:localhost:{origin}")
+    until(lambda: is_online(*names))
+    assert met() == {"200": 40}
+    first.kill()
+    until(lambda: is_online("green"))
+    assert met() == {"200": 40}
+    second.kill()
+    until(lambda: edge.status("colors") == "503")
+    until(lambda: edge.access_log()[-1]["status"] == 503)
+    shares = Counter(it["backend"] for it in edge.access_log() if it.get("edge") == made.id and it["status"] == 200)
+    assert shares.total() == 120
+    assert 40 < shares[f"group/{blue}"] < 75  # 40 alone, and a third of 40
 
 
 def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
@@ -188,12 +222,37 @@ def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
     return found.hostports[0].certificate_id if found else None
 
 
-def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(edge: Edge) -> None:
+@pytest.mark.parametrize(("host", "asked"), [("x.other", "x.other"), ("*.wild", "x.wild")])
+def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, asked: str) -> None:
+    made = https_edge(edge, host, route(backend(edge, "bkdhr", HttpResponse(body="deep\n"))))
+    until(lambda: is_said(edge, made, "refused"))
+    found = edge.store.status(made.id)
+    assert found
+    domain = edge.settings.tunnel_domain
+    names = f"{host}.{domain}" if "*" in host else f"{host}.{domain} or *.other.{domain}"
+    missing = f"No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+    assert [(it.state, it.error) for it in found.hostports] == [("refused", missing)]
+    assert [it.state for it in found.routes] == ["refused"]
+    assert edge.curl(asked) == ""
+    assert edge.curl(asked, "--insecure") == "deep\n"
+
+    edge.upload(ids.new("cert"), ACCOUNT, f"*.{host.partition('.')[2]}.{domain}")
+    until(lambda: is_said(edge, made, "live"))
+
+
+WEAK = {"kind": "rsa-1024"}
+MUST_STAPLE = {"extensions": ("tlsfeature=status_request",)}  # which the API accepted in earlier versions
+
+
+@pytest.mark.parametrize(("how", "reason"), [(WEAK, "2048-bit"), (MUST_STAPLE, "OCSP response is required")])
+def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(
+    edge: Edge, how: Any, reason: str
+) -> None:
     made = https_edge(edge, "kept", route(backend(edge, "bkdhr", HttpResponse(body="kept\n"))))
     good, weak = ids.new("cert"), ids.new("cert")
     edge.upload(good, ACCOUNT, f"kept.{edge.settings.tunnel_domain}")
     until(lambda: certificate_of(edge, made) == good, within=3)
-    issued = openssl.issue(f"/CN={weak}", "rsa-1024")
+    issued = openssl.issue(f"/CN={weak}", **how)
     later = uploaded(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
     edge.store.upload(later, KeyPair(issued.certificate, issued.key))
     met = set[str]()
@@ -209,10 +268,11 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(ed
     (hostport,) = found.hostports
     assert (hostport.state, hostport.certificate_id) == ("live", good)
     assert hostport.error.startswith("A certificate was refused: ")
-    assert "2048-bit" in hostport.error
+    assert reason in hostport.error
     del edge.store.uploaded[weak]
     edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, weak)
     until(lambda: not has_refusal(edge, made), within=3)
+    edge.store.forget(made)
 
 
 def has_refusal(edge: Edge, made: ServedEdge) -> bool:

@@ -80,6 +80,33 @@ def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
         assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").ends() == 255
 
 
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [("19:localhost:1", "Port 19 is not served here"), ("banned:80:localhost:1", "may not be used here")],
+)
+def test_a_client_without_a_terminal_that_is_refused_its_tunnel_ends_with_the_reason(
+    tmp_path: Path, forward: str, reason: str
+) -> None:
+    with running(tmp_path, with_envoy=False) as edge:
+        edge.store.banned_names.add("banned.tunnels.localhost")
+        client = edge.ssh(edge.key("acct_A"), "-N", "-R", forward, terminal="-T")
+        assert client.ends(within=5) == 255
+        client.says(reason)
+
+
+def test_a_client_without_a_terminal_keeps_the_tunnels_that_are_not_refused(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> None:
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            for port in (19, 80, 19):
+                with contextlib.suppress(asyncssh.ChannelListenError):
+                    await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "kept", port)
+            await asyncio.sleep(2)
+            assert len(edge.gateway.tunnels) == 1
+
+    with running(tmp_path, with_envoy=False) as edge:
+        asyncio.run(ask(edge))
+
+
 def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> None:
         async with signed_in(edge, edge.key("acct_A")) as client:

@@ -189,6 +189,33 @@ def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: St
     until(lambda: started.visit("said") == "404")
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_edge_host_that_ends_counts_in_no_status(started: Started, tmp_path: Path, number: signal.Signals) -> None:
+    client = started.api.client()
+    answer = client.create("/backends/http_response", {})["id"]
+    fields = {"hostports": [f"ends-by-{number}.tunnels.localhost:443"]}
+    path = f"/edges/https/{client.create('/edges/https', fields)['id']}"
+    client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": answer}})
+
+    def counted() -> tuple[int, str]:
+        status = client.get(f"{path}/status").json
+        return status["hosts"], status["state"]
+
+    until(lambda: counted() == (1, "live"))
+    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+    other = start_edge(started.api, {**ports, "LOCAL_DIR": str(started.api.local), "EDGE_DIR": str(tmp_path / "edge")})
+    try:
+        until(lambda: counted() == (2, "live"))
+    finally:
+        other.send_signal(number)
+        other.wait(20)
+
+    assert counted() == (1, "live")
+    client.patch(path, {"description": "changed"})
+    until(lambda: counted() == (1, "live"), within=4)
+    client.delete(path)
+
+
 def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     for name in ("gateway", "bootstrap"):

@@ -150,6 +150,19 @@ def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None
         assert connection.recv(1000, socket.MSG_WAITALL) == b"x" * 1000
 
 
+def test_a_port_outside_of_tcp_ports_is_not_open_and_the_status_says_why(edge: Edge) -> None:
+    ports = edge.settings.tcp_ports
+    made = tcp_edge(edge, port := ports[-1] + 1, attached(group(edge, "outside")))
+    until(lambda: edge.store.status(made.id) is not None)
+    found = edge.store.status(made.id)
+    assert found
+    error = f"No port is open: {port} is outside of TCP_PORTS, {ports[0]} to {ports[-1]}."
+    assert (found.state, [(it.hostport, it.state, it.error) for it in found.hostports]) == (
+        "refused",
+        [(*made.hostports, "refused", error)],
+    )
+
+
 def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, echo: Echo) -> None:
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=tls:80:localhost:{echo.port}")
     made = tls_edge(edge, "tls", attached(group(edge, "tls")))

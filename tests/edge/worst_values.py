@@ -10,7 +10,7 @@ from typing import Any, Literal
 from chalicelib import ids
 
 DOMAIN = "worst.example.com"  # of all hostports
-LARGE = 4 * ["a{1000}"]  # 4,016 instructions of the 5,000 that a list may have
+LARGE = ["[ab]*a[ab]{253}X"]  # with 40 for the step, all that a filter may cost
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
     known = ", ".join(
         ["description", "metadata", "hostports", *(name for name in UNSET[resource.kind.path] if name != "routes")]
     )
+    known = known.replace("terminate_at", "terminate_at, keep_headers")
     errors = dict.fromkeys(strange, f"is not a field here; known: {known}")
     answer = admin.post(resource.kind.path, strange)
     assert (answer.status, answer.json["details"]) == (
@@ -86,7 +87,8 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
 
 
 def test_routes_are_not_set_with_their_edge(admin: Client) -> None:
-    rule = "is not a field here; known: description, metadata, hostports, terminate_at, mutual_tls, tls_termination"
+    known = "description, metadata, hostports, terminate_at, keep_headers, mutual_tls, tls_termination"
+    rule = f"is not a field here; known: {known}"
     assert_invalid(admin.post("/edges/https", {"routes": []}), {"routes": rule})
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock
-from chalicelib.model import names, tunnels
-from chalicelib.storage import dynamodb, table
+from chalicelib.model import name_counts, names, tunnels
 from chalicelib.storage.unique_keys import Taken
 from tests.model.test_tunnels import opened
+from tests.names_held import count_more, end_cooldowns
 from tests.queries import calls
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Answer, Client
@@ -54,6 +54,8 @@ def test_all_below_a_label_is_the_account_s_of_whose_edges_one_listens_there(
     admin.delete(f"/edges/https/{edge['id']}")
     assert_taken(stranger.post("/edges/https", {"hostports": [f"{TEAM}:443"]}))
     admin.patch(f"/edges/tls/{other['id']}", {"hostports": [f"other.{D}:443"]})
+    assert_taken(stranger.post("/edges/https", {"hostports": [f"{TEAM}:443"]}))
+    end_cooldowns(admin)
     stranger.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
     assert_taken(stranger.post("/edges/https", {"hostports": [f"other.{D}:443"]}))
     assert_taken(admin.post("/edges/https", {"hostports": [f"other.{D}:443"]}))
@@ -79,6 +81,8 @@ def test_a_port_of_the_domain_is_one_account_s(admin: Client, stranger: Client) 
     assert_taken(stranger.post("/edges/tcp", {"hostports": [f"{TEAM}:20000"]}))
     stranger.create("/edges/tcp", {"hostports": [f"{D}:20001"]})
     admin.delete(f"/edges/tcp/{edge['id']}")
+    assert_taken(stranger.post("/edges/tcp", {"hostports": [f"{D}:20000"]}))
+    end_cooldowns(admin)
     stranger.create("/edges/tcp", {"hostports": [f"{D}:20000"]})
 
 
@@ -96,7 +100,8 @@ def test_a_banned_name_is_refused_and_what_held_it_before_keeps_it(admin: Client
     admin.delete(f"/edges/https/{edge['id']}")
     assert_kept(stranger.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))
     operator.main(["names", "allow", TEAM])
-    assert table.look_up(names.KIND, TEAM) is None
+    assert_taken(stranger.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))
+    end_cooldowns(admin)
     stranger.create("/edges/https", {"hostports": [f"x.{TEAM}:443"]})
 
 
@@ -154,7 +159,9 @@ def test_a_tunnel_and_edges_of_one_account_hold_a_name_together(admin: Client, s
     with pytest.raises(Taken):
         opened(stranger.account, name=TEAM)
     tunnels.close_tunnel(admin.account, second)
-    assert table.look_up(names.KIND, TEAM) is None
+    with pytest.raises(Taken):
+        opened(stranger.account, name=TEAM)
+    end_cooldowns(admin)
     opened(stranger.account, name=TEAM)
 
 
@@ -181,22 +188,12 @@ def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_an_edge(admin: Client
     stranger.create("/edges/https", {"hostports": [f"b.{D}:443"]})
 
 
-def test_other_settings_than_the_table_s_are_refused(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    admin.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
-    for setting in ("TUNNEL_DOMAIN", "TCP_PORTS"):
-        with monkeypatch.context() as other:
-            other.setenv(setting, "")
-            assert admin.post("/edges/https", {"hostports": ["a.example.com:443"]}).status == 500
-    operator.main(["names", "forget-settings"])
-    monkeypatch.setenv("TUNNEL_DOMAIN", "other.example")
-    admin.create("/edges/https", {"hostports": ["a.other.example:443"]})
-
-
 def test_an_account_has_so_many_names_and_no_more(admin: Client) -> None:
-    dynamodb.do(names.counted(admin.account, names.MAX_NAMES - 2))
+    count_more(admin, names=name_counts.MAX_HELD - 2)
     edge = admin.create("/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443", f"x.a.{D}:443"]})
     full = admin.post("/edges/https", {"hostports": [f"c.{D}:443"]})
     assert_refused(full, 409, "conflict", "The account has 1000 names already, which is the most.", {})
+    admin.create("/edges/tls", {"hostports": [f"y.a.{D}:443"]})  # the name counts already
     admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"a.{D}:443"]})
     admin.create("/edges/https", {"hostports": [f"c.{D}:443"]})
 

@@ -103,6 +103,22 @@ def test_a_change_of_a_route_or_of_a_module_is_a_change_of_the_edge(admin: Clien
     assert status(admin, address).json["state"] == "waiting"
 
 
+@each_kind
+def test_a_change_of_the_edge_that_the_status_does_not_show_leaves_its_etag(admin: Client, path: str) -> None:
+    address = edge(admin, path)
+    before = status(admin, address)
+    admin.patch(address, {"description": "new"})
+    after = status(admin, address, If_None_Match=before.headers["etag"])
+    assert (after.status, after.headers["etag"]) == (304, before.headers["etag"])
+
+    edge_status.announce("one", lease=60)
+    edge_status.write(admin.account, address.rpartition("/")[2], "one", LIVE)
+    served = status(admin, address)
+    assert served.headers["etag"] != before.headers["etag"]
+    admin.patch(address, {"description": "newer"})
+    assert status(admin, address, If_None_Match=served.headers["etag"]).status == 304
+
+
 def test_whoever_polls_is_told_only_of_changes(admin: Client) -> None:
     address = edge(admin, "/edges/tls", LIVE)
     seen = status(admin, address).headers["etag"]

@@ -32,6 +32,7 @@ def register() -> None:
         "authorized-key": _keys(),
         "ca-certificate": strategies.just(authority.certificate),
         "certificate-chain": strategies.just(leaf.certificate),
+        "new-name": strategies.from_regex("[A-Za-z0-9]{1,40}", fullmatch=True),
         "networks": strategies.sampled_from(_NETWORKS),
         "private-key": strategies.just(leaf.key),
         "re2": strategies.sampled_from(_PATTERNS),

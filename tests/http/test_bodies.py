@@ -1,15 +1,23 @@
 """Request bodies: what is not one JSON object in UTF-8, of the right type and size, is refused with the reason."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from chalicelib import ids
+from chalicelib import ids, routes
+from chalicelib.http.endpoints import Endpoint
 from tests.refusals import NO_JSON_TYPE, assert_invalid, assert_refused
 from tests.transports import Answer, Client
 
 LIMIT = 256 * 1024
+WITH_A_BODY = [
+    pytest.param(endpoint, id=f"{endpoint.method} {endpoint.path}")
+    for served in routes.ALL
+    for endpoint in served.endpoints()
+    if endpoint.method in ("POST", "PATCH", "PUT")
+]
 
 
 def padded(body: dict[str, Any], length: int) -> bytes:
@@ -165,3 +173,21 @@ def test_a_body_of_256_kib_is_read_and_one_byte_more_is_too_large(admin: Client)
     assert admin.post("/api_keys", padded({"description": "d"}, LIMIT)).status == 201
     answer = admin.post("/api_keys", padded({"description": "d"}, LIMIT + 1))
     assert_refused(answer, 413, "payload_too_large", f"The body is larger than {LIMIT} bytes.")
+
+
+@pytest.mark.parametrize("endpoint", WITH_A_BODY)
+def test_every_method_with_a_body_checks_it(admin: Client, endpoint: Endpoint) -> None:
+    path = re.sub(r"\{\w+\}", "x", endpoint.path)  # the body is checked before the ids
+    answers = {
+        "malformed": admin.send(endpoint.method, path, b"{"),
+        "unknown field": admin.send(endpoint.method, path, {"no_field": 1}),
+        "large": admin.send(endpoint.method, path, padded({}, 300_000)),
+        "text": admin.send(endpoint.method, path, {}, Content_Type="text/plain"),
+    }
+    assert {name: (answer.status, answer.json["error_code"]) for name, answer in answers.items()} == {
+        "malformed": (400, "malformed_json"),
+        "unknown field": (400, "invalid_request"),
+        "large": (413, "payload_too_large"),
+        "text": (415, "unsupported_media_type"),
+    }
+    assert "no_field" in answers["unknown field"].json["details"]

@@ -30,7 +30,8 @@ from tests.transports import Client
 
 
 @pytest.mark.parametrize(
-    "path", ["/nope", "/api_keys/a/b", "/API_KEYS", "/edges", "/{proxy+}", "//api_keys", "/backends", "/%00"]
+    "path",
+    ["/nope", "/api_keys/a/b", "/API_KEYS", "/edges", "/{proxy+}", "//api_keys", "/api_keys/", "/backends", "/%00"],
 )
 def test_an_unknown_path_is_no_route(nobody: Client, path: str) -> None:
     for method in ("GET", "POST", "DELETE", "OPTIONS"):

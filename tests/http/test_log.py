@@ -13,6 +13,7 @@ from chalicelib.http import log
 from tests import gateway
 from tests.conftest import ROOT, free_port
 from tests.http.conftest import OneRoute, Serve
+from tests.refusals import INTERNAL
 from tests.transports import Client
 
 Output = pytest.CaptureFixture[str]
@@ -128,7 +129,8 @@ def test_a_store_that_is_out_of_reach_is_an_error_in_the_line_of_the_authorizer(
     assert admin.token not in done.stdout
 
 
-def test_an_environment_without_a_store_is_told_in_the_line_and_not_to_the_caller() -> None:
+@pytest.mark.parametrize("function", ["", "api"])
+def test_an_environment_without_a_store_is_logged_and_callers_learn_of_it_outside_lambda(function: str) -> None:
     script = (
         "import os; from tests.transports import Client, InProcess\n"
         "client = Client(InProcess(), '0' * 27 + '_secret')\n"
@@ -137,6 +139,7 @@ def test_an_environment_without_a_store_is_told_in_the_line_and_not_to_the_calle
         "print(client.get('/api_keys'))\n"
     )
     settings = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_EC2_METADATA_DISABLED": "true", "TABLE_NAME": "mine"}
+    settings |= {"AWS_LAMBDA_FUNCTION_NAME": function} if function else {}
     files = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
     unset = ("AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION")
     environment = {name: value for name, value in {**os.environ, **settings, **files}.items() if name not in unset}
@@ -151,7 +154,9 @@ def test_an_environment_without_a_store_is_told_in_the_line_and_not_to_the_calle
         assert json.loads(line)["code"] == code
         assert json.loads(line)["store"] == {"missing": missing, **store}
         assert "status=500" in answer
-        assert not [told for told in ("mine", "alias", "127.0.0.1", "region") if told in answer.partition("text=")[2]]
+        assert not [name for name in ("mine", "alias", "127.0.0.1") if name in answer.partition("text=")[2]]
+        assert (missing in answer) is (not function)
+        assert (INTERNAL in answer) is bool(function)
 
 
 def test_a_table_that_is_not_there_is_told_in_the_line(

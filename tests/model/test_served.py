@@ -35,13 +35,12 @@ def test_a_module_without_a_word_on_it_is_enabled() -> None:
     )
 
 
-def test_a_module_whose_enabled_is_null_is_enabled() -> None:
+def test_a_module_whose_enabled_is_null_is_malformed_and_not_off() -> None:
     stored: dict[str, dict[str, Any]] = {
         "user_agent_filter": {"deny": ["bot"], "enabled": None},
         "oauth": {**OAUTH, "enabled": None},
     }
-    found = Modules.of(stored)
-    assert (found.user_agent_filter is not None, found.unenforced) == (True, ("oauth",))
+    assert Modules.of(stored) == Modules(unenforced=("oauth", "user_agent_filter"))
 
 
 def test_what_cannot_be_enforced_is_named_without_its_secrets() -> None:
@@ -113,13 +112,10 @@ ROUTE = Item("acct_1#/edges/https/edghts_1/routes", "edghtsrt_1", {"match_type":
         ({"body": {"hostports": ["a.example.com"]}}, {}),
         ({"body": {"hostports": ["a.example.com:443"], "terminate_at": "nowhere"}}, {}),
         ({"body": {"hostports": ["a.example.com:443"], "terminate_at": []}}, {}),
-        ({"modules": "text"}, {}),
-        ({"modules": [1]}, {}),
         ({}, {"body": {}}),
         ({}, {"body": {"match_type": "path_regex", "match": "/"}}),
         ({}, {"body": {"match_type": "exact_path", "match": 7}}),
         ({}, {"body": {"match": "/"}}),
-        ({}, {"modules": "text"}),
     ],
 )
 def test_an_edge_that_cannot_be_understood_is_closed_where_it_listens(changes: Any, route: Any) -> None:
@@ -128,7 +124,17 @@ def test_an_edge_that_cannot_be_understood_is_closed_where_it_listens(changes: A
     assert found == ServedEdge("acct_1", "edghts_1", 7, ("a.example.com:443",), error=UNREADABLE)
 
 
-@pytest.mark.parametrize("keys", [(), (UniqueKey("hostports", "acct_1/x"),), (UniqueKey("hostports", 7),)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("attributes", [{"parts": "text"}, {"parts": [1]}, {"body": []}, {"revision": "7"}])
+def test_a_malformed_edge_or_route_closes_the_edge_where_it_listens(attributes: Any) -> None:
+    edge = Item.from_record({**EDGE.to_record(), **attributes})
+    route = Item.from_record({**ROUTE.to_record(), **attributes})
+
+    closed = ServedEdge("acct_1", "edghts_1", 0, ("a.example.com:443",), error=UNREADABLE)
+    assert served.edge(edge, [ROUTE]) == closed
+    assert served.edge(EDGE, [ROUTE, route]) == replace(closed, revision=7)
+
+
+@pytest.mark.parametrize("keys", [(), (UniqueKey("hostports", "acct_1/x"),)])
 def test_an_edge_of_which_nothing_is_understood_is_still_there(keys: tuple[UniqueKey, ...]) -> None:
     edge = served.edge(replace(EDGE, body={}, unique_keys=keys))
 

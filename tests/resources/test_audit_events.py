@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -57,7 +58,13 @@ def test_each_change_of_a_resource_makes_one_event(admin: Client, resource: Edit
     assert admin.patch(address, {"description": "new"}).status == 404
     news = told(admin)[before:]
     left = [(f"{noun}.update", id)] if noun == "https_edge" and created.json["hostports"] else []
-    assert news == [(f"{noun}.create", id), (f"{noun}.update", id), *left, (f"{noun}.delete", id)]
+    revoked = [it for it in news if it[0] == "ssh_revocation.create"]
+    assert len(revoked) == (noun in ("ssh_user_certificate", "ssh_host_certificate"))
+    assert [it for it in news if it not in revoked] == [
+        *((f"{noun}.create", id), (f"{noun}.update", id)),
+        *left,
+        (f"{noun}.delete", id),
+    ]
     create, update = page(admin, f"resource_id={id}")[::-1][:2]
     assert create == {
         "id": create["id"],
@@ -122,6 +129,39 @@ def test_events_are_found_by_their_parameters(admin: Client) -> None:
     assert len(page(admin, "before=2100-01-01T00:00:00Z&limit=1")) == len(told(admin))
     answer = admin.get(f"{PATH}?after=yesterday")
     assert_invalid(answer, {"after": "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z"})
+
+
+LIMIT = "must be a whole number from 1 to 100"
+ACTION = "must be an action, for example api_key.create, or the beginning of one and '*', for example ssh_*"
+ACTOR = "must be the id of an API key (ak_…), a user (usr_…) or a bot (bot_…)"
+RESOURCE = "must be the id of a resource"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "values", "rule"),
+    [
+        ("action", ["", "ss*h", "ssh_", "x*", "**", "*.create", "api_key", "api_key.made", "API_KEY.create"], ACTION),
+        ("action", ["api_keys.create", "api_key.create\n", "api_key..create", "a b*", "api_key.create.*x"], ACTION),
+        ("actor_id", ["", "x", "operator", "ak_", ids.new("ssh"), ids.new("acct"), f" {ids.new('ak')}"], ACTOR),
+        ("resource_id", ["", "x", "ak_x", ids.new("nothing"), ids.new("evt"), f"{ids.new('ak')}0"], RESOURCE),
+        ("limit", ["", "0", "00", "05", "+5", " 5", "5 ", "5.0", "0x5", "101", "1000", "٥"], LIMIT),
+    ],
+)
+def test_a_parameter_that_can_match_nothing_is_rejected(
+    admin: Client, parameter: str, values: list[str], rule: str
+) -> None:
+    for value in values:
+        assert_invalid(admin.get(f"{PATH}?{parameter}={quote(value)}"), {parameter: rule})
+
+
+def test_every_action_of_an_event_can_be_asked_for(admin: Client) -> None:
+    for path in ("/backends/weighted", "/api_keys", "/edges/tcp", "/ssh_certificate_authorities"):
+        admin.create(path, {})
+    admin.put(f"/edges/https/{ids.new('edghts')}/tls_termination", {})
+    for event in page(admin):
+        assert event in page(admin, f"action={event['action']}")
+        assert event in page(admin, f"action={event['action'].rpartition('.')[0]}.*")
+        assert event in page(admin, f"resource_id={event['resource_id']}")
 
 
 def test_a_page_reads_hardly_more_events_than_it_shows(admin: Client) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import clock, ids
+from chalicelib import clock
 from chalicelib.model import looks, names, proofs, tunnels
 from chalicelib.model.proofs import Found, Step
-from chalicelib.storage import aws, dynamodb
 from chalicelib.storage.unique_keys import Taken
 from tests.edges.test_names import TEAM, D, assert_kept, assert_taken
 from tests.model.test_tunnels import opened
+from tests.names_held import end_cooldowns
 from tests.queries import calls
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
@@ -38,16 +38,6 @@ def reserved(client: Client, domain: str = OWN, **fields: Any) -> dict[str, Any]
 
 def address(reservation: dict[str, Any]) -> str:
     return f"{PATH}/{reservation['id']}"
-
-
-def after_a_day(name: str) -> None:
-    """Have the rest of a name end, in the store alone."""
-    aws.client("dynamodb").update_item(
-        TableName="tunnel-edge",
-        Key={"scope": {"S": f"{names.KIND}#{name}"}, "id": {"S": "claim"}},
-        UpdateExpression="SET rests = :past",
-        ExpressionAttributeValues={":past": {"N": str(clock.seconds() - 1)}},
-    )
 
 
 def found(kind: Any, reservation: dict[str, Any]) -> bool:
@@ -101,33 +91,15 @@ def test_names_of_63_bytes_and_in_ascii_form_are_names(admin: Client, stranger: 
         assert_taken(stranger.post(PATH, {"domain": name}), "domain")
 
 
-def test_a_deleted_name_rests_for_a_day_for_others(admin: Client, stranger: Client) -> None:
+def test_a_deleted_name_is_in_cooldown_for_a_day(admin: Client, stranger: Client) -> None:
     admin.delete(address(reserved(admin, TEAM)))
     assert_taken(stranger.post(PATH, {"domain": TEAM}), "domain")
     tunnels.close_tunnel(admin.account, opened(admin.account, name=TEAM))
     assert_taken(stranger.post(PATH, {"domain": TEAM}), "domain")
     admin.delete(address(reserved(admin, TEAM)))
-    after_a_day(TEAM)
+    end_cooldowns(admin)
     reserved(stranger, TEAM)
     assert_taken(admin.post(PATH, {"domain": TEAM}), "domain")
-
-
-def test_what_rests_counts_until_its_day_is_over(admin: Client) -> None:
-    dynamodb.do(names.counted(admin.account, names.MAX_NAMES - 1))
-    made = reserved(admin, TEAM)
-    full = "The account has 1000 names already, which is the most."
-    assert_refused(admin.post(PATH, {"domain": f"b.{D}"}), 409, "conflict", full, {})
-    admin.delete(address(made))
-    assert_refused(admin.post(PATH, {"domain": OWN}), 409, "conflict", full, {})
-    aws.client("dynamodb").update_item(
-        TableName="tunnel-edge",
-        Key={"scope": {"S": f"{admin.account}#/names/resting"}, "id": {"S": ids.unprefixed(made["id"])}},
-        UpdateExpression="SET body.#until = :past",
-        ExpressionAttributeNames={"#until": "until"},
-        ExpressionAttributeValues={":past": {"N": "1"}},
-    )
-    reserved(admin, OWN)
-    assert_refused(admin.post(PATH, {"domain": f"b.{D}"}), 409, "conflict", full, {})
 
 
 def test_what_is_no_domain_of_one_s_own_is_refused(admin: Client) -> None:
@@ -208,8 +180,10 @@ def test_a_wish_makes_a_look_due_once_a_minute(admin: Client) -> None:
     answer = admin.post(f"{address(made)}/verify", None)
     assert (answer.status, answer.json) == (202, admin.get(address(made)).json)
     assert [it.id for it in looks.due(clock.seconds(), 1)] == [made["id"]]
-    again = admin.post(f"{address(made)}/verify", None)
-    assert (again.status, again.json["error_code"]) == (429, "rate_limited")
+    again = admin.post(f"{address(made)}/verify", {})
+    wait = int(again.headers["retry-after"])
+    assert 1 < wait <= 60
+    assert_refused(again, 429, "rate_limited", f"A check was requested less than a minute ago: wait {wait} s.")
     below = reserved(admin, TEAM)
     sentence = "The domain needs no proof: it lies below the domain of tunnels."
     assert_refused(admin.post(f"{address(below)}/verify", None), 409, "conflict", sentence, {})

@@ -249,3 +249,18 @@ def test_faults_of_both_files_and_of_the_other_fields_are_named_at_once(admin: C
     answer = admin.post(PATH, upload | {"certificate_pem": issued.certificate[:-9]})
     too_long = "must be at most 255 bytes of UTF-8"
     assert_invalid(answer, {"description": too_long, "certificate_pem": CUT_OFF, "private_key_pem": CUT_OFF})
+
+
+@pytest.mark.parametrize("features", ["status_request", "status_request,17"])
+def test_a_certificate_that_requires_ocsp_stapling_is_refused(admin: Client, features: str) -> None:
+    issued = openssl.issue(extensions=(f"tlsfeature={features}",))
+    error = (
+        "must not require OCSP stapling, which the live edge does not do: "
+        "certificate 1 has the extension TLS Feature (1.3.6.1.5.5.7.1.24, must-staple)"
+    )
+    assert_invalid(admin.post(PATH, issued.upload), {"certificate_pem": error})
+
+
+def test_a_certificate_with_another_tls_feature_is_accepted(admin: Client) -> None:
+    issued = openssl.issue(extensions=("tlsfeature=17",))
+    assert admin.post(PATH, issued.upload).status == 201

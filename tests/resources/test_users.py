@@ -141,8 +141,9 @@ def test_every_key_is_told_who_it_is(admin: Client, scopes: list[str] | None) ->
             "scopes": scopes or ["*"],
             "expires_at": scopes and "2098-01-01T00:00:00Z",
         },
+        "names": {"held": 0, "cooldown": 0, "allowed": 1000},
     }
     with calls() as made:
         assert bearer.get("/me").status == 200
-    assert made == ["GetItem", "GetItem"]  # who calls, and their name
+    assert made == ["GetItem", "GetItem", "GetItem"]  # who calls, their name, and the count of names
     assert_refused(admin.with_token(f"{key['token']}x").get("/me"), 401, "unauthenticated", UNKNOWN_TOKEN)

@@ -54,6 +54,27 @@ def test_a_field_that_nothing_leaves_unchanged_was_not_given() -> None:
     assert request.fields_set() == {"description": "d"}
 
 
+class Redeclared(Outer):
+    description: str
+    more: list[Inner]
+
+
+class BelowRedeclared(Redeclared):
+    pass
+
+
+@pytest.mark.parametrize("shape", [Redeclared, BelowRedeclared])
+def test_a_field_that_is_declared_again_without_a_default_is_required(shape: type[Shape]) -> None:
+    request, errors = models.check(shape, {"inner": {}})
+    assert request is None
+    assert errors == {"description": "is required", "more": "is required"}
+    request, errors = models.check(shape, {"inner": {}, "description": "d", "more": []})
+    assert (request and request.values(), errors) == (
+        {"description": "d", "metadata": "", "inner": {"size": 1}, "more": []},
+        {},
+    )
+
+
 def test_a_rule_can_look_at_the_fields_above_and_at_the_path() -> None:
     seen: list[Mapping[str, object]] = []
 

@@ -16,7 +16,7 @@ OAUTH = {
     "cookie_prefix": "x" * 64,
     **dict.fromkeys(("inactivity_timeout", "maximum_duration", "auth_check_interval"), 2**32 - 1),
 }
-PATTERNS = ["a" * 512] * 8 + ["b" * 466]
+PATTERNS = [f"{number:064}" for number in range(66)] + ["b" * 48]  # words, since others cost too much
 LARGEST = {
     "match_type": "path_prefix",
     "description": "\0" * 255,

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.conftest import ROOT, Served, await_answer, free_port, processes_with
 from tests.needs import need
+from tests.refusals import NO_ROUTE, assert_refused
 from tests.transports import RECORD, Client, Http
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
@@ -167,6 +168,21 @@ def test_plain_chalice_local_works_on_the_embedded_cloud(served: Served, tmp_pat
         }
         assert client.delete(f"/api_keys/{made['id']}").status == 204
         assert client.get(f"/api_keys/{made['id']}").status == 404
+
+
+def test_plain_chalice_local_without_an_environment_says_what_it_lacks(tmp_path: Path) -> None:
+    chosen = settings(tmp_path / "local")
+    chalice = [str(Path(sys.executable).with_name("chalice")), "local", "--no-autoreload", "--port", chosen["PORT"]]
+    bare = ["env", "-i", f"HOME={tmp_path}", f"PATH={os.environ['PATH']}"]
+    with running([*bare, *chalice, "--stage", "local"], chosen) as run:
+        client = Client(Http(run.base_url)).with_token("2TfXCSmBHSvnQdwvT1fBtQ1mFEY_H5clykgfy6vopBbh1NZfj2QoPedjubSj")
+        lacks = "no region is set: AWS_DEFAULT_REGION"
+        sentence = f"The service is not set up: {lacks}. docs/guide.md describes how."
+        assert_refused(client.get("/api_keys"), 500, "internal_error", sentence)
+        assert_refused(
+            client.send("OPTIONS", "/api_keys"), 405, "method_not_allowed", "This path answers to GET, POST."
+        )
+        assert_refused(client.get("/api_keys/"), 404, "no_such_route", NO_ROUTE)
 
 
 def test_a_folder_in_use_is_neither_served_twice_nor_reset(first: Run) -> None:

@@ -6,10 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib import clock, crypto
-from chalicelib.model import details, kinds, texts
+from chalicelib.model import details, kinds, records, texts
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Described, Traced
 from chalicelib.storage import dynamodb, items, revocation_lists, table, vault, writes
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.revocation_lists import Head
@@ -39,11 +40,14 @@ class SshAuthority(Described):
 
         It is read without cryptography, for which a request that only reads does not wait.
         """
-        name, encoded, *_ = self.public_key.split()
-        if name.startswith("ecdsa-sha2-"):
-            return {"elliptic_curve": name.removeprefix("ecdsa-sha2-")}
-        if name == "ssh-rsa":
-            return {"key_size": int.from_bytes(_strings(base64.b64decode(encoded))[-1]).bit_length()}
+        try:
+            name, encoded, *_ = self.public_key.split()
+            if name.startswith("ecdsa-sha2-"):
+                return {"elliptic_curve": name.removeprefix("ecdsa-sha2-")}
+            if name == "ssh-rsa":
+                return {"key_size": int.from_bytes(_strings(base64.b64decode(encoded))[-1]).bit_length()}
+        except (ValueError, LookupError):
+            raise MalformedRecord("SshAuthority", "public_key", "must be a public key") from None
         return {}
 
 
@@ -63,12 +67,18 @@ class IssuedCertificate(Traced):
 
     @property
     def end(self) -> int:
-        """Return the Unix second at which it ends."""
-        return int(clock.parse(self.valid_until).timestamp())
+        """Return the Unix second at which it ends. Raises MalformedRecord."""
+        try:
+            return int(clock.parse(self.valid_until).timestamp())
+        except ValueError:
+            raise MalformedRecord("IssuedCertificate", "valid_until", "must be a time") from None
 
     def signed(self) -> "crypto.ssh_certificates.Signed":
-        """Return the fields of the signed certificate itself."""
-        return crypto.ssh_certificates.read(self.certificate)
+        """Return the fields of the signed certificate itself. Raises MalformedRecord."""
+        try:
+            return crypto.ssh_certificates.read(self.certificate)
+        except (ValueError, LookupError):
+            raise MalformedRecord("IssuedCertificate", "certificate", "must be a certificate") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +98,7 @@ def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     found = read_certificate(authority["account"], key_id) if authority else None
     if authority is None or found is None:
         return None
-    signer = IssuedUserCertificate.of(found.body).ssh_certificate_authority_id
+    signer = records.decode(IssuedUserCertificate, found).ssh_certificate_authority_id
     return found if signer == authority["id"] else None
 
 
@@ -97,7 +107,7 @@ def read_certificate(account: str, id: str) -> Item | None:
     if not kinds.SSH_USER_CERTIFICATES.has(id):
         return None
     found = table.read(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id)
-    return found if found and IssuedUserCertificate.of(found.body).end > clock.seconds() else None
+    return found if found and records.decode(IssuedUserCertificate, found).end > clock.seconds() else None
 
 
 def read(account: str, id: str) -> Item | None:
@@ -117,7 +127,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
     """
 
     def attempt() -> bool:
-        authority, head = table.read(scope, id), revocation_lists.read(id)
+        authority, head = table.find(scope, id), revocation_lists.read(id)
         if authority is None:
             return False
         gone = change.remove(authority)

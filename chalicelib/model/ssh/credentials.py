@@ -1,14 +1,14 @@
 """SSH credentials, as a gateway knows them: the unique key of a public key repeats the rules, so one read will do."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import crypto
-from chalicelib.model import accounts, details, kinds
-from chalicelib.model.records import Owned
+from chalicelib.model import accounts, details, kinds, records
+from chalicelib.model.records import Owned, Stored
 from chalicelib.model.ssh import suspensions
-from chalicelib.storage import items, table
+from chalicelib.storage import decoding, items, table, unique_keys
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.unique_keys import UniqueKey
 
 _KIND = "public_key"
@@ -43,27 +43,44 @@ class Credential:
     acl: list[str]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Key(Stored):
+    """The attributes of a public key's unique key. `active` is None until `owners` has set it."""
+
+    account: str
+    id: str
+    owner_id: str
+    acl: list[str]
+    active: bool | None = None
+
+
 def find_by_fingerprint(fingerprint: str) -> Credential | None:
     """Return the credential, of any account, with the key of a fingerprint (public_keys.fingerprint_of), or None.
 
     None also where its owner or account may not act. One read. Raises aws.Unavailable.
     """
-    found = table.look_up(_KIND, fingerprint)
-    if found is None or suspensions.is_suspended_by_key(found) or not _is_active(found):
+    attributes = table.look_up(_KIND, fingerprint)
+    if attributes is None:
         return None
-    return Credential(found["account"], found["id"], found["owner_id"], found["acl"])
+    try:
+        found = _Key.of(attributes)
+    except MalformedRecord as malformed:
+        decoding.report(f"{_KIND}#{fingerprint}", unique_keys.ID, malformed)
+        return None
+    if suspensions.is_suspended_by_key(attributes) or not _is_active(found):
+        return None
+    return Credential(found.account, found.id, found.owner_id, found.acl)
 
 
 def read(account: str, id: str) -> Credential | None:
     """Return a credential as it is now, or None where it was deleted or its bot may not act. Raises aws.Unavailable."""
-    item = table.read(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
-    found = SshCredential.of(item.body) if item and not suspensions.is_suspended(item) else None
+    item = table.find(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
+    unsuspended = [item] if item and not suspensions.is_suspended(item) else []
+    found = next((stored for _, stored in records.decoded(SshCredential, unsuspended)), None)
     if found is None or not accounts.is_active(account, found.owner_id):
         return None
     return Credential(account, id, found.owner_id, found.acl)
 
 
-def _is_active(found: Mapping[str, Any]) -> bool:
-    if "active" in found:
-        return bool(found["active"])
-    return accounts.is_active(found["account"], found["owner_id"])  # it was never told
+def _is_active(found: _Key) -> bool:
+    return accounts.is_active(found.account, found.owner_id) if found.active is None else found.active

@@ -42,6 +42,11 @@ class Bounds(Stored):
     allowed_key_types: list[str] | None = None
     min_rsa_bits: int | None = None
 
+    TOLD = (
+        *("backdate", "default_lifetime", "max_lifetime", "allowed_principals", "require_principals"),
+        *("allowed_extensions", "default_extensions", "critical_options", "allowed_key_types", "min_rsa_bits"),
+    )
+
     @property
     def names_the_caller(self) -> bool:
         """Tell whether the check needs the caller's name, because a pattern holds `{user}`."""
@@ -55,10 +60,7 @@ class Policy(Module):
     user: Bounds | None = None
     host: Bounds | None = None
 
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Self:
-        bounds = {holders: Bounds.of(record[holders]) for holders in ("user", "host") if record.get(holders)}
-        return cls(enabled=record.get("enabled", True), **bounds)
+    TOLD = ("enabled", "user", "host")
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
@@ -79,7 +81,10 @@ def _requested(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def of(authority: Item, holders: Holders) -> Bounds:
-    """Return the bounds of what an authority signs, none where its policy is not set or disabled."""
+    """Return the bounds of what an authority signs, none where its policy is not set or disabled.
+
+    Raises MalformedRecord.
+    """
     policy = Policy.of(authority.modules.get(NAME, {}))
     bounds = policy.user if holders == "user" else policy.host
     return bounds if bounds and policy.enabled else Bounds()
@@ -115,7 +120,11 @@ def violations(bounds: Bounds, certificate: "Certificate", caller: str | None, n
         **dict(_of_lifetime(bounds, certificate, now)),
         **dict(_of_key(bounds, certificate)),
         **dict(_of_principals(bounds, certificate, caller)),
-        **(dict(_of_options(bounds, certificate)) if hasattr(certificate, "extensions") else {}),
+        **(
+            dict(_of_options(bounds, certificate))
+            if isinstance(certificate, crypto.ssh_certificates.UserCertificate)
+            else {}
+        ),
     }
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from chalicelib import clock, crypto, ids
-from chalicelib.model import kinds
+from chalicelib.model import changes, kinds, records
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Created
 from chalicelib.model.ssh import authorities
 from chalicelib.model.ssh.authorities import IssuedCertificate, SshAuthority
-from chalicelib.storage import aws, items, revocation_lists, table, writes
+from chalicelib.storage import aws, decoding, items, revocation_lists, table, writes
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.revocation_lists import Chunk, Head, ListFull
@@ -62,13 +63,15 @@ class Revocation(Created):
 
     @property
     def entry(self) -> "crypto.packed_revocations.Entry":
-        """Return its entry in the list. Raises ValueError where it is of no key and no serial."""
-        if self.public_key:
-            return crypto.packed_revocations.RevokedKey(
-                crypto.public_keys.digest(crypto.public_keys.fingerprint(self.public_key))
-            )
-        end = int(clock.parse(self.valid_until).timestamp()) if self.valid_until else None
-        return crypto.packed_revocations.RevokedSerial(int(self.serial), end)
+        """Return its entry in the list. Raises MalformedRecord if it names no key and no serial."""
+        try:
+            if self.public_key:
+                fingerprint = crypto.public_keys.fingerprint(self.public_key)
+                return crypto.packed_revocations.RevokedKey(crypto.public_keys.digest(fingerprint))
+            end = int(clock.parse(self.valid_until).timestamp()) if self.valid_until else None
+            return crypto.packed_revocations.RevokedSerial(int(self.serial), end)
+        except ValueError:
+            raise MalformedRecord("Revocation", "serial", "must name a key or a serial and its end") from None
 
 
 def find(account: str, id: str) -> Issuer | None:
@@ -77,7 +80,7 @@ def find(account: str, id: str) -> Issuer | None:
     if head:
         return Issuer(account, id, head.public_key) if head.account == account else None
     found = authorities.read(account, id)  # of the first edition, which made no lists
-    return Issuer(account, id, SshAuthority.of(found.body).public_key) if found else None
+    return Issuer(account, id, records.decode(SshAuthority, found).public_key) if found else None
 
 
 def of_key(public_key: str) -> Revocation:
@@ -86,10 +89,17 @@ def of_key(public_key: str) -> Revocation:
 
 
 def of_certificate(item: Item) -> Revocation:
-    """Return the revocation of a user or host certificate, which ends when the certificate does."""
-    certificate, field = IssuedCertificate.of(item.body), FIELDS[kinds.of(item.id)]
-    serial = str(certificate.signed().serial)
-    return Revocation(serial=serial, valid_until=certificate.valid_until, **{field: item.id})
+    """Return the revocation of a user or host certificate, which ends when the certificate does.
+
+    Raises MalformedRecord.
+    """
+    certificate = records.decode(IssuedCertificate, item)
+    return _of_serial(item.id, certificate, certificate.signed().serial)
+
+
+def _of_serial(id: str, certificate: IssuedCertificate, serial: int) -> Revocation:
+    field = FIELDS[kinds.of(id)]
+    return Revocation(serial=str(serial), valid_until=certificate.valid_until, **{field: id})
 
 
 def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
@@ -111,20 +121,25 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
 
     Raises ListFull, and what `Change.commit` does.
     """
-    item = table.read(scope, id)
+    item = table.find(scope, id)
     if item is None:
         return False
-    certificate = IssuedCertificate.of(item.body)
-    signed, revocation = certificate.signed(), of_certificate(item)
+    try:
+        certificate = _signed_part(item)
+        signed = certificate.signed()
+    except MalformedRecord as malformed:  # nothing says what to revoke
+        decoding.report(item.scope, item.id, malformed)
+        return changes.delete(change, scope, id)
+    revocation = _of_serial(item.id, certificate, signed.serial)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
     record, fingerprint = _record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
     more = authorities.told_of(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
-        found = table.read(scope, id)
+        found = table.find(scope, id)
         if found:
-            recorded = writes.put(record) if is_new else []
-            change.remove(found, more=more).also(*listed, *recorded).commit()
+            removed = change.remove(found, more=more).also(*listed)
+            (removed.put(record) if is_new else removed).commit()
         return found is not None
 
     if certificate.end <= clock.seconds():
@@ -134,19 +149,34 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
 
 def take_back(change: Change, scope: str, id: str) -> bool:
     """Remove a revocation and its entry, all or nothing; False when there is none. Raises what `Change.commit` does."""
-    record, authority = table.read(scope, id), items.above(scope)
+    record, authority = table.find(scope, id), items.above(scope)
     if record is None or authority is None:
         return False
-    entry = Revocation.of(record.body).entry
+    try:
+        entry = records.decode(Revocation, record).entry
+    except MalformedRecord as malformed:  # what it revoked stays revoked
+        decoding.report(scope, id, malformed)
+        return changes.delete(change, scope, id)
 
     def remove(head: Head, chunk: Chunk) -> bool:
-        found = table.read(scope, id)
+        found = table.find(scope, id)
         if found:
             left = crypto.packed_revocations.remove(chunk.packed, entry)
             change.remove(found).also(*revocation_lists.rewrite(head, chunk, left)).commit()
         return found is not None
 
     return _changed(Issuer(record.account, authority[1], ""), entry, remove)
+
+
+def _signed_part(item: Item) -> IssuedCertificate:
+    """Return a certificate with the fields that its revocation needs. Other fields may be malformed.
+
+    Raises MalformedRecord.
+    """
+    needed = ("certificate", "ssh_certificate_authority_id", "valid_until", "public_key", "principals", "valid_after")
+    return records.decode(
+        IssuedCertificate, replace(item, body={name: item.body[name] for name in needed if name in item.body})
+    )
 
 
 def _record(issuer: Issuer, revocation: Revocation) -> Item:

@@ -1,6 +1,6 @@
 """Reading the revocations of SSH authorities: whether a certificate lets in, and the list that servers fetch."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from chalicelib import clock, crypto
@@ -8,7 +8,8 @@ from chalicelib.model import accounts
 from chalicelib.model.ssh import authorities, revocations, suspensions
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import Issuer, Revocation
-from chalicelib.storage import revocation_lists, table
+from chalicelib.storage import decoding, revocation_lists, table
+from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 from chalicelib.storage.revocation_lists import Head
 
@@ -19,14 +20,22 @@ def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     None also where it or its key was revoked, where it has ended or is suspended, and where the account is switched
     off. Raises aws.Unavailable.
     """
-    found = authorities.find_certificate(fingerprint, key_id)
-    return found if found and _lets_in(found) else None
+    return _readable(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
 
 
 def read_certificate(account: str, id: str) -> Item | None:
     """Return a user certificate of an account if it still lets in, as `find_certificate` does."""
-    found = authorities.read_certificate(account, id)
-    return found if found and _lets_in(found) else None
+    return _readable(account, id, lambda: authorities.read_certificate(account, id))
+
+
+def _readable(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
+    """Return the certificate if it lets in. One that is malformed, as what it depends on, lets nobody in."""
+    try:
+        found = read()
+        return found if found and _lets_in(found) else None
+    except MalformedRecord as malformed:
+        decoding.report(scope, id, malformed)
+        return None
 
 
 def krl(heads: Sequence[Head]) -> bytes:

@@ -85,8 +85,8 @@ def _components(every: list[Operation]) -> Words:
 def _schemas(every: list[Operation]) -> dict[str, Words]:
     uses: dict[Use, str] = {}
     for operation in every:
-        if operation.endpoint.body:
-            uses.setdefault((operation.endpoint.body, "validation"), operation.request_schema)
+        if operation.body:
+            uses.setdefault((operation.body, "validation"), operation.request_schema)
         if operation.endpoint.response:
             uses.setdefault((operation.endpoint.response, "serialization"), operation.response_schema)
     made = schemas.of(uses)
@@ -97,8 +97,8 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
     """Return an operation's schemas with the form of its id, or without the defaults of a change."""
-    if operation.endpoint.body:
-        return {operation.request_schema: schemas.of_a_change(made[uses[operation.endpoint.body, "validation"]])}
+    if operation.body:
+        return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}
     return (
         {operation.response_schema: schemas.with_id(made[operation.response_schema], operation.id)}
         if operation.endpoint.response

@@ -8,6 +8,8 @@ from chalicelib import ids
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.model import kinds
 from chalicelib.model.kinds import Kind
+from chalicelib.schema import shapes
+from chalicelib.schema.shapes import Shape
 
 _SPELT = {
     "api": "API",
@@ -68,6 +70,12 @@ class Operation:
     def id(self) -> dict[str, str]:
         """Return the JSON Schema of the id at the end of the path, or {} without one."""
         return form([*self.ids.values()][-1].prefix) if self.endpoint.path.endswith("}") else {}
+
+    @property
+    def body(self) -> type[Shape] | None:
+        """Return the shape of the request's body, or None if it has no fields."""
+        shape = self.endpoint.body
+        return shape if shape and shapes.names(shape) else None  # type: ignore[arg-type]  # mypy looks for the hash of an instance
 
     @property
     def name(self) -> str:

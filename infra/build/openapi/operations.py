@@ -73,7 +73,7 @@ def described(operation: Operation) -> Words:
         "description": sentences.about(operation),
         **({} if endpoint.authorizer else {"security": []}),
         "parameters": [*_parameters(operation)],
-        **({"requestBody": _request(operation, endpoint.body)} if endpoint.body else {}),
+        **({"requestBody": _request(operation, operation.body)} if operation.body else {}),
         "responses": {
             str(endpoint.status): _answer(operation),
             **({"304": _UNCHANGED} if operation.verb == "get" else {}),

@@ -7,6 +7,7 @@ from typing import Any
 from chalicelib.http import auth, errors, etags
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.errors import ApiError
+from chalicelib.model import api_keys
 
 Words = dict[str, Any]
 Kind = type[ApiError]
@@ -100,7 +101,9 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.Unavailable}
     found |= {*endpoint.errors}
     if endpoint.authorizer:
-        found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Forbidden}
+        found |= {errors.Unauthenticated, errors.UnsupportedVersion}
+    if endpoint.authorizer and api_keys.wanted_scope(endpoint.method, endpoint.path):
+        found.add(errors.Forbidden)
     if endpoint.body:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
     if "{" in endpoint.path:

@@ -87,7 +87,8 @@ def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(
         ([LONG], True),
         ([LONG, b"bo"], True),
         ([LONG, b"bo", b"dy"], False),
-        ([LONG, ANSWER], False),
+        ([LONG, ANSWER], True),
+        ([LONG, ANSWER, b"body"], False),
         ([LONG, b"body", ANSWER, LONG], True),
         ([LONG.replace(b"x-forwarded-for", b"x-other")], False),  # bytes that are not of HTTP may look so
     ],

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from edge.process.settings import Limits
-from edge.ssh.relay import Relay, Timer
+from edge.ssh.interfaces import Timer
+from edge.ssh.relay import Relay
 
 
 @dataclass
@@ -68,6 +69,7 @@ class Trial:
     done: list[str] = field(default_factory=list)
     timers: list[Watch] = field(default_factory=list)
     seen: list[bytes] = field(default_factory=list)
+    is_requesting: bool = False
 
     def __post_init__(self) -> None:
         self.envoy, self.channel = End("envoy", self.done), End("channel", self.done)
@@ -89,8 +91,9 @@ class Trial:
     def asked(self, data: bytes) -> None:
         self.seen.append(data)
 
-    def answered(self, data: bytes) -> None:
+    def answered(self, data: bytes) -> bool:
         self.seen.append(data)
+        return self.is_requesting
 
     def joined(self) -> "Trial":
         """Return it when the channel is open and nothing was sent yet."""
@@ -327,3 +330,71 @@ def test_the_upstream_reads_who_the_visitor_is_before_all_else() -> None:
     trial.relay.data_received(b"a")
     assert trial.done == ["open", "channel who ", "envoy resume", "channel a"]
     assert trial.seen == [b"a"]
+
+
+def _answered_early(trial: Trial) -> Watch:
+    """Answer before the request is complete; return the timer that the answer waits for."""
+    trial.joined().is_requesting = True
+    trial.relay.answered(b"413")
+    trial.relay.upstream_ended()
+    trial.relay.channel_lost()
+    trial.done.clear()
+    return next(it for it in trial.timers if it.seconds == 0.5)
+
+
+def test_a_response_before_the_end_of_its_request_waits_for_that_end_and_what_follows_the_channel_is_dropped(
+    trial: Trial,
+) -> None:
+    timer = _answered_early(trial)
+    trial.relay.data_received(b"a")
+    assert trial.done == []
+    trial.is_requesting = False
+    trial.relay.data_received(b"b")
+    assert trial.done == ["envoy 413", "envoy eof", "envoy eof"]
+    assert timer.is_cancelled
+    trial.relay.connection_lost(None)
+    assert trial.done[-1] == "closed"
+
+
+def test_a_response_waits_no_longer_when_its_client_sends_nothing_more(trial: Trial) -> None:
+    timer = _answered_early(trial)
+    trial.relay.data_received(b"a")
+    timer.call()
+    assert trial.done == []
+    trial.timers[-1].call()
+    assert trial.done == ["envoy 413", "envoy eof", "envoy eof"]
+
+
+def test_a_response_waits_for_at_most_five_seconds(trial: Trial) -> None:
+    _answered_early(trial)
+    for _ in range(10):
+        assert trial.done == []
+        trial.relay.data_received(b"a")
+        trial.timers[-1].call()
+    assert trial.done == ["envoy 413", "envoy eof", "envoy eof"]
+
+
+def test_a_response_of_more_than_64_kib_does_not_wait(trial: Trial) -> None:
+    trial.joined().is_requesting = True
+    trial.relay.answered(b"a" * (64 << 10))
+    assert trial.done == []
+    trial.relay.answered(b"b")
+    assert trial.done == ["envoy " + "a" * (64 << 10), "envoy b"]
+
+
+def test_a_connection_that_its_upstream_has_closed_ends_when_envoy_does_not_close_it(trial: Trial) -> None:
+    _answered_early(trial).call()
+    trial.timers[-1].call()
+    assert (trial.timers[-1].seconds, trial.done[-1]) == (5, "envoy close")
+
+
+def test_a_visitor_who_leaves_before_the_end_of_its_request_is_not_answered(trial: Trial) -> None:
+    timer = _answered_early(trial)
+    trial.relay.connection_lost(None)
+    assert (timer.is_cancelled, trial.done) == (True, ["closed"])
+
+
+def test_what_comes_while_the_channel_closes_is_dropped(trial: Trial) -> None:
+    trial.joined().channel.is_gone = True
+    trial.relay.data_received(b"a")
+    assert trial.done == []

@@ -90,11 +90,14 @@ def _matches(match: Any, request: Request) -> bool:
 
 def _has(condition: Any, request: Request) -> bool:
     """Tell whether a condition on a header is met, whose values Envoy joins with commas, without empty ones."""
-    named = {":authority": [request.host], ":path": [request.path], "user-agent": request.agents}[condition["name"]]
+    sent = {":authority": [request.host], ":path": [request.path], "user-agent": request.agents}
+    named = sent.get(condition["name"], [])
     if "present_match" in condition:
         return bool(named)
     if not named and not condition.get("treat_missing_header_as_empty"):
         return False
+    if "prefix" in condition["string_match"]:
+        return bool(named[0].startswith(condition["string_match"]["prefix"]))
     regex, text = condition["string_match"]["safe_regex"]["regex"].encode(), ",".join(filter(None, named)).encode()
     found = re2.fullmatch(regex, text, BYTES)
     return bool(found) is not condition.get("invert_match", False)

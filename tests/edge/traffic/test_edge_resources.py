@@ -232,7 +232,7 @@ def test_a_response_is_as_stored_without_what_is_of_the_connection(
 
 def test_grpc_goes_to_a_group_by_http2() -> None:
     body: Any = edge_routes.of_edge(planned()).body
-    first, second, *_ = body["virtual_hosts"][0]["routes"]
+    _, first, second, *_ = body["virtual_hosts"][0]["routes"]
     assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
     assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
     assert body["virtual_hosts"][0]["domains"] == [HOST]
@@ -255,7 +255,8 @@ def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_ref
 ) -> None:
     world = serving(GATEWAY, tunnel(), group(), edge(*routes)).world
     body: Any = edge_routes.of_edge(edges.plan(world.edges[EDGE], world, NOW)).body
-    first = body["virtual_hosts"][0]["routes"][0]
+    challenges, first, *_ = body["virtual_hosts"][0]["routes"]
+    assert challenges["match"]["prefix"] == "/.well-known/acme-challenge/"
     assert (first.get("direct_response", {}).get("status") == 400) is is_refusing
     if is_refusing:
         (condition,) = first["match"]["headers"]
@@ -263,8 +264,20 @@ def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_ref
         assert [path for path in (*PLAIN_PATHS, *AMBIGUOUS_PATHS) if re2.fullmatch(regex, path)] == AMBIGUOUS_PATHS
 
 
-PLAIN_PATHS = ["/", "/a", "/a/", "/a.b/.c/..d", "/a?//", "/a?b=/../%61", "/%20%C3%A9", "/a%40b%3Ac%5B%5D%7B%60"]
+PLAIN_PATHS = [
+    "/",
+    "/a",
+    "/a/",
+    "/a.b/.c/..d",
+    "/a?//",
+    "/a?b=/../%61",
+    "/%20%C3%A9",
+    "/a%40b%3Ac%5B%5D%7B%60",
+    "/100%25",
+    "/a%25zb?;",
+]
 AMBIGUOUS_PATHS = [
     *("//a", "/b//a", "/./a", "/b/../a", "/b/..", "/b/.?x", "/..;/a", "/b\\a", "/b%5Ca", "/b%2fa", "/b%2F..%2Fa"),
     *("/%61", "/%41", "/%7A", "/%30", "/%2e/a", "/%2D", "/%5f", "/%7e", "/%4f", "/%5a"),
+    *("/;/a", "/a;x", "/a%3b", "/x/..%3B/a", "/%252e%252e/a", "/%2561", "/%25252e", "/a%00", "/a%0A", "/a%1f", "/a%7F"),
 ]

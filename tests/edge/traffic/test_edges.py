@@ -11,7 +11,7 @@ from chalicelib.model.reservations import Held
 from chalicelib.model.served import UNREADABLE, ServedBackend, ServedRoute
 from edge.traffic import edges, pages
 from edge.traffic.edges import Host
-from edge.traffic.resources import Key
+from edge.traffic.resources import Changes, Key, stages
 from edge.traffic.standing import RouteStanding, Served
 from edge.traffic.world import Fact, Gone
 from tests.edge.traffic.worlds import (
@@ -38,6 +38,11 @@ from tests.edge.traffic.worlds import (
 
 OWN = "shop.example.com"
 MINE = Held(A, "rd_1", OWN, True)
+DOMAIN = "tunnels.localhost"
+DEEP = f"x.t.{DOMAIN}"
+NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for"
+UNCOVERED = "No TLS certificate covers the host: upload one for"
+SHOWN = "Until then the operator's is shown."
 WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
 
 
@@ -61,9 +66,26 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
         (
             (edge(hosts=[OWN]), MINE),
             OWN,
-            Host(OWN, "refused", "No TLS certificate of the account covers the host."),
+            Host(OWN, "refused", f"{NO_CERTIFICATE} {OWN} or *.example.com."),
         ),
         ((edge(hosts=[OWN]), MINE, certificate("cert_1", OWN)), OWN, Host(OWN, "live", "", "cert_1")),
+        (
+            (edge(hosts=["example.com"]), replace(MINE, domain="example.com")),
+            "example.com",
+            Host("example.com", "refused", f"{NO_CERTIFICATE} example.com."),
+        ),
+        (
+            (edge(hosts=[DEEP]),),
+            DEEP,
+            Host(DEEP, "refused", f"{UNCOVERED} {DEEP} or *.t.{DOMAIN}. {SHOWN}", "operator"),
+        ),
+        (
+            (edge(hosts=[f"*.t.{DOMAIN}"]), certificate("cert_1", DEEP)),
+            f"*.t.{DOMAIN}",
+            Host(f"*.t.{DOMAIN}", "refused", f"{UNCOVERED} *.t.{DOMAIN}. {SHOWN}", "operator"),
+        ),
+        ((edge(hosts=[DEEP]), certificate("cert_1", f"*.t.{DOMAIN}")), DEEP, Host(DEEP, "live", "", "cert_1")),
+        ((edge(hosts=[DOMAIN]),), DOMAIN, Host(DOMAIN, "live", "", "operator")),
         ((edge(authorities=["ca_1"]), authority()), HOST, Host(HOST, "live", "", "operator")),
         (
             (edge(authorities=["ca_1", "ca_2"]), authority()),
@@ -97,6 +119,24 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
 def test_a_host_is_live_or_says_why_not(facts: tuple[Fact, ...], host: str, expected: Host) -> None:
     made = serving(*facts)
     assert edges.host(made.world.edges[EDGE], host, made.world, NOW) == expected
+
+
+def test_a_host_is_live_if_the_operators_certificate_covers_it() -> None:
+    made = serving(edge(hosts=[HOST, DEEP]))
+
+    def live() -> list[str]:
+        standing = made.standing(EDGE)
+        assert standing
+        return [it.hostport for it in standing.hostports if it.state == "live"]
+
+    assert live() == [f"{HOST}:443"]
+    made.rename_operator(frozenset({f"*.{DOMAIN}", f"*.t.{DOMAIN}"}), NOW)
+    assert made.touched_edges() == {EDGE}
+    assert live() == [f"{HOST}:443", f"{DEEP}:443"]
+    made.rename_operator(frozenset({DOMAIN}), NOW)
+    assert live() == []
+    made.touched_edges()
+    assert (made.rename_operator(frozenset({DOMAIN}), NOW), made.touched_edges()) == ({}, frozenset())
 
 
 def test_a_host_waits_for_the_certificates_of_its_account() -> None:
@@ -207,11 +247,64 @@ def test_a_change_makes_what_it_touches(fact: Fact, changed: set[str]) -> None:
     assert told(serving(*WHOLE, tunnel("tn_9", app="9")).update([fact], NOW)) == changed
 
 
+TWO = (GROUP, "bkdtg_2")
+BLUE, GREEN = tunnel("tn_1"), tunnel("tn_2", app="green")
+
+
+@pytest.mark.parametrize(
+    ("children", "facts", "online"),
+    [
+        (TWO, [BLUE, GREEN], TWO),
+        (TWO, [BLUE, GREEN, Gone("tn_1")], ("bkdtg_2",)),
+        (TWO, [BLUE, GREEN, Gone("tn_1"), BLUE], TWO),
+        (TWO, [BLUE], (GROUP,)),
+        (TWO, [], TWO),
+        (TWO, [BLUE, GREEN, Gone("gw-1")], TWO),
+        (TWO, [BLUE, GREEN, group("bkdtg_2")], TWO),
+        (TWO, [BLUE, group("bkdtg_2")], TWO),
+        (TWO, [BLUE, GREEN, Gone("bkdtg_2")], (GROUP,)),
+        ((GROUP, ANSWER), [], (ANSWER,)),
+        ((GROUP, ANSWER), [BLUE], (ANSWER, GROUP)),
+    ],
+)  # fmt: skip
+def test_a_route_leads_to_the_backends_that_are_online(
+    children: tuple[str, ...], facts: list[Fact], online: tuple[str, ...]
+) -> None:
+    shared = weighted("bkdwd_1", dict.fromkeys(children, 1))
+    made = serving(GATEWAY, group(), group("bkdtg_2", app="green"), response(), shared, edge(route(backend="bkdwd_1")))
+    for fact in facts:
+        made.update([fact], NOW)
+    (target,) = edges.plan(made.world.edges[EDGE], made.world, NOW).targets
+    assert tuple(id for id, _ in target.online) == tuple(sorted(online))
+
+
+def test_a_group_that_goes_offline_changes_the_routes_that_share_requests_with_it_and_no_other() -> None:
+    shared = edge(route(backend="bkdwd_1"), route("/own", id="edghtsrt_2"))
+    other = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
+    green, weights = group("bkdtg_2", app="green"), weighted("bkdwd_1", dict.fromkeys(TWO, 1))
+    made = serving(GATEWAY, BLUE, GREEN, group(), green, weights, shared, other)
+    routes = {f"routes edge/{EDGE}"}
+    assert staged(made.update([Gone("tn_1")], NOW)) == [routes, set(), OF_GROUP]
+    assert staged(made.update([tunnel("tn_3")], NOW)) == [routes | OF_GROUP, set(), set()]
+    assert staged(made.update([tunnel("tn_4")], NOW)) == [OF_GROUP, set(), set()]
+    assert staged(serving(GATEWAY).update([group(), other], NOW))[0] >= OF_GROUP
+
+
+def staged(changes: Changes) -> list[set[str]]:
+    return [told(stage) for stage in stages(changes)]
+
+
 def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> None:
     telling = Held(A, "rd_2", HOST, True, proxy_protocol=True)
     proxied_group = {f"cluster group/{GROUP}/proxied", f"cluster group/{GROUP}/proxied/http2"}
     made = serving(*WHOLE)
-    assert told(made.update([telling], NOW)) == {f"routes edge/{EDGE}", *proxied_group, *(f"-{it}" for it in OF_GROUP)}
+    reserved = {f"listener https[{HOST}]", f"routes http[{HOST}]"}
+    assert told(made.update([telling], NOW)) == {
+        f"routes edge/{EDGE}",
+        *proxied_group,
+        *reserved,
+        *(f"-{it}" for it in OF_GROUP),
+    }
     beside = edge(route(), id="edghts_2", hosts=["b.tunnels.localhost"])
     both = told(made.update([beside], NOW))
     assert both >= OF_GROUP
@@ -219,6 +312,8 @@ def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> N
     assert told(made.update([Gone("edghts_2")], NOW)) >= {f"-{it}" for it in OF_GROUP}
     assert told(made.update([Gone("rd_2")], NOW)) == {
         f"routes edge/{EDGE}",
+        f"listener https[{HOST}]",
+        f"-routes http[{HOST}]",
         *OF_GROUP,
         *(f"-{it}" for it in proxied_group),
     }
@@ -463,7 +558,7 @@ def test_an_edge_that_holds_visitors_back_is_closed_when_envoy_refuses_its_route
     (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
     assert made.refused({f"{routes.name}/before": "no"}, NOW) == {}
     closed: Any = made.refused({routes.name: "regex '*' is too large", "edge/edghts_9/x": "else"}, NOW)[routes]
-    (all_of_it, *_) = closed.body["virtual_hosts"][0]["routes"]
+    (_, all_of_it, *_) = closed.body["virtual_hosts"][0]["routes"]
     assert all_of_it == {
         "match": {"prefix": "/"},
         "direct_response": {"status": 503, "body": {"inline_string": pages.NOT_ENFORCED}},

@@ -12,7 +12,19 @@ import re2
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Carried
 from edge.process.settings import Limits, Settings
-from edge.traffic import blocking, claims, clusters, listeners, metrics, overload, proxies, routes, visitors
+from edge.traffic import (
+    blocking,
+    claims,
+    clusters,
+    listeners,
+    metrics,
+    overload,
+    pages,
+    parts,
+    proxies,
+    routes,
+    visitors,
+)
 from edge.traffic.bootstrap import bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED, Site
@@ -92,7 +104,7 @@ def test_the_upstreams_of_a_gateway() -> None:
         most = {"max_connections": 10**6, "max_pending_requests": 10**6, "max_requests": 10**6, "max_retries": 100}
         options = {
             "@type": f"{TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions",
-            "common_http_protocol_options": {"idle_timeout": idle},
+            "common_http_protocol_options": {"idle_timeout": idle, "max_headers_count": 1000},
             "explicit_http_config": version,
         }
         body: Any = {
@@ -121,7 +133,7 @@ def test_the_upstreams_of_a_gateway() -> None:
     to_the_gateway = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": alone}
     by_http2: Any = whole("gw-AB/http2", {"http2_protocol_options": windows}, "5s")
     assert both[:2] == [
-        whole("gw-AB", {"http_protocol_options": {}}),
+        whole("gw-AB", {"http_protocol_options": {"enable_trailers": True}}),
         replace(by_http2, made={**by_http2.body, "transport_socket": to_the_gateway}),
     ]
     same: Any = whole("gw-AB/bytes", {}).body
@@ -129,7 +141,7 @@ def test_the_upstreams_of_a_gateway() -> None:
     told = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": behind}
     assert of_bytes == Resource(Key("cluster", "gw-AB/bytes"), {**same, "transport_socket": told})
     by_visitor = [
-        whole("gw-AB/proxied", {"http_protocol_options": {}}, "5s"),
+        whole("gw-AB/proxied", {"http_protocol_options": {"enable_trailers": True}}, "5s"),
         whole("gw-AB/proxied/http2", {"http2_protocol_options": windows}, "5s"),
     ]
     assert both[2:] == [replace(it, made={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
@@ -201,7 +213,13 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
     assert body["filter_chain_matcher"] == matcher("")["filter_chain_matcher"]
     (by_wildcard,) = on_no_match["matcher"]["matcher_list"]["matchers"]
     assert by_wildcard["predicate"]["single_predicate"]["value_match"]["safe_regex"]["regex"] == " "
-    (elsewhere,) = on_no_match["matcher"]["on_no_match"]["matcher"]["matcher_list"]["matchers"]
+    elsewhere, challenge = on_no_match["matcher"]["on_no_match"]["matcher"]["matcher_list"]["matchers"]
+    offered = challenge["predicate"]["single_predicate"]
+    assert offered["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
+    assert offered["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
+    assert challenge["on_match"] == elsewhere["on_match"]
+    unreserved = plain(listeners.of_unreserved_name("a.example.com", SETTINGS))["filter_chain_matcher"]["matcher_tree"]
+    assert unreserved["exact_match_map"]["map"]["a.example.com"]["matcher"]["matcher_list"]["matchers"] == [challenge]
     named, below = elsewhere["predicate"]["and_matcher"]["predicate"]
     regexes = [it["single_predicate"]["value_match"]["safe_regex"]["regex"] for it in (named, below["not_matcher"])]
     assert regexes == [".+", "(?i:(.*[.])?tunnels\\.localhost)"]
@@ -223,7 +241,10 @@ def test_the_port_without_tls_redirects_the_names_of_the_domain_and_those_that_a
 
     body = plain(routes.redirecting(SETTINGS))
     assert (body["name"], body["ignore_port_in_host_matching"]) == ("http", True)
-    assert body["virtual_hosts"][0] == redirect("domain", "*.tunnels.localhost")
+    domain = redirect("domain", "*.tunnels.localhost")
+    response = {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}
+    challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "direct_response": response}
+    assert body["virtual_hosts"][0] == {**domain, "routes": [challenges, *domain["routes"]]}
     assert routes.redirected("a.example.com", SETTINGS) == Resource(
         Key("routes", "http", "a.example.com"), {"virtual_hosts": [redirect("a.example.com", "a.example.com")]}
     )
@@ -248,6 +269,7 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
     assert [it["name"].rpartition(".")[2] for it in manager["http_filters"]] == [
         "blocked",
         "local_ratelimit",
+        "header_to_metadata",
         "header_mutation",
         "set_filter_state",
         "router",
@@ -258,7 +280,7 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
 
 def test_how_requests_are_treated() -> None:
     found = json.loads(json.dumps(routes.https_manager("cert_1", SETTINGS)))["typed_config"]
-    access_log, (blocked, rate, *filters) = found.pop("access_log"), found.pop("http_filters")
+    access_log, (blocked, rate, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
     assert blocked == blocking.http_filter()
     (limit,) = rate["typed_config"]["descriptors"]
     assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}
@@ -280,7 +302,8 @@ def test_how_requests_are_treated() -> None:
         "stream_idle_timeout": "300s",
         "strip_trailing_host_dot": True,
         "common_http_protocol_options": {"idle_timeout": "300s"},
-        "http_protocol_options": {"accept_http_10": True},
+        "http_protocol_options": {"accept_http_10": True, "enable_trailers": True},
+        "proxy_100_continue": True,
         "http2_protocol_options": {
             "max_concurrent_streams": 100,
             "initial_stream_window_size": 1 << 20,
@@ -359,11 +382,33 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     ],
 )
 def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
-    for made in blocking.resources(networks, ()):
-        rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
-        ranges = [it["remote_ip"] for policy in rules["policies"].values() for it in policy["principals"]]
-        assert rules["action"] == "DENY"
-        assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+    of_requests, of_bytes = (plain(it)["typed_config"]["rules"] for it in blocking.resources(networks, ()))
+    ranges = [it["remote_ip"] for policy in of_requests["policies"].values() for it in policy["principals"]]
+    assert of_requests["action"] == "DENY"
+    assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+    assert of_bytes == {"action": "DENY", "policies": {}}
+
+
+def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() -> None:
+    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    port, http = listeners.of_port_of(tunnel, "20001", SETTINGS), listeners.fixed(SETTINGS)[0]
+    served, part = blocking.Listeners(), Key("listener", port.key.name, "blocked")
+    assert served.guarded({port.key: port, http.key: http}) == {port.key: port, http.key: http}
+    (refusing,) = served.block(["192.0.2.0/24", "2001:db8::/32"]).values()
+    assert refusing
+    (matcher,) = plain(refusing)["filter_chain_matcher"]["matcher_list"]["matchers"]
+    single = matcher["predicate"]["single_predicate"]
+    assert single["input"]["typed_config"]["@type"].endswith(".SourceIPInput")
+    assert single["custom_match"]["typed_config"]["cidr_ranges"] == [
+        {"address_prefix": "192.0.2.0", "prefix_len": 24},
+        {"address_prefix": "2001:db8::", "prefix_len": 32},
+    ]
+    assert matcher["on_match"]["action"]["typed_config"]["value"] == "refused"
+    assert served.guarded({port.key: port}) == {port.key: port, part: refusing}
+    assert served.block([]) == {part: None}
+    served.block(["192.0.2.0/24"])
+    assert served.guarded({port.key: None}) == {port.key: None, part: None}
+    assert served.block([]) == {}
 
 
 @pytest.mark.parametrize(
@@ -513,8 +558,11 @@ def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is(
         for body in (http, https, port):
             names = [it["name"] for it in body["listener_filters"]]
             assert names == [*read, *["envoy.filters.listener.tls_inspector"] * (body is https)]
-        matches = [it.get("filter_chain_match", {}) for it in (http["filter_chains"][0], port["filter_chains"][0])]
-        assert matches == [{"direct_source_prefix_ranges": RANGES} if read else {}] * 2
+        match = http["filter_chains"][0].get("filter_chain_match", {})
+        assert match == ({"direct_source_prefix_ranges": RANGES} if read else {})
+        chosen = {"on_no_match": {"action": parts.chain("bytes")}}
+        matcher = proxies.guarded(chosen, parts.chain("refused"), settings)
+        assert port["filter_chain_matcher"] == json.loads(json.dumps(matcher))
 
 
 def test_where_proxies_are_believed_a_chain_takes_their_connections_alone() -> None:

@@ -10,9 +10,11 @@ from chalicelib.model.modules import UserAgentFilter
 from chalicelib.model.reservations import Held
 from chalicelib.model.served import ServedEdge
 from chalicelib.model.tunnels import Carried
+from edge.process.settings import Settings
 from edge.traffic import edges, streams
 from edge.traffic.edges import Host
 from edge.traffic.resources import Changes, Key
+from edge.traffic.serving import Serving
 from edge.traffic.standing import RouteStanding, Served
 from edge.traffic.streams import Destinations
 from edge.traffic.world import Fact, Gone
@@ -44,7 +46,7 @@ MINE = Held(A, "rd_1", "db.example.com", True)
 WHOLE = 1_000_000_000
 UNPROVED = "The domain is not proved to be the account's."
 NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
-OTHER_PORT = "The operator has set aside other ports for TCP."
+OTHER_PORT = "No port is open: 80 is outside of TCP_PORTS, 20000 to 20099."
 NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
 ANOTHER = "Another edge of the account has the port."
 ONE_ROUTE = "TLS that ends upstream takes one route, of the path_prefix /."
@@ -136,6 +138,13 @@ def test_an_edge_leads_connections_to_groups_or_takes_none(made: ServedEdge, exp
 def test_a_host_or_port_is_live_or_says_why_not(facts: tuple[Fact, ...], id: str, host: str, expected: Host) -> None:
     made = serving(group(), *facts)
     assert edges.host(made.world.edges[id], host, made.world, NOW) == expected
+
+
+def test_without_tcp_ports_no_port_of_an_edge_is_open() -> None:
+    made = Serving(Settings(), "PEM")
+    take(made, group(), tcp())
+    found = edges.host(made.world.edges[TCP], PORT, made.world, NOW)
+    assert found == Host(PORT, "refused", "No port is open: the operator has set no TCP_PORTS.")
 
 
 ROUTED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}"}

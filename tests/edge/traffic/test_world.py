@@ -62,7 +62,10 @@ def test_a_name_is_served_to_whom_it_belongs_under_that_accounts_certificate(
     domain: str, held: tuple[Fact, ...], served_under: str | None
 ) -> None:
     site = known(UP, TUNNEL, *held, domain=domain).site("a.example.com", NOW)
-    assert site == (Site("a.example.com", TUNNEL, served_under) if served_under else None)
+    is_reserved = any(isinstance(it, Held) and it.account == TUNNEL.account for it in held)
+    refuses_challenges = domain == "example.com" and not is_reserved
+    expected = Site("a.example.com", TUNNEL, served_under or "", refuses_challenges=refuses_challenges)
+    assert site == (expected if served_under else None)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,7 @@ def test_a_certificate_that_cannot_be_used_leaves_those_before_it_until_it_is_an
     assert made.refuse("cert_9", "no") == frozenset()
     assert made.refuse("cert_1", "no") == {"a.example.com"}
     assert made.refuse("cert_1", "no again") == frozenset()
-    assert made.site("a.example.com", NOW) == Site("a.example.com", TUNNEL, "cert_2")
+    assert made.site("a.example.com", NOW) == Site("a.example.com", TUNNEL, "cert_2", refuses_challenges=True)
     assert [made.refusal("acct_a", host) for host in ("a.example.com", "b.example.com")] == ["no", ""]
     assert made.refusal("acct_b", "a.example.com") == ""
     made.take(replace(CERTIFICATE, not_after=NOW + 2 * DAY))

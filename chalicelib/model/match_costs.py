@@ -1,0 +1,97 @@
+"""The worst cost of matching a pattern with RE2, in the instructions that it visits for a byte of the text.
+
+RE2 follows all partial matches at once. So a pattern costs at most its program, and less if few of its places can be
+reached by one text: `a[ab]{300}X` costs 300, a sentence without repetitions a few instructions.
+"""
+
+import re
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+_ONE = (
+    r"\\[dDsSwW]|\\[!-/:-@\[-`{-~]"  # classes, and escaped signs
+    r"|\[\^?[^]\[\\]+\]"  # a class without escapes
+    r"|[^\\^$.|?*+()\[\]{}]|\."
+)
+_TOKENS = re.compile(rf"({_ONE})([*+?]\??)?", re.DOTALL)
+_SEQUENCE = rf"\^*(?:(?:{_ONE})(?:[*+?]\??)?)*\$*"
+_SIMPLE = re.compile(rf"(\(\?i\))?({_SEQUENCE}(?:\|{_SEQUENCE})*)", re.DOTALL)
+_ALTERNATIVE = re.compile(rf"\^*((?:(?:{_ONE})(?:[*+?]\??)?)*)\$*(?:\||\Z)", re.DOTALL)
+_REPEATED = 3  # instructions of a place that repeats, or may be left out
+
+
+class Uncompilable(ValueError):
+    """RE2 does not take a pattern; the message says why."""
+
+
+def compiled(pattern: str) -> Any:
+    """Return the program of a pattern. Raises Uncompilable."""
+    import re2
+
+    try:
+        return re2.compile(pattern.encode(), _options())
+    except re2.error as error:
+        reason = error.args[0] if error.args else ""
+        raise Uncompilable(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
+
+
+def size(pattern: str) -> int:
+    """Return the instructions of a pattern's program. Raises Uncompilable."""
+    return int(compiled(pattern).programsize)
+
+
+def cost(pattern: str) -> int:
+    """Return the instructions that a byte costs at most. Raises Uncompilable."""
+    program = size(pattern)
+    found = _SIMPLE.fullmatch(pattern.encode().decode("latin-1"))
+    if not found:
+        return program
+    flag, text = found[1] or "", found[2]
+    return min(program, sum(_of_sequence(it[1], flag) for it in _ALTERNATIVE.finditer(text)))
+
+
+def _of_sequence(text: str, flag: str) -> int:
+    """Return the cost of a pattern without alternatives and groups."""
+    total, piece = 1, list[int]()
+    for token, repetition in _TOKENS.findall(text):
+        if repetition:
+            total, piece = total + _at_once(piece) + _REPEATED, []
+        else:
+            piece.append(_bytes_of(token, flag))
+    return total + _at_once(piece)
+
+
+def _at_once(piece: list[int]) -> int:
+    """Return how many places of a sequence one text can reach at once, the one before the first included.
+
+    Two places are reached at once only if the classes before them have bytes in common, each with each.
+    """
+    changes = [1, *(0 for _ in piece)]
+    for shift in range(1, len(piece)):
+        run = shift
+        while run < len(piece) and piece[run] & piece[run - shift]:
+            run += 1
+        changes[shift] += 1
+        changes[run] -= 1
+    return 1 + max(accumulate(changes))
+
+
+@cache
+def _bytes_of(token: str, flag: str) -> int:
+    """Return the bytes that a literal or class matches, as a set of bits."""
+    import re2
+
+    one = re2.compile(f"{flag}(?s:{token})".encode("latin-1"), _options())
+    return sum(1 << value for value in range(256) if one.fullmatch(bytes([value])))
+
+
+@cache
+def _options() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # as the engine of the live edge does
+    options.log_errors = False  # which would write the caller's pattern to the log
+    options.max_mem = 1024 * 1024
+    return options

@@ -1,0 +1,162 @@
+"""How many names an account has: those that its edges and reservations hold, and those in cooldown.
+
+Each name counts once, in the transactions of the changes that take and release it. A reserved domain that is not below
+TUNNEL_DOMAIN is a name that is held. The record counts a cooldown that has ended until it is settled.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.model import kinds, names
+from chalicelib.storage import cooldowns, dynamodb, items, shared_keys, table, unique_keys
+from chalicelib.storage.cooldowns import Cooldowns
+from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
+from chalicelib.storage.items import Item
+
+MAX_HELD = 1000
+MAX_COOLDOWN = 10_000  # beyond it the oldest cooldowns end early
+COUNT = "count"  # the id of the record
+FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed them, by reservation
+_PATH = "/names"
+_BOUNDS: Mapping[str, int] = {"names": MAX_HELD, "cooldown": MAX_COOLDOWN}
+_AT_ONCE = 50  # lists of cooldowns in one transaction
+_KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
+
+
+class TooManyNames(Exception):
+    """The account holds as many names as it may, or has as many in cooldown."""
+
+
+@dataclass(frozen=True)
+class NameCounts:
+    """The numbers of an account's names."""
+
+    held: int
+    cooldown: int
+
+
+def read(account: str) -> NameCounts:
+    """Return the numbers of an account's names. Raises aws.Unavailable."""
+    record = dynamodb.get(*place(account)) or {}
+    counted = record.get("cooldown", 0)
+    ended = sum(len(it.values) for it in cooldowns.ended(account)) if counted > 0 else 0
+    return NameCounts(max(0, record.get("names", 0)), max(0, counted - ended))
+
+
+def place(account: str) -> tuple[str, str]:
+    """Return the scope and id of the record of an account's counts."""
+    return items.scope(account, _PATH), COUNT
+
+
+def elsewhere(item: Item) -> int:
+    """Return 1 for a reserved domain that is not below TUNNEL_DOMAIN, else 0."""
+    has_name = any(key.kind == names.KIND for key in item.unique_keys)
+    return int(item.path == kinds.RESERVED_DOMAINS.path and not has_name)
+
+
+def of(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
+    """Return what some writes add to the counts, without what stays the same."""
+    total = Counter({"names": names_elsewhere})
+    for write in writes:
+        total.update(write.counts)
+    return {name: more for name, more in total.items() if more}
+
+
+def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
+    """Return the write that adds to an account's counts; it fails with TooManyNames beyond the bounds."""
+    if not counts:
+        return []
+    more = {name: bounds[name] - count for name, count in counts.items() if count > 0 and name in bounds}
+    text = " AND ".join(f"(attribute_not_exists(#{name}) OR #{name} <= :most_{name})" for name in more)
+    free = Condition(text, {f"most_{name}": most for name, most in more.items()})
+    adds = {**counts, "revision": 1}
+    return [Write.update(*place(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames())]
+
+
+def settle(account: str, counts: Mapping[str, int]) -> None:
+    """Stop counting cooldowns that have ended, if a change begins others. Raises aws.Unavailable."""
+    if counts.get("cooldown", 0) <= 0:
+        return
+    if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
+        count = sum(len(it.values) for it in ended)
+        with suppress(TransactionFailed):  # another process has settled some
+            dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
+
+
+def make_room(account: str, counts: Mapping[str, int]) -> bool:
+    """Return whether a change that met a bound can be tried again; end the oldest cooldowns for it.
+
+    Raises aws.Unavailable.
+    """
+    record = dynamodb.get(*place(account)) or {}
+    if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_HELD:
+        return "recounted" not in record and _correct(account)
+    excess = record.get("cooldown", 0) + counts.get("cooldown", 0) - MAX_COOLDOWN
+    return excess <= 0 or _end_oldest(account, excess) or _correct(account)
+
+
+def recount(account: str) -> list[Write]:
+    """Return the write that corrects the counts of an account, none if they are right. Raises aws.Unavailable."""
+    record = dynamodb.get(*place(account)) or {}
+    counts = _recounted(account)
+    is_right = all(record.get(name, 0) == count for name, count in counts.items())
+    return [] if is_right or not record else [_corrected(account, record, counts)]
+
+
+def unlist(listed: Cooldowns) -> list[Write]:
+    """Return the writes that remove names from a list which an earlier version took back; none without such.
+
+    Raises aws.Unavailable.
+    """
+    if listed.until <= clock.seconds():
+        return []
+    keys = {value: names.key(value).scope for value in listed.values}
+    records = table.records((scope, unique_keys.ID) for scope in keys.values())
+    found = {value: records.get((scope, unique_keys.ID), {}) for value, scope in keys.items()}
+    wrong = {it for it in listed.values if found[it].get("rests") != listed.until or found[it].get("sharers")}
+    return [listed.without(wrong), *add(listed.account, {"cooldown": -len(wrong)})] if wrong else []
+
+
+def _correct(account: str) -> bool:
+    """Correct the counts of an account, which an earlier version has made; return whether they were wrong."""
+    record = dynamodb.get(*place(account)) or {}
+    counts = _recounted(account)
+    with suppress(TransactionFailed):  # another process has changed them: the next try recounts
+        dynamodb.transact([_corrected(account, record, counts)])
+    return any(record.get(name, 0) != count for name, count in counts.items())
+
+
+def _corrected(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
+    """Return the write of recounted numbers. Each change of a name changes the record, so it fails after one."""
+    same = Condition("#revision = :revision", {"revision": record["revision"]})
+    sets = {**counts, "recounted": True, "schema": SCHEMA}
+    return Write.update(*place(account), same, sets=sets, adds={"revision": 1})
+
+
+def _recounted(account: str) -> dict[str, int]:
+    held, others = set[str](), 0
+    for kind in _KINDS:
+        for item in table.every(items.scope(account, kind.path)):
+            held |= {str(key.value) for key in item.unique_keys if key.kind == names.KIND}
+            others += elsewhere(item)
+    return {"names": len(held) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
+
+
+def _end_oldest(account: str, count: int) -> bool:
+    """End the oldest cooldowns of an account, so many or less; return whether there were any."""
+    chosen = list(islice(((it, value) for it in cooldowns.every(account) for value in sorted(it.values)), count))
+    keys = {value: names.key(value) for _, value in chosen}
+    records = table.records((key.scope, unique_keys.ID) for key in keys.values())
+    found = {value: records.get((key.scope, unique_keys.ID), {}) for value, key in keys.items()}
+    ends = (shared_keys.end_cooldown(keys[value], found[value], it.until) for it, value in chosen)
+    lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
+    changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
+    if chosen:
+        with suppress(TransactionFailed):  # another process has ended some
+            dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
+    return bool(chosen)

@@ -1,0 +1,72 @@
+"""The expressions of RE2 that a user agent filter becomes, and the worst cost of matching them.
+
+What usual texts cost does not matter, since a visitor chooses the text.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from chalicelib.model import match_costs
+from chalicelib.model.modules import UserAgentFilter
+
+MAX_BYTES = 512  # of a User-Agent that reaches a filter
+MAX_COST = 300  # instructions of RE2
+_STEP = 40  # instructions that take as long as a step of an expression besides
+_MAX_WORD = 64
+_LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""
+_ALTERNATIVES = rf"{_LITERAL}+(?:\|{_LITERAL}+)*"
+_WORDS = re.compile(rf"(?P<flag>\(\?i\))?(?:\((?:\?:)?(?P<within>{_ALTERNATIVES})\)|(?P<plain>{_ALTERNATIVES}))")
+_WORD = re.compile(rf"{_LITERAL}+")
+
+
+def expressions(patterns: Sequence[str]) -> list[str]:
+    r"""Return expressions, one of which matches a whole text if one of the patterns is found in it.
+
+    Words share an expression, which RE2 makes a tree of, and so do other patterns. A pattern that names groups has one
+    of its own, because an expression takes each name once.
+    """
+    words, others = _sorted(patterns)
+    named = [it for it in others if "(?P<" in it or "(?<" in it]
+    shared = [it for it in others if it not in named]
+    alternatives = [_tree(words), [_whole(it) for it in shared], *([_whole(it)] for it in named)]
+    return [rf"\C*(?:{'|'.join(f'(?:{it})' for it in some)})\C*" for some in alternatives if some]
+
+
+def cost(rules: UserAgentFilter) -> int:
+    """Return the instructions of RE2 that a byte of a User-Agent costs at most. Raises Uncompilable."""
+    return _cost(tuple(rules.allow)) + _cost(tuple(rules.deny))
+
+
+@lru_cache(4096)
+def _cost(patterns: tuple[str, ...]) -> int:
+    words, others = _sorted(patterns)
+    every = expressions(patterns)
+    programs = sum(match_costs.size(it) for it in every[any(words.values()) :])
+    # A step visits a branch for each first letter, and a place for each end of the text that begins a word.
+    trees = sum(len({word[0] for word in tree}) + max(map(len, tree)) for tree in words.values() if tree)
+    return _STEP * len(every) + trees + min(programs, sum(map(match_costs.cost, others)))
+
+
+def _sorted(patterns: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the words, by the flag that they are matched with, and the patterns that are more than words."""
+    words: dict[str, set[str]] = {"": set(), "i": set()}
+    others = []
+    for pattern in patterns:
+        found = _WORDS.fullmatch(pattern)
+        alternatives = _WORD.findall(found["within"] or found["plain"]) if found else []
+        if alternatives and max(map(len, alternatives)) <= _MAX_WORD:
+            words["i" if found and found["flag"] else ""].update(re.sub(r"\\(.)", r"\1", it) for it in alternatives)
+        else:
+            others.append(pattern)
+    return {flag: sorted(it) for flag, it in words.items()}, others
+
+
+def _tree(words: dict[str, list[str]]) -> list[str]:
+    return [f"(?{flag}:{'|'.join(map(re.escape, found))})" for flag, found in words.items() if found]
+
+
+def _whole(pattern: str) -> str:
+    r"""Return a pattern that can be part of another: one that ends in a \Q would quote what follows."""
+    without = re.sub(r"\\Q(?s:.*?)\\E|\\[^Q]", "", pattern)
+    return rf"{pattern}\E" if r"\Q" in without else pattern

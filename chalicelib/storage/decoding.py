@@ -1,0 +1,219 @@
+"""Decoding: stored maps to frozen dataclasses, strictly by the annotations of each class.
+
+The decoder of a class is compiled when it is first used. Unknown fields are ignored: a newer version wrote them.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, reduce
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+EVENT = "malformed_record"  # the name of the log event, which a metric filter counts
+_ABSENT = object()
+_PACKED_ERRORS = (ValueError, LookupError)  # of bytes that are not what a text was packed into
+_logger = logging.getLogger("tunnel_edge")
+
+
+class MalformedRecord(Exception):
+    """A stored record does not have the form of its type. Its message holds no value of the record."""
+
+    def __init__(self, stored: str, field: str, problem: str) -> None:
+        super().__init__(f"{stored}: {field or 'the record'} {problem}.")
+        self.stored, self.field, self.problem = stored, field, problem
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return the fields of a log line about it."""
+        return {"stored": self.stored, "field": self.field, "problem": self.problem}
+
+
+def decode(form: type[T], record: Mapping[str, Any]) -> T:
+    """Return the value of a record. A field that it lacks has its default. Raises MalformedRecord."""
+    if record.__class__ is not dict and not isinstance(record, Mapping):
+        raise MalformedRecord(form.__name__, "", "must be a map")
+    compiled: _Form = _compiled(form)  # type: ignore[arg-type]  # a class is hashable
+    values, known, name = compiled.defaults.copy(), compiled.fields, ""
+    try:
+        for name, value in record.items():
+            if field := known.get(name):
+                values[name] = value if value.__class__ in field.plain else field.read(value)
+    except _Mismatch as wrong:
+        raise MalformedRecord(form.__name__, f"{name}{wrong.path}", wrong.problem) from None
+    for name, make in compiled.factories:
+        if values[name] is _ABSENT:
+            values[name] = make()
+    if any(values[name] is _ABSENT for name in compiled.required):
+        name = next(name for name in compiled.required if values[name] is _ABSENT)
+        raise MalformedRecord(form.__name__, name, "is missing")
+    return build(form, values)
+
+
+def build(form: type[T], values: Mapping[str, Any]) -> T:
+    """Return a frozen dataclass with values for all of its fields. Its own `__init__` would take twice as long."""
+    made = object.__new__(form)
+    made.__dict__.update(values)
+    return made
+
+
+def report(scope: str, id: str, malformed: MalformedRecord) -> None:
+    """Log that a malformed record was left out, with its key."""
+    _logger.error(json.dumps({"level": "ERROR", "event": EVENT, "scope": scope, "id": id, **malformed.facts}))
+
+
+class _Mismatch(Exception):
+    """A value is not of the annotated type; `path` leads to it from its field."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem)
+        self.problem, self.path = problem, path
+
+
+class _Form(NamedTuple):
+    """A class, compiled: its defaults in the order of its fields, _ABSENT for those that have none or are made."""
+
+    fields: Mapping[str, "_Type"]
+    defaults: dict[str, Any]
+    factories: tuple[tuple[str, Callable[[], Any]], ...]
+    required: tuple[str, ...]
+
+
+class _Type(NamedTuple):
+    """An annotation, compiled: the classes whose values need no check, and what reads others or raises _Mismatch."""
+
+    plain: frozenset[type]
+    read: Callable[[Any], Any]
+
+
+class _Everything(frozenset[type]):
+    def __contains__(self, _item: object) -> bool:
+        return True
+
+
+@cache
+def _compiled(form: Any) -> _Form:
+    types, packed = get_type_hints(form), getattr(form, "PACKED", {})
+    found = {}
+    for field in fields(form):
+        type_, packing = _type(types[field.name]), packed.get(field.name)
+        found[field.name] = _either(type_, _Type(frozenset(), _unpacking(packing.text))) if packing else type_
+    own = fields(form)
+    return _Form(
+        found,
+        {field.name: _ABSENT if field.default is MISSING else field.default for field in own},
+        tuple((field.name, field.default_factory) for field in own if field.default_factory is not MISSING),
+        tuple(field.name for field in own if field.default is field.default_factory is MISSING),
+    )
+
+
+def _either(first: _Type, second: _Type) -> _Type:
+    def read(value: Any) -> Any:
+        try:
+            return first.read(value)
+        except _Mismatch:
+            return second.read(value)
+
+    return _Type(first.plain | second.plain, read)
+
+
+def _unpacking(text: Callable[[Any], str]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, bytes):
+            raise _Mismatch("must be text")
+        try:
+            return text(value)
+        except _PACKED_ERRORS:
+            raise _Mismatch("must be a packed text") from None
+
+    return read
+
+
+def _type(annotation: Any) -> _Type:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is Any:
+        return _Type(_Everything(), lambda value: value)
+    if origin in (Union, UnionType):
+        return reduce(_either, map(_type, arguments))
+    if origin is Literal:
+        return _Type(frozenset(), _one_of(arguments))
+    if is_dataclass(annotation):
+        return _Type(frozenset(), _nested(annotation))
+    own = origin or annotation
+    if issubclass(own, Mapping):
+        return _Type(frozenset(), _map_of(*map(_type, arguments)))
+    if issubclass(own, set | frozenset):
+        return _Type(frozenset(), _many_of(_type(arguments[0]), (set, frozenset)))
+    if issubclass(own, Sequence) and arguments:
+        return _Type(frozenset(), _many_of(_type(arguments[0]), (list, tuple)))
+    return _plain(NoneType if own is None else own)
+
+
+def _plain(own: type) -> _Type:
+    problem = f"must be {'null' if own is NoneType else own.__name__}"
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, own) or isinstance(value, bool):  # a bool is an int
+            raise _Mismatch(problem)
+        return value
+
+    return _Type(frozenset((own,)), read)
+
+
+def _one_of(options: Sequence[Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not any(value.__class__ is option.__class__ and value == option for option in options):
+            raise _Mismatch(f"must be one of {', '.join(map(str, options))}")
+        return value
+
+    return read
+
+
+def _nested(form: Any) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if isinstance(value, form):
+            return value
+        try:
+            return decode(form, value)
+        except MalformedRecord as malformed:
+            raise _Mismatch(malformed.problem, f".{malformed.field}" if malformed.field else "") from None
+
+    return read
+
+
+def _many_of(
+    entry: _Type, classes: tuple[type[list[Any]] | type[tuple[Any, ...]] | type[set[Any]] | type[frozenset[Any]], ...]
+) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, classes):
+            raise _Mismatch(f"must be a {classes[0].__name__}")
+        for one in value:
+            if one.__class__ not in entry.plain:
+                _read_inside(entry, one, "[]")
+        return value
+
+    return read
+
+
+def _map_of(key: _Type, entry: _Type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if value.__class__ is not dict and not isinstance(value, Mapping):
+            raise _Mismatch("must be a map")
+        decoded: dict[str, Any] = {}
+        for name, one in value.items():
+            if name.__class__ not in key.plain:
+                key.read(name)
+            if one.__class__ not in entry.plain and (made := _read_inside(entry, one, "{}")) is not one:
+                decoded[name] = made
+        return {**value, **decoded} if decoded else value
+
+    return read
+
+
+def _read_inside(type_: _Type, value: Any, path: str) -> Any:
+    try:
+        return type_.read(value)
+    except _Mismatch as wrong:
+        raise _Mismatch(wrong.problem, f"{path}{wrong.path}") from None

@@ -1,0 +1,49 @@
+"""The surroundings of a relay: the two connections that it joins, the observers of their bytes, and timers."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+
+class End(Protocol):
+    """One of two connections that are joined: from Envoy, and the channel to the SSH client."""
+
+    def write(self, data: bytes) -> None: ...
+    def write_eof(self) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def is_closing(self) -> bool: ...
+    def get_write_buffer_size(self) -> int: ...
+    def set_write_buffer_limits(self, high: int) -> None: ...
+
+
+class Observer(Protocol):
+    """An observer of the bytes of both ways."""
+
+    def asked(self, data: bytes) -> None: ...
+    def answered(self, data: bytes) -> None: ...
+    def closed(self) -> None: ...
+
+
+class Exchange(Protocol):
+    """The requests and responses of a connection, as far as they are HTTP/1."""
+
+    @property
+    def is_requesting(self) -> bool:
+        """Return whether the current request is incomplete."""
+
+    def asked(self, data: bytes) -> None: ...
+    def answered(self, data: bytes) -> bool:
+        """Return whether the bytes wait for the end of their request."""
+
+    def closed(self) -> None: ...
+
+
+class Timer(Protocol):
+    """A call that is made later."""
+
+    def cancel(self) -> None: ...
+
+
+Later: TypeAlias = Callable[[float, Callable[[], None]], Timer]  # seconds, and what is called then

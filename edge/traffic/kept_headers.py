@@ -1,0 +1,47 @@
+"""Request headers that an edge or a reserved domain lets visitors send, although they are claims. Pure.
+
+A filter notes their values before claims are removed. The virtual host says which, and adds them again afterwards.
+"""
+
+import re
+from collections.abc import Iterable
+
+from edge.traffic import claims, parts
+from edge.traffic.resources import Json
+
+_NOTES = "kept"  # the namespace of the notes, which no client can write
+_FILTER = "envoy.filters.http.header_to_metadata"
+_CONFIG = f"{parts.TYPE}.extensions.filters.http.header_to_metadata.v3.Config"
+_MUTATION = "envoy.filters.http.header_mutation"
+_MUTATIONS = f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute"
+
+
+def noting() -> Json:
+    """Return the filter that notes headers, none unless a virtual host names some."""
+    return parts.typed(_FILTER, _CONFIG)
+
+
+def of_host(names: Iterable[str]) -> dict[str, Json]:
+    """Return the part of a virtual host that keeps those of the named headers that are claims."""
+    found = [name for name in names if re.fullmatch(claims.REGEX, name)]
+    if not found:
+        return {}
+    rules: list[Json] = [
+        {"header": name, "on_header_present": {"metadata_namespace": _NOTES, "key": name, "type": "STRING"}}
+        for name in found
+    ]
+    again: list[Json] = [
+        {
+            "append": {
+                "header": {"key": name, "value": f"%DYNAMIC_METADATA({_NOTES}:{name})%"},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            }
+        }
+        for name in found
+    ]
+    return {
+        "typed_per_filter_config": {
+            _FILTER: {"@type": _CONFIG, "request_rules": rules},
+            _MUTATION: {"@type": _MUTATIONS, "mutations": {"request_mutations": again}},
+        }
+    }

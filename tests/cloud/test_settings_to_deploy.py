@@ -1,0 +1,39 @@
+"""A deployment says how TunnelDomain and TcpPorts would differ from the settings of the table."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib.model import names
+from infra import CommandError
+from infra.deploy import service
+
+
+@pytest.fixture(autouse=True)
+def _settings() -> Iterator[None]:
+    names.forget_settings()
+    names.check_settings_of("a.example", "1-9")
+    yield
+    names.forget_settings()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"TunnelDomain": "A.example", "TcpPorts": "1-9"}, ""),
+        (
+            {"TunnelDomain": "b.example", "TcpPorts": "1-9"},
+            "TUNNEL_DOMAIN=a.example, but here TUNNEL_DOMAIN=b.example: ",
+        ),
+        ({"TunnelDomain": "a.example"}, "TCP_PORTS=1-9, but here TCP_PORTS=unset: "),
+        ({"TableName": "none-yet", "TunnelDomain": "b.example"}, ""),
+    ],
+)
+def test_what_differs_is_said(parameters: dict[str, str], said: str) -> None:
+    sentence = service.settings_difference("tunnel-edge", parameters)
+    assert sentence.startswith(f"This table is used with {said}") if said else not sentence
+
+
+def test_what_is_no_domain_is_refused() -> None:
+    with pytest.raises(CommandError, match="TunnelDomain=a_b cannot be used: it "):
+        service.settings_difference("tunnel-edge", {"TunnelDomain": "a_b"})

@@ -1,0 +1,103 @@
+"""The worst user agent filters that the API accepts, the worst requests for them, and the CPU that these cost Envoy."""
+
+import random
+import resource
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from chalicelib import ids
+from chalicelib.model.backends import HttpResponse, TunnelGroup
+from chalicelib.model.modules import Backend, UserAgentFilter
+from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from tests.edge.running import Edge, until
+
+ACCOUNT = "acct_filters"
+KINDS = ("exact_path", "path_prefix")
+BAR = 3  # milliseconds of CPU above a request without a filter
+_COUNT = 60  # requests of a round
+_PARTS = b"user auth email group role identity subject jwt admin client ip real host url remote - - -".split()
+
+
+def _words() -> list[str]:
+    chance = random.Random(1)
+    return sorted({"".join(chance.choice("ab") for _ in range(38)) for _ in range(100)})
+
+
+WORST = {
+    "one repetition": UserAgentFilter(deny=["[ab]*a[ab]{253}X"]),
+    "one in each list": UserAgentFilter(allow=["a[ab]{104}X"], deny=["b[ab]{104}X"]),
+    "many repetitions": UserAgentFilter(deny=[f"{'ab' * place}a[ab]{{45}}X" for place in range(4)]),
+    "groups with names": UserAgentFilter(deny=[f"(?P<a>a[ab]{{20}}{sign})" for sign in "XYZU"]),
+    "a byte": UserAgentFilter(deny=[r"a\C{240}X"]),
+    "words": UserAgentFilter(allow=_words(), deny=[f"(?i){word}" for word in _words()]),
+}
+
+
+def serve(edge: Edge, name: str, rules: UserAgentFilter | None) -> ServedEdge:
+    """Serve an edge whose route for all paths has a filter, and another one has none."""
+    answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="open\n"))
+    group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "none"}))
+    for backend in (answer, group):
+        edge.store.keep(backend)
+    modules = Modules(backend=Backend(backend_id=answer.id), user_agent_filter=rules)
+    # Other routes of the edge have the same filter: a request must not pay for them.
+    others = (ServedRoute(ids.new("edghtsrt"), kind, f"/{it}", modules) for kind in KINDS for it in range(5))
+    routes = (
+        *others,
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules),
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/open", replace(modules, user_agent_filter=None)),
+        ServedRoute(
+            ids.new("edghtsrt"), "path_prefix", "/group", replace(modules, backend=Backend(backend_id=group.id))
+        ),
+    )
+    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{edge.settings.tunnel_domain}:443",), routes=routes)
+    edge.store.keep(made)
+    until(lambda: edge.status(name, path="/open") == "200")
+    return made
+
+
+def agents(rules: UserAgentFilter) -> Callable[[], bytes]:
+    """Return a function that returns a new User-Agent of 512 bytes, which costs a filter most."""
+    if rules is WORST["words"]:
+        return lambda: b"".join(random.choice(rules.allow)[: random.randint(1, 38)].encode() for _ in range(50))[:512]
+    return lambda: bytes(random.choice(b"ab") for _ in range(512))
+
+
+def headers(*, are_names: bool) -> bytes:
+    """Return a User-Agent and 60 KB of other headers, which have long names or long values."""
+    texts = [b"x-" + b"-".join(random.choices(_PARTS, k=100))[:590] for _ in range(95)]
+    return b"\r\n".join([b"me", *(b"%b: a" % it if are_names else b"a: %b" % it for it in texts)])
+
+
+def cpu(edge: Edge, name: str, begin: bytes, agents: Callable[[], bytes]) -> float:
+    """Return the milliseconds of Envoy's CPU for a request, the least of five rounds."""
+    with edge.connect(name, "http/1.1") as connection:
+        return min(_round(connection, edge, name, begin, agents) for _ in range(5))
+
+
+def _round(connection: ssl.SSLSocket, edge: Edge, name: str, begin: bytes, agents: Callable[[], bytes]) -> float:
+    host, envoy = f"{name}.{edge.settings.tunnel_domain}".encode(), _envoy(edge.settings.directory)
+    before = _used(envoy)
+    for _ in range(_COUNT):
+        connection.sendall(b"%bhost: %b\r\nuser-agent: %b\r\n\r\n" % (begin, host, agents()))
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 ")
+    return (_used(envoy) - before) / _COUNT
+
+
+def _used(process: Path) -> float:
+    """Return the milliseconds of CPU that a process has used."""
+    return sum(int(it.read_text().split()[0]) for it in process.glob("task/*/schedstat")) / 1e6
+
+
+def _envoy(directory: Path) -> Path:
+    """Return the folder in /proc of the Envoy that runs in a directory."""
+    found = (it.parent for it in Path("/proc").glob("[0-9]*/cwd") if it.resolve() == directory)
+    return next(it for it in found if (it / "comm").read_text().startswith("envoy"))
+
+
+def resident(edge: Edge) -> int:
+    """Return the bytes of memory that Envoy has."""
+    pages = (_envoy(edge.settings.directory) / "statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()

@@ -1,0 +1,47 @@
+"""The headers that an edge or a reserved domain lets visitors send, `keep_headers`: the same rules for both."""
+
+import pytest
+
+from tests.refusals import assert_invalid
+from tests.transports import Client
+
+HOLDERS = {"/edges/https": {}, "/reserved_domains": {"domain": "shop.example.com"}}
+each_holder = pytest.mark.parametrize(("path", "body"), HOLDERS.items())
+
+
+@each_holder
+def test_headers_are_shown_in_lower_case_and_only_if_there_are_some(
+    admin: Client, path: str, body: dict[str, str]
+) -> None:
+    plain = admin.create(path, body)
+    assert "keep_headers" not in plain
+    address = f"{path}/{plain['id']}"
+    kept = admin.patch(address, {"keep_headers": ["X-User", "Via", "x-user"]}).json
+    assert kept == {**plain, "keep_headers": ["x-user", "via"]}
+    assert admin.get(address).json == kept
+    assert admin.patch(address, {"description": "new"}).json == {**kept, "description": "new"}
+    assert admin.patch(address, {"description": "", "keep_headers": []}).json == plain
+    assert admin.patch(address, {"keep_headers": None}).json == plain
+
+
+@each_holder
+def test_what_the_edge_says_itself_cannot_be_kept(admin: Client, path: str, body: dict[str, str]) -> None:
+    rule = "must not be a header of connections, Proxy, Forwarded, X-Forwarded-… or X-Envoy-…"
+    form = "must be the name of a header, of 64 characters at most"
+    refused = {
+        "X-Forwarded-For": rule,
+        "x_forwarded_user": rule,
+        "Forwarded": rule,
+        "X-Envoy-Retry-On": rule,
+        "Proxy": rule,
+        "Connection": rule,
+        "": form,
+        "x user": form,
+        "x:user": form,
+        "é": form,
+        "x" * 65: form,
+    }
+    answer = admin.post(path, {**body, "keep_headers": ["x-user", *refused]})
+    assert_invalid(answer, {f"keep_headers.{place}": it for place, it in enumerate(refused.values(), 1)})
+    most = [f"x-{number}" for number in range(21)]
+    assert_invalid(admin.post(path, {**body, "keep_headers": most}), {"keep_headers": "must have at most 20 entries"})

@@ -1,0 +1,72 @@
+"""Audit events show of a module what its `TOLD` names, and nothing else."""
+
+import json
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import pytest
+
+from chalicelib import modules
+from chalicelib.model import changes, forms
+from chalicelib.model.audit import OPERATOR
+from chalicelib.model.modules import Module, OAuthProvider
+from chalicelib.model.records import Stored
+from chalicelib.model.ssh.policies import Bounds
+from chalicelib.storage.items import Item
+
+SECRET = "Bearer hunter2"
+STORED = sorted({module.stored for module in modules.ALL}, key=lambda it: it.__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header(Stored):
+    name: str
+    value: str
+
+    TOLD = ("name",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headers(Module):
+    first: Header
+    others: dict[str, Header] = field(default_factory=dict)
+    note: str = ""
+
+    TOLD = ("enabled", "first", "others")
+
+
+def test_only_declared_fields_are_shown_at_every_depth() -> None:
+    secret = {"name": "authorization", "value": SECRET}
+    module = Headers.of({"first": secret, "others": {"a": secret}, "note": SECRET})
+    name = {"name": "authorization"}
+    assert module.told() == {"enabled": True, "first": name, "others": {"a": name}}
+
+
+@pytest.mark.parametrize("form", [*STORED, OAuthProvider, Bounds], ids=lambda it: it.__name__)
+def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Newer(form):  # type: ignore[misc, valid-type]
+        gained: str = SECRET
+
+    values: dict[str, Any] = {
+        it.name: {} if it.name == "provider" else [] for it in fields(form) if it.name in REQUIRED
+    }
+    shown = Newer(**{**values, **({"value": "{}"} if form.__name__ == "TrafficPolicy" else {})}).told()
+    assert {*form.TOLD} == {*shown}
+    assert SECRET not in json.dumps(shown, default=str)
+
+
+REQUIRED = ("provider", "certificate_authority_ids")
+
+
+def test_an_event_shows_nothing_of_an_unknown_module() -> None:
+    edge = Item("acct_1#/edges/tcp", "edgtcp_1", {}, modules={"of_the_future": {"value": SECRET}})
+    change = changes.Change(OPERATOR).put(replace(edge, body={"hostports": []}))
+    assert SECRET not in json.dumps([event.to_record() for event in change.events], default=str)
+    assert forms.of_module("of_the_future") is Stored
+
+
+def test_a_patch_of_a_header_shows_no_value() -> None:
+    before: Any = Headers.of({"first": {"name": "a", "value": SECRET}})
+    after: Any = replace(before, first=replace(before.first, value="Bearer hunter3"))
+    assert before.told() == after.told()

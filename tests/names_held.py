@@ -1,0 +1,85 @@
+"""The names of accounts, by a scan of the table that uses no code of the service, and what tests change of them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.storage import aws, marshal
+from tests.transports import Client
+
+TABLE = "tunnel-edge"
+
+
+def shown(client: Client) -> dict[str, int]:
+    """Return what GET /me says of the names of a client's account."""
+    found: dict[str, int] = client.get("/me").json["names"]
+    return found
+
+
+def scanned(client: Client) -> dict[str, int]:
+    """Return what GET /me should say."""
+    held = Counter[str]()
+    for record in _records():
+        kind = record["scope"].partition("#")[0]
+        if kind == "tunnel_name" and record.get("account") == client.account:
+            in_cooldown = not record.get("sharers") and record.get("rests", 0) > clock.seconds()
+            held["held" if record.get("sharers") else "cooldown" if in_cooldown else "free"] += 1
+        elif record["scope"] == f"{client.account}#/reserved_domains":
+            held["held"] += not any(kind == "tunnel_name" for kind, _ in record["claims"])
+    return {"held": held["held"], "cooldown": held["cooldown"], "allowed": 1000}
+
+
+def end_cooldowns(client: Client) -> None:
+    """End the cooldowns of an account, in the store alone, as if their time had passed."""
+    past = clock.seconds() - 1
+    for record in _records():
+        if record["scope"].startswith("tunnel_name#") and record.get("account") == client.account and "rests" in record:
+            _put({**record, "rests": past})
+        elif record["scope"] == f"{client.account}#/names/cooldown":
+            aws.client("dynamodb").delete_item(TableName=TABLE, Key=_key(record))
+            past -= 1
+            _put({**record, "id": f"{past:011}"})
+
+
+def count_more(client: Client, **counts: int) -> None:
+    """Add to the counts of an account, in the store alone, and mark them as right."""
+    key = {"scope": f"{client.account}#/names", "id": "count"}
+    found = aws.client("dynamodb").get_item(TableName=TABLE, Key=marshal.attributes(key)).get("Item")
+    record: dict[str, Any] = marshal.plain(found) if found else {**key, "revision": 1, "schema": 2}
+    _put({**record, **{name: record.get(name, 0) + more for name, more in counts.items()}, "recounted": True})
+
+
+def as_before(client: Client, *, names: int, taken_back: str = "") -> None:
+    """Leave of an account's cooldowns and counts what an earlier version writes, in the store alone.
+
+    It lists cooldowns by reservation. A name that it takes back stays in the list of this version.
+    """
+    lists = [record for record in _records() if record["scope"] == f"{client.account}#/names/cooldown"]
+    for place, record in enumerate(lists):
+        aws.client("dynamodb").delete_item(TableName=TABLE, Key=_key(record))
+        former = {"scope": f"{client.account}#/names/resting", "id": f"{place:027}", "revision": 1, "schema": 2}
+        _put({**former, "body": {"until": int(record["id"])}})
+    count = {"scope": f"{client.account}#/names", "id": "count", "names": names, "revision": 7, "schema": 2}
+    if taken_back:
+        until = clock.seconds() + 1000
+        _put({**_key_of(f"{client.account}#/names/cooldown", f"{until:011}"), "names": {taken_back}, "schema": 2})
+        count["cooldown"] = 1
+    _put(count)
+
+
+def _key_of(scope: str, id: str) -> dict[str, Any]:
+    return {"scope": scope, "id": id, "revision": 1}
+
+
+def _records() -> Iterator[dict[str, Any]]:
+    for page in aws.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True):
+        yield from map(marshal.plain, page["Items"])
+
+
+def _put(record: dict[str, Any]) -> None:
+    aws.client("dynamodb").put_item(TableName=TABLE, Item=marshal.attributes(record))
+
+
+def _key(record: dict[str, Any]) -> dict[str, Any]:
+    return marshal.attributes({name: record[name] for name in ("scope", "id")})

@@ -70,7 +70,7 @@ class Described(Shape):
 
 
 class Shown(Shape):
-    """The fields in every response that are not in its request."""
+    """The fields that every response adds to the fields of its request."""
 
     id: str
     """Unique identifier; the order of ids is the order of creation."""

@@ -14,7 +14,7 @@ MAX_BYTES = "x-max-bytes"  # the limit of a string in bytes of UTF-8: JSON Schem
 
 @dataclass(frozen=True, eq=False)
 class Documented:
-    """Keywords of JSON Schema for a value that is only shown, so that no rule checks it."""
+    """JSON Schema keywords of a value that is shown but never checked."""
 
     keywords: JsonSchema
 

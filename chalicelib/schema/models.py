@@ -50,7 +50,7 @@ def model(shape: type[Shape]) -> type[Body]:
 
 
 def _redeclared(shape: type[Shape]) -> Iterator[str]:
-    """Yield the fields that a class declares again without the default of its base: they are required."""
+    """Yield required fields: declared again, without the default of the base class."""
     for name in names(shape):  # type: ignore[arg-type]  # mypy looks for the hash of an instance
         owner = next(base for base in shape.__mro__ if name in get_annotations(base))
         if name not in vars(owner) and hasattr(shape, name):
@@ -72,7 +72,7 @@ def check(
 
 
 def _nested(shape: type[Shape]) -> type[Shape]:
-    """Return a shape with models for the shapes in its types, or the shape itself if it has none."""
+    """Replace the shapes in a shape's types by models. Return the same shape if it has none."""
     hints = get_type_hints(shape, include_extras=True)
     types = {name: new for name, hint in hints.items() if (new := _with_models(hint)) is not hint}
     defaults = {name: getattr(shape, name) for name in types if hasattr(shape, name)}
@@ -81,7 +81,7 @@ def _nested(shape: type[Shape]) -> type[Shape]:
 
 
 def _with_models(hint: Any) -> Any:
-    """Return a type with each shape in it replaced by its model, or the type itself if it has none."""
+    """Replace the shapes in a type by models. Return the same type if it has none."""
     if isinstance(hint, type) and issubclass(hint, Shape):
         return model(hint)
     parts = getattr(hint, "__args__", ())

@@ -87,7 +87,7 @@ class WithContext(After):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Limits of the type directly before them, by pydantic's names. Pydantic writes their JSON Schema."""
+    """Limits of the preceding type, by pydantic's names. Pydantic writes their JSON Schema."""
 
     limits: Mapping[str, int]
 
@@ -97,7 +97,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values that a change ignores, because some clients send them for "unchanged". The document does not show them."""
+    """Values that a change ignores: some clients send them for "unchanged". The document does not show them."""
 
     values: tuple[Any, ...]
 
@@ -154,9 +154,9 @@ def max_encoded(limit: int) -> After:
 
 
 def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
-    """Require a string of at most `most` characters that matches a pattern completely; `sentence` is the error.
+    """Require a string that matches a pattern completely; `sentence` is the error.
 
-    The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
+    It has at most `most` characters. The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
     """
 
     def check(text: str) -> str:

@@ -166,7 +166,7 @@ def _retry_truncated(response: tuple[Any, dict[str, Any]] | None, operation: Any
 
 
 def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
-    """Return whether an answer has its Content-Length, and is a JSON object if the operation has an output."""
+    """Return whether an answer is complete: Content-Length, and JSON if the operation has an output."""
     content = answer.content
     if len(content) != int(answer.headers.get("Content-Length") or len(content)):
         return False
@@ -189,7 +189,7 @@ def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) ->
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Raise Unavailable for calls in this block that begin after 13 seconds: the gateway still waits for an answer."""
+    """Refuse calls in this block after 13 seconds with Unavailable, so that the gateway gets an answer in time."""
     before = _last_call.set(time.monotonic() + _DEADLINE)
     try:
         yield

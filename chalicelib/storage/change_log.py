@@ -47,7 +47,7 @@ class Change:
 
 
 def entries(writes: Iterable[Write]) -> list[Write]:
-    """Return the log entry of a transaction, or nothing if it changes no item that the edge reads."""
+    """Return a transaction's log entry, or nothing if the edge reads none of its items."""
     places = [place for write in writes if (place := _item_of(write)) and _LOGGED.fullmatch(place[0])]
     return [_record(places)] if places else []
 

@@ -41,7 +41,7 @@ def sentence(error: AwsError) -> str:
 
 
 def for_callers(error: AwsError) -> str:
-    """Return what a server on a developer's machine lacks; "" in Lambda, whose callers are not its operators."""
+    """Return what a local server lacks. Return "" in Lambda, because its callers are not its operators."""
     return "" if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SENTENCES.get(error.code, "")
 
 

@@ -39,8 +39,8 @@ class Condition:
 class Write:
     """A write of one record, done alone or in a transaction.
 
-    `failing` is what is raised where its condition fails; None: the record has changed since it was read. `counts` is
-    what the write adds to the counts of its account, by their names.
+    `failing` is the exception to raise if its condition is false; None means that the record has changed since it was
+    read. `counts` are added to the counts of its account, by name.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]

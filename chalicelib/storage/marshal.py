@@ -1,4 +1,4 @@
-"""Convert Python values to DynamoDB attributes and back. Numbers are integers, sets contain strings.
+"""Conversion of Python values to DynamoDB attributes and back. Numbers are integers, sets contain strings.
 
 boto3's converter takes 40 ms to import and returns types that neither JSON nor cryptography accepts.
 """

@@ -17,7 +17,7 @@ _BODY = "body"  # how a record names the module ""
 
 @dataclass(frozen=True, order=True)
 class Reference:
-    """A reference from an item's module ("" for its body) to a target with a scope and an id.
+    """A reference from a module of an item ("" for its body) to a target.
 
     `field` is the field of the request that names the target. At most `max_referrers` items may refer to the target.
     """

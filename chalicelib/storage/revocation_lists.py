@@ -148,7 +148,7 @@ def begin(head: Head) -> Write:
 
 
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
-    """Return the writes that replace a chunk's entries. They fail if it or the list has changed. Raises ListFull."""
+    """Return the writes that replace a chunk's entries. They fail after a change of the list. Raises ListFull."""
     count = crypto.packed_revocations.count
     if len(packed) > _MAX_CHUNK:
         raise ListFull
@@ -178,7 +178,7 @@ def compact(head: Head) -> bool:
 
 
 def end(head: Head, found: Iterable[Chunk]) -> Write:
-    """Return the write that makes a list expire with its last entry, after its authority is deleted."""
+    """Return the write that makes a deleted authority's list expire with its last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = None if None in ends else max((end for end in ends if end is not None), default=0)

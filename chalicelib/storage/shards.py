@@ -49,7 +49,7 @@ def next_for(collection: str, id: str) -> int:
     return of(id) if collection in _sharded else 0
 
 
-def spread(collection: str) -> None:
+def use(collection: str) -> None:
     """Distribute this process's new items of a collection over its shards. It must be marked already."""
     if len(_sharded) >= _MAX_SHARDED:
         _sharded.clear()  # a collection that is throttled again is added again

@@ -80,7 +80,7 @@ class Transport:
         self._session.close()
 
     def _put_back(self, connection: HTTPConnection) -> None:
-        """Pool a connection for later requests, or close it if the service closes it or the pool is full."""
+        """Pool a connection, or close it if the service closed it or the pool is full."""
         if connection.sock and len(self._idle) < self._config.max_pool_connections:
             self._idle.append(connection)
         else:
@@ -127,7 +127,7 @@ def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSRespo
 def _botocore_errors(
     connection: HTTPConnection, request: AWSPreparedRequest, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
-    """Close a connection that fails, and raise botocore's error: `late` for a timeout, else `broken` or SSLError."""
+    """Close a failing connection. Raise `late` for a timeout, else `broken` or SSLError."""
     try:
         yield
     except (OSError, HTTPException) as error:

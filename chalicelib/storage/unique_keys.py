@@ -17,13 +17,13 @@ ID = "claim"  # the id of every unique key's record
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """A value of the field `kind` that one item holds exclusively, with attributes that are read with it.
+    """A value of the field `kind` that one item holds, with attributes.
 
     `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
     as the holder takes the key over at once, even if the holder is live.
 
-    `hold` is how the item holds one of a kind that is shared (`shared_keys`): alone, together with others of its
-    account, or over whoever holds it together.
+    `hold` is for kinds of `shared_keys`: the item is an exclusive holder ("alone"), a sharer with others of its account
+    ("together"), or an exclusive holder in spite of sharers ("over").
     """
 
     kind: str
@@ -62,7 +62,7 @@ def holder(key: UniqueKey) -> Holder | None:
 
 
 def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
-    """Return the write that takes the key for an item. It fails with Taken if an item other than `after` holds it."""
+    """Return the write that takes a key. It fails with Taken if an item except `after` holds it."""
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
     free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
     if after:

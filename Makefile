@@ -51,7 +51,6 @@ reset: ## Forget what was created with make run.
 package: .venv/dev $(DOCS) ## Make build/$STAGE: the Lambda package and its template, checked (STAGE=dev or prod, ARCH=arm64 or x86_64).
 	@test -n "$(STAGE)" || { echo "Say which stage: make package STAGE=dev" >&2; exit 1; }
 	@$(BIN)/python -m infra.deploy.package $(STAGE) $(if $(ARCH),--arch $(ARCH))
-	@$(BIN)/cfn-lint build/$(STAGE)/sam.json build/$(STAGE)/translated.json infra/deploy/data.yaml infra/deploy/edge.yaml infra/deploy/pipeline.yaml
 
 cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud that goes on in the background.
 	@$(BIN)/python -m infra.local.emulated check
@@ -61,9 +60,10 @@ cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud 
 cloud-stop: ## End the emulated cloud.
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local.emulated stop; fi
 
-rehearsal: .venv/dev .venv-cloud/ready ## Upgrade 1.0.0 to this version in an emulated cloud, with clients at work: some minutes.
-	@$(MAKE) --no-print-directory package STAGE=dev ARCH= >/dev/null
-	@$(BIN)/python -m tests.cloud.rehearsal
+rehearsal: .venv/dev .venv-cloud/ready ## Upgrade FROM (1.0.0 or 2.0.0) to this version in an emulated cloud, under load: a quarter of an hour.
+	@$(MAKE) --no-print-directory package STAGE=dev ARCH=
+	@$(BIN)/python -m tests.cloud.rehearsal $(or $(FROM),1.0.0) \
+		$(if $(RESOURCES),--resources $(RESOURCES)) $(if $(CLIENTS),--clients $(CLIENTS))
 
 contract: export CONTRACT_URL = $(URL)
 contract: export CONTRACT_KEY = $(API_KEY)
@@ -108,11 +108,11 @@ client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or 
 test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.
 	$(BIN)/python -m pytest tests/clients
 
-bench: .venv/bench .venv/peer .venv-cloud/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
-	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
+bench: .venv/bench .venv/peer .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
+	@$(MAKE) --no-print-directory package STAGE=dev
 	@$(BIN)/python -m bench $(if $(KEEP),--keep)
 
-bench-profile: .venv/bench .venv-cloud/ready bench/node_modules/ready ## Draw where the time of FIGURES (cold_start warm) goes: build/bench/profile.svg.
+bench-profile: .venv/bench .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Draw where the time of FIGURES (cold_start warm) goes: build/bench/profile.svg.
 	@$(MAKE) --no-print-directory package STAGE=dev >/dev/null
 	@mkdir -p build/bench
 	@$(BIN)/py-spy record --subprocesses --output build/bench/profile.svg -- $(BIN)/python -m bench $(or $(FIGURES),cold_start warm)

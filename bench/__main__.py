@@ -1,6 +1,7 @@
 """`make bench`: every figure in a fresh process, and one table of all of them.
 
-The plots are written to build/bench; with --keep and no figure that failed, plots and table also into this folder.
+The table, after each figure, and the plots are written to build/bench; with --keep also into this folder. A figure that
+fails is a row that says so.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,6 +39,8 @@ FIGURES = (
     "filters",
 )
 _FOLDER = Path(__file__).parent
+_BUILT = ROOT / "build" / "bench"
+_TABLE = _BUILT / "table.md"
 _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DOTALL)
 
 
@@ -55,25 +58,34 @@ def main() -> None:
     except CommandError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        sys.exit("Stopped: nothing of it is kept.")
-    told = f"{results.table([row for result in measured for row in result.rows])}\n\n{_machine()}"
-    print(told)
-    points = [point for result in measured for point in result.points]
-    _draw(points, ROOT / "build" / "bench")
-    if any(result.failed for result in measured):
-        sys.exit("Not every figure could be measured: nothing of it is kept.")
+        sys.exit(f"Stopped. What was measured is in {_TABLE}.")
+    print(table := _TABLE.read_text().rstrip())
+    points = [point for result in measured.values() for point in result.points]
+    _draw(points, _BUILT)
     if options.keep:
         _draw(points, _FOLDER)
         readme = _FOLDER / "README.md"
-        readme.write_text(_LAST.sub(lambda _: f"\n{told}\n\n", readme.read_text()))
+        readme.write_text(_LAST.sub(lambda _: f"\n{table}\n\n", readme.read_text()))
+    if failed := [name for name, result in measured.items() if result.failed]:
+        sys.exit(f"These figures could not be measured: {', '.join(failed)}. All others are in {_TABLE}.")
 
 
-def _all_measured(names: Sequence[str]) -> list[Result]:
+def _all_measured(names: Sequence[str]) -> dict[str, Result]:
     """Return the results of the figures, on engines of their own. Raises CommandError."""
     logging.disable(logging.INFO)  # of the requests that fill the stores
     sizes = engines.SIZES if "growth" in names else ()  # the others wait for none to be filled
+    measured: dict[str, Result] = {}
+    _write_table([])
     with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
-        return [_measured(name, setting) for name in names]
+        for name in names:
+            measured[name] = _measured(name, setting)
+            _write_table(measured.values())
+    return measured
+
+
+def _write_table(measured: Iterable[Result]) -> None:
+    _BUILT.mkdir(parents=True, exist_ok=True)
+    _TABLE.write_text(f"{results.table([row for result in measured for row in result.rows])}\n\n{_machine()}\n")
 
 
 def _measured(name: str, setting: Setting) -> Result:

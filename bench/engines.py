@@ -21,7 +21,7 @@ from bench import requests
 from chalicelib import ids, operations
 from chalicelib.authorizer import authorize
 from infra import ROOT
-from infra.deploy import stacks
+from infra.deploy import data_stack
 from infra.local import signals
 from infra.local.cloud import HOST, OWN, Cloud
 
@@ -60,7 +60,7 @@ def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
         embedded.start()
         os.environ.update(embedded.settings, TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
         os.environ.pop(OWN)  # else `make run` would start its own cloud
-        stacks.deploy(stacks.DATA.read_text(), f"{TABLE}-data", {"Name": TABLE})
+        data_stack.deploy(TABLE, {})
         token = operations.create_account("bench", "admin")[2]
         requests.create("/backends/weighted", token, {})  # records the use of the key, which happens once an hour
         context = authorize({"headers": requests.headers(token)}, None)["context"]
@@ -141,7 +141,7 @@ def _find_item(part: str, beginning: str = "") -> str:
 
 def _definition() -> dict[str, Any]:
     """Return the table's keys from its deployment template."""
-    properties = yaml_parse(stacks.DATA.read_text())["Resources"]["Table"]["Properties"]
+    properties = yaml_parse(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
     keys = {key["AttributeName"] for key in properties["KeySchema"]}  # no index is measured
     attributes = [known for known in properties["AttributeDefinitions"] if known["AttributeName"] in keys]
     return {"TableName": TABLE, "AttributeDefinitions": attributes, "KeySchema": properties["KeySchema"]}

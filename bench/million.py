@@ -16,7 +16,7 @@ from bench.results import Result, Row
 MIX = {"get": 70, "list of 100": 10, "create": 10, "change": 5, "certificate": 5}  # hundredths of all requests
 COUNT = 100
 
-# Dollars, list prices of us-east-1 in June 2026, on demand, without free tiers; infra/README.md has the others.
+# Dollars, list prices of us-east-1 in June 2026, on demand, without free tiers; bench/costs.py has the others.
 PER_READ_UNIT, PER_WRITE_UNIT, PER_KMS_CALL = 0.125e-6, 0.625e-6, 3e-6
 PER_GATEWAY_REQUEST, PER_INVOCATION, PER_GB_SECOND = 3.5e-6, 0.2e-6, 13.3334e-6
 API_GB, AUTHORIZER_GB, AUTHORIZER_SECONDS = 1.0, 0.5, 0.01

@@ -40,6 +40,15 @@ def by_key(calls: Iterable[Call]) -> Mapping[str, int]:
     return found
 
 
+def of_write(item: Mapping[str, Any], *, factor: int, is_check: bool) -> int:
+    """Return the units of writing an item: `factor` for each KB in the table, one in each of its indexes.
+
+    A check of a condition is charged as a write, but changes no index.
+    """
+    each = _each(1024, [item])
+    return factor * each + (0 if is_check else each * sum(name in item for name in _INDEXES))
+
+
 def of_item(item: Mapping[str, Any]) -> dict[str, int]:
     """Return the units by key that a transaction writes of an item: two for each KB in the table, one in each index."""
     each = _each(1024, [item])

@@ -8,6 +8,7 @@ import time
 from argparse import ArgumentParser, BooleanOptionalAction, FileType, Namespace
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from chalicelib import exported, migrated, openapi, operations, restored, routes, traffic
@@ -389,7 +390,7 @@ def _repeat(arguments: Namespace) -> None:
 
 
 def _migrate(arguments: Namespace) -> None:
-    for line in migrated.lines(applies=arguments.apply):
+    for line in migrated.lines(applies=arguments.apply, report=partial(print, file=sys.stderr, flush=True)):
         print(line, flush=True)
 
 

@@ -1,7 +1,8 @@
 """Records brought up to date, and what the operator is told of it meanwhile."""
 
+import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from chalicelib import operations
@@ -11,13 +12,23 @@ from chalicelib.model.user_agents import MAX_COST
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 
+PAUSE = 5.0  # seconds between two reports of progress
 
-def lines(*, applies: bool) -> Iterator[str]:
-    """Count what lacks which step, and do them if it `applies`; yield what is to be said. Raises aws.Unavailable."""
+
+def lines(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE) -> Iterator[str]:
+    """Count what lacks which step, and do them if it `applies`; yield what is to be said.
+
+    Progress goes to `report`, at most once in a pause. Raises aws.Unavailable.
+    """
     forms, total, lacking, done = operations.forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
+    report("Reading the table …")
+    reported = time.monotonic()
     for record in migrations.records():
         total += 1
         yield from _costly(record)
+        if time.monotonic() - reported >= pause:
+            report(f"{total:,} records read, {sum(lacking.values()):,} steps to do, {done[True]:,} rewritten …")
+            reported = time.monotonic()
         steps = migrations.lacking(record, forms)
         lacking.update((step.number, migrations.what(record)) for step in steps)
         if steps and applies:

@@ -157,7 +157,12 @@ def recorded_logs(store: None) -> Iterator[None]:
 
 
 # Those that share what is slow to start run in one process, but for files that start such for themselves.
-ALONE = {"tests/served/test_faults.py", "tests/served/test_kept.py", "tests/served/test_strict_race.py"}
+ALONE = {
+    "tests/served/test_faults.py",
+    "tests/served/test_kept.py",
+    "tests/served/test_recorded_states.py",
+    "tests/served/test_strict_race.py",
+}
 assert all((ROOT / file).exists() for file in ALONE)
 TOGETHER = {
     "tests/cloud/test_leaked_key.py": "served",
@@ -210,9 +215,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(told)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the first test of the deployed package the time in which that is made; pytest counts it as the test's."""
+    for item in items:
+        if "deployed" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(PACKAGING + DEPLOYING + 120))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         needs.need(*marker.args)
+    if _not_deployed and "deployed" in getattr(item, "fixturenames", ()):
+        pytest.skip("The package could not be deployed: the first error says why.")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -278,6 +292,8 @@ def least(measured: Callable[[], float], *, bound: float) -> float:
 
 
 _given: set[int] = set()  # ports, by free_port
+PACKAGING, DEPLOYING = 480, 100  # seconds
+_not_deployed: list[str] = []
 
 
 def place_among_workers() -> tuple[int, int]:
@@ -386,12 +402,29 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     local, port = tmp_path_factory.mktemp("deployed"), free_port()
     log = local / "cloud" / "cloud.log"
     environment = {**os.environ, "DEPLOYED_DIR": str(local), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
-    subprocess.run(["make", "cloud"], cwd=ROOT, env=environment, check=True, timeout=100)
+    _make(environment, PACKAGING, "package", "STAGE=dev", "ARCH=")  # by itself, since a busy machine takes its time
+    _make(environment, DEPLOYING, "cloud")
     settings = terminal.read(local / "env")
     served = Served(settings["BASE_URL"], settings["API_KEY"], terminal.read(local / "cloud.env"), local, log)
     yield served
     RECORD.logs += [*log.read_text().splitlines(), *logged_by_functions(served)]
     subprocess.run(["make", "cloud-stop"], cwd=ROOT, env=environment, check=True, timeout=30)
+
+
+def _make(environment: Mapping[str, str], seconds: int, *arguments: str) -> None:
+    """Run make for the deployed package. If it fails say why once; the other tests of the package are skipped."""
+    command = ["make", "--no-print-directory", *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            check=False, timeout=seconds,
+        )  # fmt: skip
+        said = f"'{' '.join(command)}' failed:\n{done.stdout}" if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        said = f"'{' '.join(command)}' took longer than {seconds} s."
+    if said:
+        _not_deployed.append(said)
+        pytest.fail(said, pytrace=False)
 
 
 def remember_stored(api: Served) -> None:

@@ -19,7 +19,7 @@ from chalicelib.http.middleware import ANY_METHOD
 from chalicelib.model.events import page
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.storage import aws
-from infra.deploy import stacks
+from infra.deploy import data_stack
 from tests.conftest import ROOT, free_port
 from tests.model.test_tunnels import opened
 from tests.samples import public_key
@@ -216,7 +216,7 @@ def test_a_store_is_created_as_the_stack_creates_it(capsys: Output, monkeypatch:
     monkeypatch.setenv("TABLE_NAME", "another")
     monkeypatch.setenv("KEY_ID", "alias/another")
     assert said(capsys, "store", "create") == ["table another was created", "key alias/another was created"]
-    wanted = yaml_parse(stacks.DATA.read_text())["Resources"]["Table"]["Properties"]
+    wanted = yaml_parse(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
     table = aws.client("dynamodb").describe_table(TableName="another")["Table"]
     same = ("AttributeDefinitions", "KeySchema", "DeletionProtectionEnabled")
     assert [table[field] for field in same] == [wanted[field] for field in same]

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from chalicelib.storage.aws import AwsError
 from infra import CommandError
-from infra.deploy import service
+from infra.deploy import service, stacks
+
+_NO_ALARMS = (
+    "WARNING: AlarmTopicArn is empty, so no alarm reaches anyone. Deploy again with AlarmTopicArn=<the ARN of an SNS"
+    " topic>: step 3 of 'From an empty account to a URL' in infra/README.md makes one."
+)
 
 
 def main(arguments: list[str]) -> None:
@@ -28,11 +33,14 @@ def main(arguments: list[str]) -> None:
         if sentence := service.settings_difference(options.name, parameters):
             print(sentence, file=sys.stderr)
         said = service.deploy(options.package, options.name, options.bucket, parameters, role=options.role)
+        has_no_alarms = stacks.parameters(f"{options.name}-api").get("AlarmTopicArn") == ""
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The cloud cannot be used ({error.code}).")
     print("\n".join(f"{name}={value}" for name, value in said.items()))
+    if has_no_alarms:
+        print(_NO_ALARMS, file=sys.stderr)
 
 
 def _parameter(text: str) -> tuple[str, str]:

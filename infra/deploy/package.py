@@ -1,6 +1,7 @@
 """`make package STAGE=…`: the Lambda package and the template of the API's stack, the same bytes from the same sources.
 
-The package is made for the Python that runs this, and for the machine that ARCH names.
+The package is made for the Python that runs this, and for the machine that ARCH names. What is there already is made
+again only if an input has changed.
 """
 
 import json
@@ -19,12 +20,13 @@ from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 from infra import ROOT, CommandError, environments
-from infra.deploy import gateway_responses
+from infra.deploy import fingerprint, gateway_responses
 
 ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 13 * 1024 * 1024
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
+_TEMPLATES = ("data.yaml", "edge.yaml", "pipeline.yaml")  # beside the API's, which is in the package
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 
@@ -35,16 +37,21 @@ def main() -> None:
     parser.add_argument("--arch", choices=ARCHITECTURES, default=_machine())
     parser.add_argument("--out", type=Path, help="where it goes (default: build/<stage>)")
     options = parser.parse_args()
+    out = options.out or ROOT / "build" / options.stage
+    inputs = fingerprint.of_inputs(options.stage, options.arch)
+    archive, is_current = out / "deployment.zip", fingerprint.is_current(out, inputs)
     try:
-        out = package(options.stage, options.arch, options.out or ROOT / "build" / options.stage)
+        if not is_current:
+            package(options.stage, options.arch, out)
+            _lint(out)
+            fingerprint.write(out, inputs)
     except CommandError as error:
         sys.exit(str(error))
-    archive = out / "deployment.zip"
-    print(f"{archive}: {archive.stat().st_size:,} bytes")
+    print(f"{archive}: {archive.stat().st_size:,} bytes{', unchanged' if is_current else ''}")
 
 
-def package(stage: str, arch: str, out: Path) -> Path:
-    """Make deployment.zip, sam.json and what SAM makes of it, translated.json; where they are. Raises CommandError."""
+def package(stage: str, arch: str, out: Path) -> None:
+    """Make deployment.zip, sam.json and what SAM makes of it, translated.json. Raises CommandError."""
     if sys.version_info[:2] not in _PYTHONS:
         raise CommandError("Lambda packages are made with Python 3.11 to 3.14: choose one with PYTHON=….")
     config = _config(stage)
@@ -52,15 +59,16 @@ def package(stage: str, arch: str, out: Path) -> Path:
     sources = out / "sources"
     try:
         sources.mkdir(parents=True)
+        _say("Making the package with Chalice, which fetches what the functions need …")
         _copy_sources({**config, "lambda_architecture": arch}, sources)
         _run_chalice(stage, sources, out)
     finally:
         shutil.rmtree(sources)
+    _say("Compiling it …")
     _rewrite(out / "deployment.zip", out / "package")
     _complete(out)
     if (size := (out / "deployment.zip").stat().st_size) > MAX_BYTES:
         raise CommandError(f"The package has {size:,} bytes, more than the {MAX_BYTES:,} that were planned for.")
-    return out
 
 
 def _machine() -> str:
@@ -157,6 +165,20 @@ def _translated(stack: dict[str, Any]) -> dict[str, Any]:
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
     translated: dict[str, Any] = transform(stack, {}, None)
     return translated
+
+
+def _lint(out: Path) -> None:
+    """Check all templates with cfn-lint. Raises CommandError with what it found."""
+    _say("Checking the templates with cfn-lint …")
+    templates = [out / "sam.json", out / "translated.json", *(ROOT / "infra" / "deploy" / name for name in _TEMPLATES)]
+    command = [Path(sys.executable).with_name("cfn-lint"), *templates]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise CommandError(f"cfn-lint rejects a template:\n{done.stdout}{done.stderr}")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,7 @@ from chalicelib import domains
 from chalicelib.model import names
 from chalicelib.storage import aws, dynamodb
 from infra import CommandError
-from infra.deploy import stacks
-
-_OF_DATA = ("MultiRegion",)  # parameters of the data stack; all others are the API's
+from infra.deploy import data_stack, indexes, stacks
 
 
 def deploy(
@@ -18,10 +16,12 @@ def deploy(
 ) -> dict[str, str]:
     """Deploy both stacks, <name>-data and <name>-api, and return their outputs and the parameters of the second.
 
-    Parameters that are absent keep their values. Raises CommandError, aws.AwsError.
+    Parameters that are absent keep their values. Raises CommandError, also if the update would change several indexes
+    of the table; aws.AwsError.
     """
+    indexes.require_single_change(name)
     key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)  # first: it changes nothing if it fails
-    data = stacks.deploy(stacks.DATA.read_text(), f"{name}-data", _of_data(name, parameters), role=role)
+    data = data_stack.deploy(name, parameters, role=role)
     template = json.loads((package / "sam.json").read_text())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
@@ -29,7 +29,7 @@ def deploy(
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
     had = stacks.parameters(f"{name}-api")  # with perhaps another table, one that was restored
     kept = {parameter: had[parameter] for parameter in template["Parameters"] if parameter in had}
-    of_api = {parameter: value for parameter, value in parameters.items() if parameter not in _OF_DATA}
+    of_api = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
     given = {**own, **kept, **of_api}
     api = stacks.deploy(json.dumps(template), f"{name}-api", given, bucket=bucket, role=role)
     return {**data, **given, **api}
@@ -58,9 +58,3 @@ def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:
         return domains.normal(domain) if domain else "", parameters.get("TcpPorts", "").strip()
     except ValueError as error:
         raise CommandError(f"TunnelDomain={domain} cannot be used: it {error}.") from None
-
-
-def _of_data(name: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters of the data stack: those that are given, else those that it has."""
-    known = {**stacks.parameters(f"{name}-data"), **parameters}
-    return {"Name": name, **{parameter: known[parameter] for parameter in _OF_DATA if parameter in known}}

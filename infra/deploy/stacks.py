@@ -1,6 +1,7 @@
 """Stacks in a cloud: created when there are none, else changed; and the files that they are made of, uploaded."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -10,10 +11,9 @@ import boto3
 from botocore.exceptions import ClientError, WaiterError
 
 from chalicelib.storage import aws
-from infra import ROOT, CommandError
+from infra import CommandError
 from infra.local import cloud
 
-DATA = ROOT / "infra" / "deploy" / "data.yaml"
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # roles; the translation of the SAM template
 _WHOLE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
 _PATIENCE = {"Delay": 2, "MaxAttempts": 600}
@@ -58,6 +58,16 @@ def parameters(stack: str) -> dict[str, str]:
     with _asking():
         description = _description(_client("cloudformation"), stack) or {}
     return {given["ParameterKey"]: given["ParameterValue"] for given in description.get("Parameters", ())}
+
+
+def template(stack: str) -> str:
+    """Return the template that a stack was deployed with, "" without a stack. Raises aws.AwsError, CommandError."""
+    with _asking():
+        client = _client("cloudformation")
+        if _description(client, stack) is None:
+            return ""
+        body = client.get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
+    return body if isinstance(body, str) else json.dumps(body)  # boto3 parses JSON, and leaves YAML as it is
 
 
 def upload(content: bytes, bucket: str) -> tuple[str, str]:

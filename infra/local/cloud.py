@@ -67,6 +67,7 @@ class Cloud:
         """Start it with the state that was saved, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._state.chmod(0o700)  # also if it was there already
         environment = self._environment()
         with open(self.log, "wb") as log, signals.defer():
             self._process = subprocess.Popen(

@@ -15,7 +15,7 @@ from chalicelib import operations
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
-from infra.local import cloud, lock, signals, terminal
+from infra.local import cloud, files, lock, signals, terminal
 from infra.local.cloud import Cloud
 from infra.local.embedded import PROCESS
 
@@ -69,8 +69,10 @@ def start() -> None:
     named = cloud.named()
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
+        files.make_folder(DEPLOYED, [place.name for place in PLACES])
         terminal.write(STARTED, MARK)  # before anything else: what is beside it from now on is our own
         if named is None:
+            terminal.say("Starting the emulated cloud …")
             embedded.start()
         _deploy(cloud.settings(named) if named else embedded.settings)
     except KeyboardInterrupt:
@@ -117,11 +119,14 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     settings = {**cloud_settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
     cloud.speak_to(settings)
     package = ROOT / "build" / STAGE
+    terminal.say("Deploying the table, the key and the API …")
     stacks.make_bucket(BUCKET)
     chosen = {parameter: os.environ[name] for name, parameter in PARAMETERS.items() if os.environ.get(name)}
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
+    terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
     service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
+    terminal.say("Creating an account …")
     token = operations.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})

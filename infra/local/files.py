@@ -1,7 +1,19 @@
 """Files that only their owner can read; after a kill or a power cut each is the old one or the new one, whole."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
+
+
+def make_folder(folder: Path, own: Collection[str]) -> None:
+    """Make a folder that only its owner can read.
+
+    A folder that exists becomes one, unless it holds anything but `own`: then only what is put there is private.
+    Raises OSError.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077 and {file.name for file in folder.iterdir()} <= {*own}:
+        folder.chmod(0o700)
 
 
 def write(file: Path, text: str) -> None:

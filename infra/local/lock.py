@@ -13,6 +13,7 @@ from typing import NamedTuple
 from infra import CommandError
 from infra.local import files
 
+OWN = ("cloud", "cloud.env", "env", "run", "edge", "deployed")  # what we keep in such a folder
 _PATIENCE = 20  # seconds for what is ending by itself
 _PAUSE = 0.1
 
@@ -34,7 +35,7 @@ def hold(folder: Path, url: str, parent: int) -> None:
 
     Waits for what is ending by itself. Raises CommandError when another run has the folder, OSError.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.make_folder(folder, OWN)
     until = time.monotonic() + _PATIENCE
     while take(folder) is None:
         run = _written(folder)

@@ -15,7 +15,7 @@ from chalicelib.http.errors import ApiError
 from chalicelib.model import accounts, names
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
-from infra.deploy import stacks
+from infra.deploy import data_stack
 from infra.local import cloud, local_server, lock, signals, terminal
 from infra.local.cloud import HOST, Cloud
 
@@ -86,7 +86,7 @@ def _deploy(embedded: Cloud) -> None:
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
     os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # as the live edge has it by default
     os.environ.setdefault("TCP_PORTS", "20000-20099")
-    stacks.deploy(stacks.DATA.read_text(), f"{name}-data", {"Name": name})
+    data_stack.deploy(name, {})
     if embedded.is_started:
         settings = {name: os.environ.get(name, "") for name in ("TUNNEL_DOMAIN", "TCP_PORTS")}
         used = {"TABLE_NAME": name, "KEY_ID": key, **settings}

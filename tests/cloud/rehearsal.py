@@ -1,253 +1,255 @@
-"""The way up from 1.0.0, rehearsed: its package with a thousand resources, then the steps of the page, under load.
+"""The upgrade of "Upgrading" in infra/README.md, rehearsed in an emulated cloud with clients at work.
 
-Prints what every step took and each answer that was another one than before. It fails when a record is lost or differs,
-and when such an answer comes in another step than the release, for which the page announces it.
-Run it as `python -m tests.cloud.rehearsal`.
+`python -m tests.cloud.rehearsal 1.0.0` (or 2.0.0) deploys that version and creates resources, then takes the steps of
+every later version, one version after the other. It prints how long each step took, and every answer that differs from
+before. It fails if a record is lost or differs, and if such an answer comes in another step than a release, for which
+the page announces it. A request without an answer is counted and printed: a busy machine has those.
 """
 
 import io
 import os
-import random
 import subprocess
 import sys
 import tarfile
 import threading
 import time
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
-import boto3
-
-from infra.deploy import service, stacks
+from infra.deploy import stacks
 from infra.local import cloud
-from tests.cloud import upgrades
+from tests.cloud import clients_at_work, upgrades
+from tests.cloud.clients_at_work import UNANSWERED, Work
 from tests.conftest import ROOT, free_port
 from tests.modules.samples import GITHUB
 from tests.samples import BODIES, EDITABLE_KINDS, PATHS
-from tests.transports import Answer, Client, Http
+from tests.transports import Answer, Client
 
-FROM, NAME, BUCKET = "15dc98c", "tunnel-edge", "packages"
-RECORDS, CLIENTS, REST = 1_000, 16, 300
-NEWCOMER = "from chalicelib import operations; print(operations.create_account('acme', 'alice')[2])"
-
-
-def run(folder: Path, settings: Mapping[str, str], *command: str) -> str:
-    environment = {**os.environ, **settings}
-    done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
+NAME, BUCKET = "tunnel-edge", "packages"
+FILLERS = 4  # with more, the emulated functions of a busy machine start for a minute
+TRIES = 5
+PROGRESS = 10  # seconds between two lines
+_ACCOUNT = "from chalicelib import operations; print(operations.create_account('acme', 'alice')[2])"
+_ROUTES = "/edges/https/{edge_id}/routes"
 
 
-class Following:
-    """A transport to an API whose address changes: the emulated cloud replaces an API whose definition changes.
-
-    The real one keeps it. Each answer that only the moved address explains is counted, and the request repeated.
-    """
-
-    base_url = ""  # what uris begin with stays
-    moved: ClassVar[list[float]] = []
-
-    def __init__(self) -> None:
-        self._http = Http(address())
-
-    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        for _ in range(600):
-            answer = self._http.send(method, path, headers, body)
-            if (answer.status, answer.text) != (404, '{"message": "Not Found"}'):  # which is not of the service
-                return answer
-            self.moved.append(time.monotonic())
-            time.sleep(0.1)
-            self._http.base_url = address()
-        return answer
+def main() -> None:
+    """Rehearse, and exit with status 1 if anything is lost or differs."""
+    parser = ArgumentParser(prog="python -m tests.cloud.rehearsal", description=__doc__)
+    commits = dict(upgrades.history())
+    parser.add_argument("version", choices=commits, help="the version to begin with")
+    parser.add_argument("--resources", type=int, default=5_000)
+    parser.add_argument("--clients", type=int, default=16)
+    options = parser.parse_args()
+    later = [*commits][[*commits].index(options.version) :]
+    with TemporaryDirectory() as folder:
+        versions = [_of_history(name, commits[name], Path(folder)) for name in later]
+        versions.append(Version(upgrades.NEXT, ROOT))
+        work, lost = rehearse(versions, Path(folder), options.resources, options.clients)
+    _report(work)
+    unannounced = [f"{step}: {said}" for _, step, said in work.others if not step.endswith(" release")]
+    if wrong := [*lost, *unannounced]:
+        sys.exit("\n".join([f"{len(wrong)} are lost, or other than before without notice:", *wrong[:20]]))
+    _say("Nothing is lost, and nothing differs that the page does not announce.")
 
 
-def address() -> str:
-    """Return the URL that the API has at the moment."""
-    stack = boto3.client("cloudformation", endpoint_url=cloud.named())
-    found = stack.describe_stack_resource(StackName=f"{NAME}-api", LogicalResourceId="RestAPI")
-    return f"{cloud.named()}/restapis/{found['StackResourceDetail']['PhysicalResourceId']}/dev/_user_request_"
+@dataclass(frozen=True)
+class Version:
+    """A version: its name, and the folder with its code and package."""
+
+    name: str
+    code: Path
+
+    def run(self, settings: Mapping[str, str], *command: str) -> str:
+        """Run a Python command of this version and return what it prints."""
+        environment = {**os.environ, **settings}
+        command = (sys.executable, *command)
+        done = subprocess.run(command, cwd=self.code, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 0, f"{self.name}: {command} failed"
+        return done.stdout.strip()
+
+    def deploy(self, settings: Mapping[str, str], *parameters: str) -> dict[str, str]:
+        """Deploy its package, and return what that prints."""
+        where = ("build/dev", "--name", NAME, "--bucket", BUCKET)
+        said = self.run(settings, "-m", "infra.deploy", *where, *parameters)
+        return dict(line.split("=", 1) for line in said.splitlines())
+
+    def template(self, file: str) -> str:
+        return (self.code / "infra" / "deploy" / file).read_text()
+
+    def steps(self, settings: Mapping[str, str]) -> dict[str, Callable[[], object]]:
+        """Return the steps of the upgrade to this version, as the page has them."""
+        return {
+            "data stack": self._update_data,
+            "release": lambda: self._release(settings),
+            "migrate": lambda: self.run(settings, "-m", "chalicelib", "migrate", "--apply"),
+            "migrated": lambda: self.run(settings, "-m", "chalicelib", "migrate"),
+            "edge stack": self._update_edge,
+        }
+
+    def _update_data(self) -> None:
+        template, stack = self.template("data.yaml"), f"{NAME}-data"
+        old_key = {"MultiRegion": "false"} if "MultiRegion:" in template else {}
+        stacks.deploy(template, stack, {"Name": NAME, **old_key})
+
+    def _release(self, settings: Mapping[str, str]) -> None:
+        self.deploy(settings)
+
+    def _update_edge(self) -> None:
+        key = stacks.outputs(f"{NAME}-data")["KeyArn"]
+        stacks.deploy(self.template("edge.yaml"), f"{NAME}-edge", {"Name": NAME, "KeyArn": key})
 
 
-def client(token: str) -> Client:
-    """Return a client of any version: what it is answered is not held against the document of this one."""
-    return Client(Following(), token, check=lambda *_: None)
-
-
-def differences(before: Any, after: Any, at: str = "") -> Iterator[str]:
-    """Yield where an answer lacks what it held before, or holds another value; what was added is no difference."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name, value in before.items():
-            yield from differences(value, after.get(name, "(absent)"), f"{at}.{name}")
-    elif before != after:
-        yield f"{at}: {str(before)[:60]} is {str(after)[:60]}"
-
-
-def compare(caller: Client, path: str, before: Any) -> list[str]:
-    """Return the differences between a resource now and before."""
-    answer = caller.get(path)
-    return [*differences(before, answer.json, path)] if answer.status == 200 else [f"{path}: {answer.text}"]
-
-
-@dataclass
-class Work:
-    """The work of the clients, and every answer that differs from before, with its second and step."""
-
-    token: str
-    records: dict[str, Any]
-    step: str = "before"
-    answers: Counter[str] = field(default_factory=Counter)
-    others: list[tuple[float, str, str]] = field(default_factory=list)
-    made: dict[str, Any] = field(default_factory=dict)  # and not deleted
-    lost: list[str] = field(default_factory=list)
-    ends: threading.Event = field(default_factory=threading.Event)
-
-    def go_on(self) -> None:
-        caller, paths = client(self.token), list(self.records)
-        authorities = [path for path in paths if path.startswith("/ssh_certificate_authorities/")]
-        while not self.ends.is_set():
-            for _ in range(8):
-                path = random.choice(paths)
-                self.note("GET", path, 200, caller.get(path), self.records[path])
-            authority = random.choice(authorities).rpartition("/")[2]
-            body = {**BODIES["/ssh_credentials"](caller), "ssh_certificate_authority_id": authority}
-            signed = caller.post("/ssh_user_certificates", body)
-            self.note("POST", "/ssh_user_certificates", 201, signed, {})
-            if signed.status == 201:
-                self.made[f"/ssh_user_certificates/{signed.json['id']}"] = signed.json
-            made = caller.post("/backends/http_response", {"description": "made meanwhile"})
-            self.note("POST", "/backends/http_response", 201, made, {"description": "made meanwhile"})
-            if made.status == 201:
-                path, changed = f"/backends/http_response/{made.json['id']}", {"description": "changed meanwhile"}
-                self.note("PATCH", path, 200, caller.patch(path, changed), changed)
-                self.note("GET", path, 200, caller.get(path), {**made.json, **changed})
-                self.note("DELETE", path, 204, caller.delete(path), None)
-
-    def rest(self) -> None:
-        """Wait until the clients have had some hundred answers more."""
-        enough = self.answers.total() + REST
-        while self.answers.total() < enough:
-            time.sleep(0.2)
-
-    def note(self, method: str, path: str, status: int, answer: Any, body: Any) -> None:
-        self.answers[self.step] += 1
-        wrong = [f"{answer.status} {answer.text[:160]}"] if answer.status != status else []
-        if not wrong and body is not None:
-            wrong = [*differences(body, answer.json)]
-        self.others += [(time.monotonic(), self.step, f"{method} {path}: {it}") for it in wrong]
-
-
-def fill(caller: Client) -> dict[str, Any]:
-    """Create resources of every kind that the version has until there are a thousand; return them by their paths."""
-    found: dict[str, Any] = {}
-    kinds = [resource.kind.path for resource in EDITABLE_KINDS]
-    kinds = [path for path in kinds if caller.get(PATHS[path](caller) if path in PATHS else path).status == 200]
-
-    def make(number: int) -> tuple[str, Any]:
-        path = kinds[number % len(kinds)]
-        body = BODIES[path](caller)
-        place = PATHS[path](caller) if path in PATHS else path
-        created = caller.create(place, body)
-        if path == "/edges/https/{edge_id}/routes":
-            oauth = {"provider": {"github": GITHUB}}
-            assert caller.put(f"{place}/{created['id']}/oauth", oauth).status == 200
-        address = f"{place}/{created['id']}"
-        answer = caller.get(address)
-        assert answer.status == 200, answer.text
-        return address, answer.json
-
-    with ThreadPoolExecutor(4) as pool:  # with more, the emulated functions of a busy machine start for a minute
-        found.update(pool.map(make, range(RECORDS)))
-    return found
-
-
-@contextmanager
-def at_work(work: Work) -> Iterator[None]:
-    workers = [threading.Thread(target=work.go_on) for _ in range(CLIENTS)]
-    for worker in workers:
-        worker.start()
-    try:
-        yield
-    finally:
-        work.ends.set()
-        for worker in workers:
-            worker.join()
-
-
-def climb(work: Work, settings: Mapping[str, str]) -> None:
-    """Take the steps of the page, each while the clients go on, with a rest after it."""
-    steps: dict[str, Callable[[], object]] = {
-        "data stack": lambda: stacks.deploy(
-            stacks.DATA.read_text(), f"{NAME}-data", {"Name": NAME, "MultiRegion": "false"}
-        ),
-        "release": lambda: service.deploy(ROOT / "build" / "dev", NAME, BUCKET, {}),
-        "migrate": lambda: run(ROOT, settings, "-m", "chalicelib", "migrate", "--apply"),
-        "migrated": lambda: run(ROOT, settings, "-m", "chalicelib", "migrate"),
-        "edge stack": lambda: stacks.deploy(
-            (ROOT / "infra" / "deploy" / "edge.yaml").read_text(),
-            f"{NAME}-edge",
-            {"Name": NAME, "KeyArn": stacks.outputs(f"{NAME}-data")["KeyArn"]},
-        ),
-    }
-    work.rest()
-    for name, take in steps.items():
-        work.step, began = name, time.monotonic()
-        said = take()
-        print(f"{name}: {time.monotonic() - began:.1f} s; {said if isinstance(said, str) else ''}", flush=True)
-        work.rest()
-
-
-def rehearse(folder: Path) -> Work:
-    """Go the way up with clients at work, and return their work with its answers."""
-    old = folder / "old"
-    with tarfile.open(fileobj=io.BytesIO(upgrades.git("archive", FROM))) as archive:
-        archive.extractall(old, filter="data")
-    run(old, {}, "-m", "infra.deploy.package", "dev")
+def rehearse(versions: list[Version], folder: Path, resources: int, clients: int) -> tuple[Work, list[str]]:
+    """Upgrade from the first version to the last. Return the work of the clients, and what is lost."""
     embedded = cloud.Cloud(folder / "cloud", free_port(), AUTH="true", PERSIST_STATE="0")
     embedded.start()
     try:
         settings = {**embedded.settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
         cloud.speak_to(settings)
-        stacks.make_bucket(BUCKET)
-        deploy = ("-m", "infra.deploy", "build/dev", "--name", NAME, "--bucket", BUCKET)
-        said = dict(line.split("=", 1) for line in run(old, settings, *deploy).splitlines())
-        base_url = f"{embedded.url}/restapis/{said['RestAPIId']}/dev/_user_request_"
-        run(old, settings, *deploy, f"BaseUrl={base_url}")
-        token = run(old, settings, "-c", NEWCOMER)
-        caller = client(token)
-        work = Work(token, fill(caller))
-        print(f"{len(work.records)} resources of 1.0.0", flush=True)
-        with at_work(work):
-            climb(work, settings)
-        if moved := Following.moved:
-            print(f"{len(moved)} answers of an address that had moved, within {moved[-1] - moved[0]:.1f} s")
-        kept = {**work.records, **work.made}
-        work.lost = [said for path, before in kept.items() for said in compare(caller, path, before)]
-        print(f"{len(kept)} resources read in the end", flush=True)
-        return work
+        work = Work(token := _first_account(versions[0], settings), _fill(token, resources))
+        with work.by(clients):
+            work.await_answers()
+            for version in versions[1:]:
+                _upgrade(version, settings, work)
+        return work, _lost(work)
     finally:
         embedded.stop()
 
 
-def main() -> None:
-    with TemporaryDirectory() as folder:
-        work = rehearse(Path(folder))
-    print(f"answers by step: {dict(work.answers)}")
-    for name in work.answers:
+def _of_history(name: str, commit: str, folder: Path) -> Version:
+    """Return a version of the history, with its package."""
+    code = folder / name
+    with tarfile.open(fileobj=io.BytesIO(upgrades.git("archive", commit))) as archive:
+        archive.extractall(code, filter="data")
+    version = Version(name, code)
+    with _progress(f"package of {name}"):
+        version.run({}, "-m", "infra.deploy.package", "dev")
+    return version
+
+
+def _first_account(version: Version, settings: Mapping[str, str]) -> str:
+    """Deploy a version into the empty cloud and return the token of an account."""
+    with _progress(f"deployment of {version.name}"):
+        stacks.make_bucket(BUCKET)
+        api = version.deploy(settings)["RestAPIId"]
+        base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/dev/_user_request_"
+        version.deploy(settings, f"BaseUrl={base_url}")
+        return version.run(settings, "-c", _ACCOUNT)
+
+
+def _fill(token: str, count: int) -> dict[str, Any]:
+    """Create resources of every kind that the version has. Return them by their paths."""
+    caller, found = clients_at_work.client(token), dict[str, Any]()
+    kinds = [resource.kind.path for resource in EDITABLE_KINDS]
+    kinds = [path for path in kinds if caller.get(_place(caller, path)).status == 200]
+    with _progress(f"{count} resources", lambda: str(len(found))), ThreadPoolExecutor(FILLERS) as pool:
+        for place, resource in pool.map(lambda number: _create(caller, kinds[number % len(kinds)]), range(count)):
+            found[place] = resource
+    return found
+
+
+def _place(caller: Client, path: str) -> str:
+    return PATHS[path](caller) if path in PATHS else path
+
+
+def _create(caller: Client, path: str) -> tuple[str, Any]:
+    """Create a resource of a kind, again if there is no answer. Return its path, and it."""
+    place = _place(caller, path)
+    address = f"{place}/{_successful(lambda: caller.post(place, BODIES[path](caller)))['id']}"
+    if path == _ROUTES:
+        _successful(lambda: caller.put(f"{address}/oauth", {"provider": {"github": GITHUB}}))
+    return address, _successful(lambda: caller.get(address))
+
+
+def _successful(ask: Callable[[], Answer]) -> Any:
+    answer = _answered(ask)
+    assert answer.status in (200, 201), answer.text
+    return answer.json
+
+
+def _answered(ask: Callable[[], Answer]) -> Answer:
+    """Return the answer to a request, which is repeated if there is none."""
+    for _ in range(TRIES):
+        if (answer := ask()).status != UNANSWERED:
+            break
+    return answer
+
+
+def _upgrade(version: Version, settings: Mapping[str, str], work: Work) -> None:
+    """Take the steps to a version while the clients work, with some hundred answers after each."""
+    for name, take in version.steps(settings).items():
+        work.step = f"to {version.name}: {name}"
+        with _progress(work.step, work.summary):
+            said = take()
+        if said:
+            _say(f"  {said}")
+        with _progress(f"{work.step}, after it", work.summary):
+            work.await_answers()
+
+
+def _lost(work: Work) -> list[str]:
+    """Return the differences between all resources and what they were when they were made."""
+    caller, lost, expected = clients_at_work.client(work.token), list[str](), {**work.records, **work.made}
+    read = 0
+
+    def compare(path: str) -> list[str]:
+        nonlocal read
+        read += 1
+        answer = _answered(lambda: caller.get(path))
+        same = answer.status == 200
+        return [*clients_at_work.differences(expected[path], answer.json, path)] if same else [f"{path}: {answer.text}"]
+
+    with _progress(f"{len(expected)} resources read again", lambda: str(read)):
+        for found in map(compare, expected):
+            lost += found
+    return lost
+
+
+@contextmanager
+def _progress(what: str, state: Callable[[], str] = lambda: "") -> Iterator[None]:
+    """Print that something begins, how it goes every ten seconds, and how long it took."""
+    began, ended = time.monotonic(), threading.Event()
+
+    def line(word: str) -> None:
+        _say(f"{what}: {word}{time.monotonic() - began:.1f} s{', ' if state() else ''}{state()}")
+
+    def watch() -> None:
+        while not ended.wait(PROGRESS):
+            line("… ")
+
+    _say(f"{what} …")
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+    line("")
+
+
+def _report(work: Work) -> None:
+    moved = clients_at_work.Following.moved
+    if moved:
+        _say(f"{len(moved)} answers of an address that had moved, within {moved[-1] - moved[0]:.1f} s")
+    for name, count in work.answers.items():
         seen = [(at, said) for at, step, said in work.others if step == name]
-        if seen:
-            print(f"{name}: {len(seen)} others within {seen[-1][0] - seen[0][0]:.1f} s")
-            print("\n".join(f"  {count} × {said}" for said, count in Counter(said for _, said in seen).most_common(5)))
-    unannounced = [f"{step}: {said}" for _, step, said in work.others if step != "release"]
-    if wrong := [*work.lost, *unannounced]:
-        sys.exit("\n".join([f"{len(wrong)} are lost, or other than before without notice:", *wrong[:20]]))
+        within = f" within {seen[-1][0] - seen[0][0]:.1f} s" if seen else ""
+        _say(f"{name}: {count} answers, {len(seen)} others{within}, {work.unanswered[name]} unanswered")
+        for said, times in Counter(said for _, said in seen).most_common(5):
+            _say(f"  {times} × {said}")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -138,7 +138,10 @@ def asked(action: str, given: Mapping[str, Any]) -> Iterator[Call]:
 
 OTHER_STACK, OTHER_ROLE = STACK.replace(NAME, "payroll"), SERVICE_ROLE.replace("ServiceRole", "Administrator")
 FORBIDDEN = [
-    *(Call(f"cloudformation:{it}", OTHER_STACK, BY_THE_ROLE) for it in ("CreateStack", "DescribeStacks")),
+    *(
+        Call(f"cloudformation:{it}", OTHER_STACK, BY_THE_ROLE)
+        for it in ("CreateStack", "DescribeStacks", "GetTemplate")
+    ),
     *(Call("cloudformation:UpdateStack", STACK, it) for it in ({}, {"cloudformation:RoleArn": OTHER_ROLE})),
     *(Call("cloudformation:DeleteStack", STACK, it) for it in ({}, BY_THE_ROLE)),
     Call("cloudformation:CreateChangeSet", TRANSFORM.replace("Serverless", "Include")),

@@ -1,6 +1,7 @@
 """How the emulated cloud is started and ended: it leaves nothing behind, and touches nothing that is not its own."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,13 @@ from pathlib import Path
 from infra.local import cloud, terminal
 from tests.conftest import ROOT, Served, client_of, free_port
 
+PROGRESS = [
+    "Starting the emulated cloud …",
+    "Deploying the table, the key and the API …",
+    "Deploying the API once more, with its address …",
+    "Creating an account …",
+]
+
 
 def environment(folder: Path, port: int) -> dict[str, str]:
     return {**os.environ, "DEPLOYED_DIR": str(folder), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
@@ -18,7 +26,8 @@ def environment(folder: Path, port: int) -> dict[str, str]:
 
 def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "infra.local.emulated", action]
-    return subprocess.Popen(command, cwd=ROOT, env=dict(settings), stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, env=dict(settings), stdout=pipe, stderr=pipe, text=True)
 
 
 def said_by(action: str, settings: Mapping[str, str]) -> tuple[int, str]:
@@ -36,7 +45,9 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     settings |= {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
     settings |= {"VERSION_HEADERS": "Vendor-Version", "STRICT_REFERENCES": "true", "LOG_LEVEL": "ERROR"}
     settings |= {"AUDIT_DAYS": "30"}
-    assert said_by("start", settings) == (0, "")
+    first = emulated("start", settings)
+    printed, errors = first.communicate(timeout=60)
+    assert (first.returncode, errors, re.findall("^[A-Z].* …$", printed, re.M)) == (0, "", PROGRESS)
     assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
     described = client_of(terminal.read(tmp_path / "cloud.env"), "cloudformation").describe_stacks
     (api,) = described(StackName="tunnel-edge-api")["Stacks"]

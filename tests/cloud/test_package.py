@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.deploy import fingerprint
 from tests.conftest import ROOT, Served, free_port
 
 VERSION = f"cpython-{sys.version_info[0]}{sys.version_info[1]}"
@@ -55,6 +56,25 @@ print(pydantic.__file__)
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert str(unpacked) in done.stdout
+
+
+def test_it_is_made_again_only_if_something_changed(deployed: Served, tmp_path: Path) -> None:
+    archive = ROOT / "build" / "dev" / "deployment.zip"
+    made = archive.stat().st_mtime_ns
+    command = [sys.executable, "-m", "infra.deploy.package", "dev"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == f"{archive}: {archive.stat().st_size:,} bytes, unchanged\n"
+    assert archive.stat().st_mtime_ns == made
+    inputs = {arch: fingerprint.of_inputs("dev", arch) for arch in ("arm64", "x86_64")}
+    assert inputs["arm64"] != inputs["x86_64"]
+    for name in ("deployment.zip", "sam.json", "translated.json"):
+        (tmp_path / name).write_text(name)
+    assert not fingerprint.is_current(tmp_path, inputs["arm64"])
+    fingerprint.write(tmp_path, inputs["arm64"])
+    assert fingerprint.is_current(tmp_path, inputs["arm64"])
+    assert not fingerprint.is_current(tmp_path, inputs["x86_64"])
+    (tmp_path / "sam.json").write_text("changed")
+    assert not fingerprint.is_current(tmp_path, inputs["arm64"])
 
 
 def test_a_dead_registry_is_told_in_a_sentence(tmp_path: Path) -> None:

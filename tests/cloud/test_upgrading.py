@@ -115,10 +115,13 @@ def test_a_new_kind_of_resource_of_the_api_needs_the_rights_to_make_and_to_delet
         lambda files: of(files, "data.yaml", "Table").update(TableName="other"),
         lambda files: of(files, "data.yaml", "Table")["KeySchema"].pop(),
         lambda files: files["data.yaml"]["Resources"].pop("KeyAlias"),
+        lambda files: of(files, "data.yaml", "Table")["GlobalSecondaryIndexes"].extend(
+            [INDEX, {"IndexName": "by-name"}]
+        ),
     ],
 )
 def test_no_page_can_excuse_the_loss_of_what_holds_data(change: Change) -> None:
-    page = "`Table.TableName` `Table.KeySchema` `KeyAlias` `dynamodb:UpdateTable`"
+    page = "`Table.TableName` `Table.KeySchema` `Table.GlobalSecondaryIndexes` `KeyAlias` `dynamodb:UpdateTable`"
     before = upgrades.present()
     assert [line for line in upgrades.unsaid(before, changed(change), page) if "never" in line or "only ever" in line]
 

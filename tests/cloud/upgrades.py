@@ -17,6 +17,7 @@ import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from samtranslator.yaml_helper import yaml_parse
 
+from infra.deploy import indexes
 from tests.cloud.policies import each
 from tests.conftest import ROOT
 
@@ -207,7 +208,13 @@ def _changed_data(before: Version, after: Version) -> Asked:
 
 
 def _impossible(before: Version, after: Version) -> Iterator[str]:
-    """Yield the changes that no page can excuse: the loss or replacement of a resource that holds data."""
+    """Yield the changes that no page can excuse.
+
+    These are the loss or replacement of a resource that holds data, and two changes of indexes in one update.
+    """
+    changed = indexes.names(before.templates["data.yaml"]) ^ indexes.names(after.templates["data.yaml"])
+    if len(changed) > 1:
+        yield f"{', '.join(sorted(changed))}: CloudFormation never changes several indexes in one update."
     for place, part, kind in _changes(before, after, "data.yaml"):
         schema = _schema(kind)
         fixed = (*schema.get("createOnlyProperties", ()), *schema.get("conditionalCreateOnlyProperties", ()))

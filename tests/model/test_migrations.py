@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import operations
+from chalicelib import migrated, operations
 from chalicelib.model import edges, migrations, names
 from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.storage import aws, marshal, table
@@ -57,6 +57,16 @@ def test_every_record_is_rewritten_once(admin: Client, edge: Any, capsys: pytest
     operator.main(["migrate", "--apply"])
     assert capsys.readouterr().out == f"{count} records; to be rewritten: none.\n0 rewritten.\n"
     assert admin.get(f"/edges/https/{edge['id']}").json == edge
+
+
+def test_the_progress_of_a_migration_goes_to_the_error_channel(edge: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    operator.main(["migrate"])
+    assert capsys.readouterr().err == "Reading the table …\n"
+    count, said = len(records()), list[str]()
+    assert [*migrated.lines(applies=True, report=said.append, pause=0)][-1] == f"{count} rewritten."
+    assert said[1].startswith("1 records read, ")
+    assert [line.partition(" records read, ")[0] for line in said] == [said[0], *map(str, range(1, count + 1))]
+    assert said[-1].endswith(f" {count - 1} rewritten …")
 
 
 def test_a_work_that_was_broken_off_is_gone_on_with_and_nothing_is_written_twice(admin: Client, edge: Any) -> None:

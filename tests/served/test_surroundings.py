@@ -31,16 +31,31 @@ def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
 
 
 def test_what_it_writes_down_is_its_owners_whatever_was_there(tmp_path: Path) -> None:
-    (tmp_path / "local").mkdir()
+    (tmp_path / "local" / "cloud").mkdir(parents=True)
+    for folder in (tmp_path / "local", tmp_path / "local" / "cloud"):
+        folder.chmod(0o755)
     (tmp_path / "elsewhere").write_bytes(b"API_KEY=\xff\n")  # no key that could be printed again
     (tmp_path / "local" / "env").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "local" / "cloud.env").touch(mode=0o644)
     process, api = serve(tmp_path / "local")
     for name in ("env", "cloud.env"):
         assert (api.local / name).lstat().st_mode == stat.S_IFREG | 0o600
+    for folder in (api.local, api.local / "cloud"):
+        assert folder.stat().st_mode == stat.S_IFDIR | 0o700
     assert (tmp_path / "elsewhere").read_bytes() == b"API_KEY=\xff\n"
     assert len(processes_with(f"LOCAL_DIR={api.local}")) == 2
     process.terminate()
     assert process.wait(timeout=30) == 0
     assert api.log.read_text().endswith(f"\n{STOPPED}\n")
     assert processes_with(f"LOCAL_DIR={api.local}") == []
+
+
+def test_a_folder_that_holds_other_files_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local").chmod(0o755)
+    (tmp_path / "local" / "notes").touch()
+    process, api = serve(tmp_path / "local")
+    assert api.local.stat().st_mode == stat.S_IFDIR | 0o755
+    assert {(api.local / name).stat().st_mode & 0o777 for name in ("cloud", "env", "cloud.env")} == {0o700, 0o600}
+    process.terminate()
+    assert process.wait(timeout=30) == 0

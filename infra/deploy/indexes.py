@@ -1,0 +1,27 @@
+"""The global indexes of the table: CloudFormation creates at most one in each update of a stack."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+from infra import CommandError
+from infra.deploy import data_stack, stacks
+
+
+def require_single_change(name: str) -> None:
+    """Raise CommandError if the update of the data stack would change several indexes; aws.AwsError."""
+    deployed = stacks.template(data_stack.stack_of(name))
+    changed = names(yaml_parse(deployed)) ^ names(yaml_parse(data_stack.TEMPLATE.read_text())) if deployed else set()
+    if len(changed) > 1:
+        raise CommandError(
+            f"This update of the stack {data_stack.stack_of(name)} would change {len(changed)} indexes of the table"
+            f" ({', '.join(sorted(changed))}), and CloudFormation changes one at a time: upgrade to the version between"
+            " the deployed one and this one first ('Upgrading' in infra/README.md)."
+        )
+
+
+def names(template: Mapping[str, Any]) -> set[str]:
+    """Return the names of the global indexes of a template's tables."""
+    tables = [it["Properties"] for it in template["Resources"].values() if it["Type"] == "AWS::DynamoDB::Table"]
+    return {index["IndexName"] for table in tables for index in table.get("GlobalSecondaryIndexes", ())}

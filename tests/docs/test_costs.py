@@ -1,0 +1,157 @@
+"""docs/costs.md says what is counted here: each row of its tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bench import costs
+from bench.costs import MONTH, Units, counted
+from chalicelib import clock, operations
+from chalicelib.model.edge_status import EdgeStatus, HostportStatus
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.tunnels import Usage
+from edge.control import control, looks, reading, statuses
+from edge.process.settings import Limits
+from edge.ssh import billing, gateway, tunnels
+from edge.store.records import Grant, Opening
+from edge.store.table import Records
+from infra import ROOT
+from tests.samples import BODIES, public_key
+from tests.transports import Client
+
+PAGE = (ROOT / "docs" / "costs.md").read_text()
+HTTPS = {"hostports": ["app.example.com:443"]}
+STORE = Records("local", "tunnels.localhost")
+HERE = Gateway("gw-1", "192.0.2.1", 7000)
+
+
+def assert_on_page(rows: list[str]) -> None:
+    """Require that these rows, and no others, are the table of the page that has the first of them."""
+    name = rows[0].split(" | ")[0]
+    tables = [table.splitlines()[2:] for table in PAGE.split("\n\n") if table.startswith("| ")]
+    assert [table for table in tables if table[0].split(" | ")[0] == name] == [rows], "\n".join(["", *rows])
+
+
+def post(client: Client, path: str, body: Any) -> Units:
+    return counted(lambda: client.create(path, body))
+
+
+def ask(client: Client, method: str, path: str, body: Any = None) -> Units:
+    def act() -> None:
+        assert client.send(method, path, body).status < 300
+
+    return counted(act)
+
+
+def test_requests(admin: Client) -> None:
+    backends, users = "/backends/http_response", {"owner_id": admin.user}
+    backend = f"{backends}/{admin.create(backends, {})['id']}"
+    authority = admin.create("/ssh_certificate_authorities", {})["id"]
+    signing = {"ssh_certificate_authority_id": authority, "public_key": public_key()}
+    for _ in range(100):
+        admin.create("/ssh_user_certificates", {**signing, "public_key": public_key()})
+    listed = ask(admin, "GET", "/ssh_user_certificates?limit=100")
+    size = len(admin.get("/ssh_user_certificates?limit=100").content) // 1000
+    credential = {**BODIES["/ssh_credentials"](admin), **users}
+    edge = admin.create("/edges/https", HTTPS)["id"]
+    tls = BODIES["/tls_certificates"](admin)
+    assert_on_page(
+        [
+            costs.request_row("get one", ask(admin, "GET", backend)),
+            costs.request_row("list 100 certificates", listed, seconds=0.08, sent_kb=size),
+            costs.request_row("get the status of an edge", ask(admin, "GET", f"/edges/https/{edge}/status")),
+            costs.request_row("create a backend", post(admin, backends, {})),
+            costs.request_row("change a backend", ask(admin, "PATCH", backend, {"description": "changed"})),
+            costs.request_row("delete a backend", ask(admin, "DELETE", backend)),
+            costs.request_row("create a bot", post(admin, "/bot_users", {"name": "bot"})),
+            costs.request_row("create an API key", post(admin, "/api_keys", users)),
+            costs.request_row("create an SSH credential", post(admin, "/ssh_credentials", credential)),
+            costs.request_row("create an SSH authority", post(admin, "/ssh_certificate_authorities", {})),
+            costs.request_row("sign a certificate", post(admin, "/ssh_user_certificates", signing), seconds=0.02),
+            costs.request_row("upload a TLS certificate", post(admin, "/tls_certificates", tls)),
+            costs.request_row("reserve a domain", post(admin, "/reserved_domains", {"domain": "a.tunnels.localhost"})),
+        ]
+    )
+
+
+def opening(account: str, name: str = "demo.tunnels.localhost") -> Opening:
+    grant = Grant(account, "sshcr_" + "0" * 27, ("*",))
+    return Opening(grant, HERE.id, "ts_1", "http://localhost:80", name, f"https://{name}", address="192.0.2.9")
+
+
+def test_a_tunnel(admin: Client) -> None:
+    STORE.announce(HERE, lease=60)
+    carried = []
+    opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
+    renewed = counted(lambda: STORE.renew(carried, lease=60))
+    used = counted(lambda: STORE.use(admin.account, "2026-11-23T10", HERE.id, Usage(1, 2, 3)))
+    closed = counted(lambda: STORE.close(carried[0], Usage(1, 2, 3)))
+    renewals = MONTH / (Limits().lease / 3)
+    assert_on_page(
+        [
+            costs.row("opened", opened),
+            costs.row("its lease renewed", renewed),
+            costs.row("usage of an account written", used),
+            costs.row("closed", closed),
+        ]
+    )
+    assert_on_page(
+        [
+            costs.row("online and idle", renewed.times(renewals), count=1),
+            costs.row("an account with traffic all the time", used.times(MONTH / billing._WRITE), count=1),
+        ]
+    )
+
+
+def test_an_edge(admin: Client) -> None:
+    edges = "/edges/https"
+    created = post(admin, edges, HTTPS)
+    edge = admin.get(edges).json["https_edges"][0]["id"]
+    route = post(admin, f"{edges}/{edge}/routes", {"match_type": "path_prefix", "match": "/"})
+    changed = ask(admin, "PATCH", f"{edges}/{edge}", {"description": "changed"})
+    now = "2026-11-23T10:00:00Z"
+    status = EdgeStatus("live", 1, now, (HostportStatus("app.example.com:443", "live", now),))
+    written = counted(lambda: STORE.put_status(admin.account, edge, "host-1", status))
+    read = counted(lambda: STORE.edge(admin.account, edge))
+    assert_on_page(
+        [
+            costs.row("created, with one hostport", created),
+            costs.row("a route added", route),
+            costs.row("changed", changed),
+            costs.row("read by an edge host after a change", read),
+            costs.row("its status written by an edge host", written),
+            costs.row("deleted, with its route", ask(admin, "DELETE", f"{edges}/{edge}")),
+        ]
+    )
+
+
+def every(seconds: float, act: Callable[[], object]) -> Units:
+    """Return the units of a month in which something is done every so many seconds."""
+    return counted(act).times(MONTH / seconds)
+
+
+def test_an_edge_host(admin: Client) -> None:
+    STORE.announce(HERE, lease=60)
+    STORE.live("host-1", lease=60)
+    now, lease = clock.seconds(), statuses._LEASE
+    rows = {
+        "control: the log of changes": every(control.POLL, lambda: STORE.changes(now)),
+        "control: blocks and bans": every(control._BLOCKS, lambda: (STORE.blocked(), STORE.banned())),
+        "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._READ)),
+        "control: gateways and their tunnels": every(
+            reading._CARRYING, lambda: (STORE.gateways(), STORE.carried_by(HERE.id))
+        ),
+        "control: its sign of life": every(
+            statuses._LIVES, lambda: (STORE.live("host-1", lease=lease), STORE.end_hosts(grace=statuses._GRACE))
+        ),
+        "gateway: the log of changes": every(tunnels._POLL, lambda: STORE.changes(now)),
+        "gateway: blocks and bans": every(gateway._BLOCKS, lambda: (STORE.blocked(), STORE.banned_patterns())),
+        "gateway: its lease": every(Limits().lease / 3, lambda: STORE.announce(HERE, lease=60)),
+    }
+    total = sum(rows.values(), Units())
+    assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**a host, together**": total}.items()])
+
+
+def test_an_account(admin: Client) -> None:
+    created = counted(lambda: operations.create_account("acme", "alice"))
+    switched = counted(lambda: operations.switch_account(admin.account, "off"))
+    assert_on_page([costs.row("created, with its first user and key", created), costs.row("switched off", switched)])

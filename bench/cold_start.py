@@ -36,7 +36,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _rows(figure: str, bound: float | None, ours: str, event: Mapping[str, Any], against: str) -> list[Row]:
-    """Compare code that answers the event (JSON in sys.argv[2]) with other code, by wall time and CPU."""
+    """Compare the time and CPU of code that answers the event in sys.argv[2] with other code."""
     with package.unpacked() as python:
         commands = [[*python, ours, json.dumps(event)], [*python, against]]
         wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)

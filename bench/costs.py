@@ -77,14 +77,14 @@ def _row(name: str, cost: Units, dollars: Iterable[float]) -> str:
 
 
 def _actions(call: calls.Call) -> list[Mapping[str, Any]]:
-    """Return the writes of a call, named like actions of a transaction, with their factor of cost."""
+    """Return the writes of a call like actions of a transaction, with cost factors."""
     if call.operation == "TransactWriteItems":
         return [{"factor": 2, **action} for action in call.parameters["TransactItems"]]
     return [{"factor": 1, call.operation.removesuffix("Item"): call.parameters}]
 
 
 def _written(action: Mapping[str, Any], before: Items, after: Items) -> int:
-    """Return the units of a write: of the larger of its item before and after, and of its indexes."""
+    """Return the units of a write, including indexes. The larger of both versions of the item counts."""
     ((_, request),) = ((name, it) for name, it in action.items() if name != "factor")
     key = request.get("Key") or request["Item"]
     place = key["scope"]["S"], key["id"]["S"]

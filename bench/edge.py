@@ -1,4 +1,4 @@
-"""The live edge: gateway and ports compared with OpenSSH's `sshd -R`, the whole chain with Envoy alone.
+"""The live edge compared with OpenSSH's `sshd -R` and with Envoy alone.
 
 Both gateways get the same client, upstream and load in turn. The cost of a server is its CPU time, because on a busy
 machine a rate also depends on other load.

@@ -1,4 +1,4 @@
-"""Times of a start and of a change of the live edge with many accounts and certificates.
+"""Start and change times of the live edge with many accounts.
 
 A start ends with Envoy's first answer. After a change, connections are opened until it is live. Times and CPU are
 medians of all changes.
@@ -102,7 +102,7 @@ def _rows(count: int) -> list[Row]:
 
 
 def _live(edge: Edge, make: Callable[[int], Callable[[], bool]]) -> tuple[float, float]:
-    """Return the seconds until a change is live, and control's CPU seconds for it beyond those of idling before it."""
+    """Return the seconds until a change is live, and control's additional CPU seconds."""
     times, costs = [], []
     for number in range(CHANGES):
         idle = _idle(edge, 1)  # each time: it is more just after the start than later

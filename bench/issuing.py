@@ -1,4 +1,4 @@
-"""A stored certificate, a list of 100 and a revocation over HTTP, compared with OpenBao's PKI engine.
+"""Certificates, lists of them and revocations over HTTP, compared with OpenBao's PKI engine.
 
 Unlike OpenBao's SSH engine, that engine stores, lists and revokes certificates.
 """

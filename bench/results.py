@@ -8,7 +8,7 @@ Unit = Callable[[float], str]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `must` is its bound, and `reached` the outcome, None without a bound."""
+    """One line of the table. `must` is its bound, `reached` the outcome, None without a bound."""
 
     figure: str
     ours: str

@@ -1,4 +1,6 @@
-"""Capacity units by DynamoDB's published rules: one per 4 KB read, one or (in a transaction) two per KB written.
+"""Capacity units by DynamoDB's published rules.
+
+A read costs one per 4 KB, a write one per KB, or two in a transaction.
 
 No emulator counts those of a transaction.
 """
@@ -50,7 +52,7 @@ def of_write(item: Mapping[str, Any], *, factor: int, is_check: bool) -> int:
 
 
 def of_item(item: Mapping[str, Any]) -> dict[str, int]:
-    """Return the units of an item in a transaction by key: two per KB in the table, one in each index."""
+    """Return an item's units in a transaction, by key. A KB costs two in the table, one in each index."""
     each = _each(1024, [item])
     indexes = {f"{name}={item[name]['S']}": each for name in _INDEXES if name in item}
     return {item["scope"]["S"]: 2 * each, **indexes}
@@ -62,7 +64,7 @@ def _written(action: Mapping[str, Any]) -> int:
 
 
 def _item(action: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the item of an action in a transaction, read from the table if the action lacks it."""
+    """Return the item of an action in a transaction. Read it if the action lacks it."""
     if "Put" in action:
         item: Mapping[str, Any] = action["Put"]["Item"]
         return item

@@ -1,4 +1,4 @@
-"""Requests to the warm app in this process, compared with only their store calls by botocore's client.
+"""Requests to the warm app in this process, compared with only their store calls.
 
 The GET also looks up its caller; the other requests have the authorizer's context. botocore's client is unmodified. The
 service's own client does less work and is a row without a bound.
@@ -53,7 +53,7 @@ def _rows(
 
 
 def _made(event: Event) -> list[calls.Call]:
-    """Return the calls of a request in a repeatable form: updates require another revision, which stays true."""
+    """Return the calls of a request in a repeatable form. Their updates require another revision."""
     with calls.recording("dynamodb", "kms") as made:
         requests.answer(event)
     actions = [action for call in made for action in call.parameters.get("TransactItems", ())]

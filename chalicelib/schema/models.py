@@ -100,7 +100,7 @@ def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
 
 
 def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of all fields of the object that contains the last step of a path."""
+    """Return the field names of the object that contains the end of a path."""
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)

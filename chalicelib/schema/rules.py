@@ -52,7 +52,7 @@ class Before(After):
 
 
 class Plain(After):
-    """A check that replaces pydantic's validation: it converts the string that was sent to the field's type."""
+    """A check that replaces pydantic's validation. It converts a string to the field's type."""
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> JsonSchema:
         return {"type": "string", **self.json_schema}

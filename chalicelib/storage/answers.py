@@ -18,7 +18,7 @@ OPERATIONS = (
 
 
 def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
-    """Empty a body that is not a JSON object in UTF-8: botocore's parser would fail on it."""
+    """Empty a body that is not a JSON object. botocore's parser would fail on it."""
     body = response_dict["body"]
     try:
         body.decode()

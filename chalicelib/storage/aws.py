@@ -189,7 +189,7 @@ def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) ->
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Refuse calls in this block after 13 seconds with Unavailable, so that the gateway gets an answer in time."""
+    """Raise Unavailable for calls in this block after 13 seconds. The gateway then gets an answer in time."""
     before = _last_call.set(time.monotonic() + _DEADLINE)
     try:
         yield

@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Change:
-    """A transaction: the items that it changed, and its time by the writer's clock in Unix seconds."""
+    """A transaction and the changed items. `at` is its Unix time by the writer's clock."""
 
     id: str
     places: tuple[Place, ...]

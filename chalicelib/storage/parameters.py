@@ -11,7 +11,7 @@ _BODY = "body"  # its name in a call's context
 
 
 def take(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:
-    """Store the body of a transaction in the context, with botocore's token, and leave nothing to serialize."""
+    """Serialize a transaction, with botocore's token, and store it in the context."""
     if model.name == OPERATION:
         context[_BODY] = json.dumps(params, default=_base64).encode()
         params.clear()

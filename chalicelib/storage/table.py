@@ -1,4 +1,4 @@
-"""Reads of items and unique keys in the table (DynamoDB), and writes that have no audit event.
+"""Reads of items and unique keys in DynamoDB, and writes without an audit event.
 
 A scope contains one account's items of one kind, so a list is one Query and a read one GetItem at any size. The writes
 here concern leases and attributes that a unique key repeats.
@@ -216,7 +216,7 @@ def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool
 
 
 def set_once(key: UniqueKey, name: str, value: Any) -> None:
-    """Set an attribute of a unique key if it is not set and the key is held. Raises aws.Unavailable."""
+    """Set an unset attribute of a held unique key. Raises aws.Unavailable."""
     unset = Condition(f"attribute_exists(#id) AND attribute_not_exists(#body.#{name})")
     with suppress(ConditionFailed):
         dynamodb.do(Write.update(key.scope, unique_keys.ID, unset, sets={f"body.{name}": value}))

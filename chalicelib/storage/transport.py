@@ -27,7 +27,7 @@ from urllib3.util import wait_for_read
 
 
 def install(session: Session) -> None:
-    """Make the clients of a session send by a Transport, except requests that a before-send handler answers."""
+    """Make the clients of a session send by a Transport. Handlers of before-send still work."""
     other_authorities = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
 
     class Client:

@@ -102,7 +102,7 @@ def load_or_make(file: Path, name: str, domain: str) -> Authority:
 
 
 def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a key pair into a TLS context, through a file in memory: Python accepts only files."""
+    """Load a key pair into a TLS context. Python accepts only files, so one in memory is used."""
     descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, (pair.key + pair.chain).encode())

@@ -46,7 +46,7 @@ class Header:
 
 
 def read(data: bytes) -> tuple[Header | None, int] | None:
-    """Return the header at the start of a connection and its length; (None, 0) if there is none.
+    """Return a connection's header and its length. Return (None, 0) without a header.
 
     Return None if more bytes are needed. Raises ValueError for a header that is not of TCP and version 2.
     """

@@ -68,7 +68,7 @@ async def serve(
 
 @contextlib.asynccontextmanager
 async def serve_locally(path: Path, find: Find) -> AsyncIterator[None]:
-    """Serve the tunnels that `find` returns at a Unix socket without TLS, for an Envoy on this host.
+    """Serve an Envoy on this host at a Unix socket, without TLS.
 
     The PROXY header names visitor and tunnel. Clients are trusted if they can open the socket, which has mode 0660.
     """

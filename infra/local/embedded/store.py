@@ -1,4 +1,4 @@
-"""The embedded cloud's state in a folder: a snapshot of all services, and a journal of later changes.
+"""The embedded cloud's state: a snapshot of all services and a journal of later changes.
 
 Changes of items are written to the journal. Other changes of a table, key or stack are rare: each writes a new snapshot
 before it is answered. The other services are saved only when a snapshot is written.

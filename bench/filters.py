@@ -1,4 +1,4 @@
-"""User agent filters: the CPU that the worst of them cost Envoy, with the worst requests, and their memory."""
+"""User agent filters: Envoy's CPU for the worst filters and requests, and their memory."""
 
 import itertools
 from functools import partial
@@ -33,7 +33,7 @@ def measure(_setting: Setting) -> Result:
 
 
 def _costs(edge: Edge, name: str, rules: UserAgentFilter) -> list[Row]:
-    """Return the CPU above a request without a filter, of a usual request and of one of gRPC."""
+    """Return the additional CPU of a filter, for a usual and a gRPC request."""
     host = f"worst{list(WORST).index(name)}"
     worst_filters.serve(edge, host, rules)
     lines = {"": _GET, ", gRPC": _GRPC}
@@ -53,7 +53,7 @@ def _names(edge: Edge) -> Row:
 
 
 def _memory(edge: Edge) -> Row:
-    """Return Envoy's memory with an account's 800 routes, each with the largest filter, beside that without filters."""
+    """Return Envoy's memory for 800 routes with the largest filters, compared with none."""
     without = _routes(edge, "plain", None)
     return results.reported(
         f"memory of Envoy for {EDGES * ROUTES} routes with the largest filter: none",

@@ -16,7 +16,7 @@ from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import table, vault, writes
 from chalicelib.storage.items import Item
-from chalicelib.storage.references import replaced
+from chalicelib.storage.references import replace_references
 
 
 class Enabled(Shape):
@@ -99,7 +99,7 @@ class Module:
     def delete(self, call: Call) -> None:
         def edit(holder: Item) -> Item:
             left = {name: module for name, module in holder.modules.items() if name != self.name}
-            return replace(holder, modules=left, references=replaced(holder.references, {self.name: ()}))
+            return replace(holder, modules=left, references=replace_references(holder.references, {self.name: ()}))
 
         def attempt() -> None:
             holder = self._holder(call)
@@ -126,7 +126,7 @@ class Module:
         recorded = references.recorded(holder.account, named, module=self.name)
         kept = holder.modules.get(self.name, {})
         record = kept if module == before else module.over(kept)
-        linked = replaced(holder.references, {self.name: recorded})
+        linked = replace_references(holder.references, {self.name: recorded})
         return replace(holder, modules={**holder.modules, self.name: record}, references=linked)
 
     def show(self, holder: Item, call: Call) -> dict[str, Any]:

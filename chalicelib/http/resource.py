@@ -22,7 +22,7 @@ from chalicelib.storage import decoding, table, vault, writes
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
-from chalicelib.storage.references import replaced
+from chalicelib.storage.references import replace_references
 from chalicelib.storage.unique_keys import UniqueKey
 
 
@@ -247,7 +247,7 @@ class EditableResource(Resource):
             item,
             body=records.body_of_change(item, before, after),
             unique_keys=records.keys_of_change(item, before, after),
-            references=replaced(item.references, own),
+            references=replace_references(item.references, own),
         )
         return inline_modules.set_in(changed, self.modules, request) if modules else changed
 

@@ -18,7 +18,7 @@ from chalicelib.model.ssh import policies, revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.resources import ssh_signing
 from chalicelib.schema.fields import Described, Time, Timestamp, Traced
-from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_the_start
+from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_start
 
 LIFETIME = timedelta(days=365)
 
@@ -39,7 +39,7 @@ class HostCreate(Described):
     """Start of validity, RFC 3339, not before 1970. Default: the current time minus the `backdate` of the authority's
     policy."""
 
-    valid_until: Annotated[Time, after_the_start(LIFETIME)] = None
+    valid_until: Annotated[Time, after_start(LIFETIME)] = None
     """End of validity, RFC 3339, after the start. Default: 365 days after creation. OpenSSH calls it valid_before."""
 
 

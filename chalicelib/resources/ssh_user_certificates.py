@@ -23,7 +23,7 @@ from chalicelib.schema.ssh_fields import (
     Extensions,
     Principals,
     ValidAfter,
-    after_the_start,
+    after_start,
 )
 
 LIFETIME = timedelta(hours=24)
@@ -58,7 +58,7 @@ class UserCreate(Described):
     """Start of validity, RFC 3339, not before 1970. Default: the current time minus the `backdate` of the authority's
     policy."""
 
-    valid_until: Annotated[Time, after_the_start(LIFETIME)] = None
+    valid_until: Annotated[Time, after_start(LIFETIME)] = None
     """End of validity, RFC 3339, after the start. Default: 24 hours after creation. OpenSSH calls it valid_before."""
 
 

@@ -137,7 +137,7 @@ class _Joining:
 
     def look(self, seconds: float) -> None:
         is_silent = self.relay.has_visitor_ended or self.relay.is_held
-        if is_silent and sockets.has_gone(self._transport.get_extra_info("socket")):
+        if is_silent and sockets.is_closed_by_peer(self._transport.get_extra_info("socket")):
             self._visitor_has_gone()
         limits, body = self._channels.limits, self._counted.body
         if self.relay.is_held:

@@ -80,7 +80,7 @@ def test_every_operation_is_there_with_its_scope_its_parameters_and_its_refusals
         assert operation["summary"] in text
         for paragraph in operation["description"].split("\n\n"):
             assert words(paragraph.replace("`", "")) in text
-        assert ("Open: needs neither token nor version." in text) == ("security" in operation)
+        assert ("Open: requires no token and no version." in text) == ("security" in operation)
         assert ("Any key, whatever its scopes." in text) == (path in OF_ANY_KEY)
         assert ("Scope: " in text) == ("security" not in operation and path not in OF_ANY_KEY)
         for parameter in operation["parameters"]:

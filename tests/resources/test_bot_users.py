@@ -22,7 +22,7 @@ from tests.transports import Answer, Client
 PATH = "/bot_users"
 NO_ADMIN = "Only an admin may see and change bots."
 NO_BOT = "The bot that owns the API key is inactive or was deleted."
-NAME = "must not be empty nor hold control characters"
+NAME = "must not be empty or contain control characters"
 NEW_NAME = "must not be empty, begin with =, +, - or @, or contain control or formatting characters"
 
 

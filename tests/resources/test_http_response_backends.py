@@ -59,7 +59,7 @@ def test_every_bad_header_is_named(admin: Client) -> None:
     headers = {"X-Good": "fine, even with ünïcödé", **dict.fromkeys(names, "1"), **texts, **others}
     errors = {
         **{f"headers.{name}": NO_NAME for name in names},
-        **{f"headers.{name}": "must not hold control characters" for name in texts},
+        **{f"headers.{name}": "must not contain control characters" for name in texts},
         **{f"headers.{name}": "must be a string" for name in others},
     }
     assert_invalid(admin.post(PATH, {"headers": headers}), errors)

@@ -111,7 +111,7 @@ async def ask(ports: visitors.Ports, place: int, begun: Callable[[], object]) ->
     """Send 100 requests a second with the worst User-Agents to an edge with a filter, without end."""
     host, user_agents = f"worst{place}.tunnels.localhost", agents(list(WORST.values())[place])
     context = ssl._create_unverified_context()
-    address = {"server_hostname": host, "local_addr": (visitors.HARMFUL[0], 0)}
+    address = {"server_hostname": host, "local_addr": (visitors.ATTACKERS[0], 0)}
     streams = [
         await asyncio.open_connection(HOST, ports.edge, ssl=context, **address)  # type: ignore[arg-type]
         for _ in range(CONNECTIONS)

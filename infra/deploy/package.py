@@ -27,6 +27,7 @@ MAX_BYTES = 13 * 1024 * 1024
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 _TEMPLATES = ("data.yaml", "edge.yaml", "pipeline.yaml")  # beside the API's, which is in the package
+_OPERATOR = {"chalicelib/operator", "chalicelib/__main__.py"}  # the operator's commands, which the functions do not run
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 
@@ -88,10 +89,16 @@ def _config(stage: str) -> dict[str, Any]:
 def _copy_sources(config: dict[str, Any], sources: Path) -> None:
     for name in _SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "deployments"))
+            shutil.copytree(ROOT / name, sources / name, ignore=_ignored)
         else:
             shutil.copy2(ROOT / name, sources / name)
     (sources / ".chalice" / "config.json").write_text(json.dumps(config))
+
+
+def _ignored(folder: str, names: list[str]) -> set[str]:
+    """Return the names in a folder that the package does not contain."""
+    path = Path(folder).relative_to(ROOT)
+    return {name for name in names if name in ("__pycache__", "deployments") or (path / name).as_posix() in _OPERATOR}
 
 
 def _run_chalice(stage: str, sources: Path, out: Path) -> None:

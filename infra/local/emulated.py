@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from chalicelib import operations
+from chalicelib.operator import accounts
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
@@ -127,7 +127,7 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
     service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
     terminal.say("Creating an account …")
-    token = operations.create_account("cloud", "admin")[2]
+    token = accounts.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE))

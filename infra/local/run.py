@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 from app import app
-from chalicelib import operations
 from chalicelib.http import auth
 from chalicelib.http.errors import ApiError
 from chalicelib.model import accounts, names
+from chalicelib.operator import keys
+from chalicelib.operator.accounts import create_account, list_accounts
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import data_stack
@@ -123,11 +124,11 @@ def _key() -> str:
     """Return the key of the last run if it is still valid, else a fresh one for the first account's first admin."""
     if (token := terminal.read(ENV_FILE).get("API_KEY")) and _lets_in(token):
         return token
-    known = operations.list_accounts()
+    known = list_accounts()
     if not known:
-        return operations.create_account("local", "admin")[2]
+        return create_account("local", "admin")[2]
     admin = next(owner for owner in accounts.owners(known[0].id) if owner.body["admin"])
-    return operations.issue_key(known[0].id, admin.id, "make run")[1]
+    return keys.issue_key(known[0].id, admin.id, "make run")[1]
 
 
 def _lets_in(token: str) -> bool:

@@ -47,7 +47,7 @@ SETTINGS = (
 )
 for name in (*SETTINGS, "AWS_ENDPOINT_URL", "AWS_PROFILE", "LOCALSTACK_HOST"):
     os.environ.pop(name, None)
-os.environ.update(cloud.past_proxies())
+os.environ.update(cloud.proxy_exemption())
 os.environ.update(TUNNEL_DOMAIN="tunnels.localhost", TCP_PORTS="20000-29999")  # here and in what is started
 
 for ending in (signal.SIGINT, signal.SIGHUP):  # nohup and a shell's & have them ignored, here and in what is started

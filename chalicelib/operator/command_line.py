@@ -44,7 +44,7 @@ class _PlainCommand(click.Command):
 
 
 class OperatorCommand(_PlainCommand):
-    """A command whose audit events name the operator and the reason."""
+    """A command. Its audit events show the operator and the reason."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

@@ -30,7 +30,7 @@ from chalicelib.storage.aws import AwsError
 PROGRAM = "python -m chalicelib"
 VERSION = "3.0.0"
 _COMPLETE = "_CHALICELIB_COMPLETE"  # what click's completion scripts set
-_COMPLETED = "chalicelib"  # the program whose words they complete
+_COMPLETED = "chalicelib"  # the name of the completed program
 
 root = OperatorGroup(
     PROGRAM,

@@ -69,7 +69,7 @@ def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE)
 
 
 def _costly(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence about a route whose user agent filter costs too much."""
+    """Yield a sentence about a route with a user agent filter above MAX_COST."""
     if (cost := migrations.filter_cost(record)) > MAX_COST:
         item = Item.from_record(record)
         edge = item.path.split("/")[3]

@@ -63,7 +63,7 @@ def list_owners(account_id: str, prefix: str) -> list[Item]:
 
 
 def _prefix(context: click.Context) -> str:
-    """Return the prefix of the ids of the group whose command runs."""
+    """Return the id prefix of the command's group."""
     is_bot = cast(click.Context, context.parent).command is bots
     return (kinds.BOT_USERS if is_bot else kinds.USERS).prefix
 

@@ -52,7 +52,7 @@ def _taken_up(folder: Path) -> "Store | None":
     """
     keeps = os.environ["PERSIST_STATE"] == "1"
     try:
-        if lock.take(folder) is None:
+        if lock.lock_folder(folder) is None:
             raise CommandError(f"Another process has {folder} open: end that first.")
         if not keeps:
             (folder / PROCESS).write_text(str(os.getpid()))

@@ -18,8 +18,9 @@ import boto3
 from samtranslator.yaml_helper import yaml_parse
 
 from bench import requests
-from chalicelib import ids, operations
+from chalicelib import ids
 from chalicelib.authorizer import authorize
+from chalicelib.operator import accounts
 from infra import ROOT
 from infra.deploy import data_stack
 from infra.local import signals
@@ -61,7 +62,7 @@ def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
         os.environ.update(embedded.settings, TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
         os.environ.pop(OWN)  # else `make run` would start its own cloud
         data_stack.deploy(TABLE, {})
-        token = operations.create_account("bench", "admin")[2]
+        token = accounts.create_account("bench", "admin")[2]
         requests.create("/backends/weighted", token, {})  # records the use of the key, which happens once an hour
         context = authorize({"headers": requests.headers(token)}, None)["context"]
         stores = {size: _start_store(folder / f"store-{size}", size, token, processes) for size in sizes}

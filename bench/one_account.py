@@ -15,9 +15,10 @@ from bench import calls, requests, results, signing
 from bench.calls import Call
 from bench.engines import Setting
 from bench.results import Result, Row
-from chalicelib import ids, operations
+from chalicelib import ids
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.changes import Change
+from chalicelib.operator.keys import issue_key
 from chalicelib.storage import aws, items, table
 from chalicelib.storage.items import Item
 from tests.storage.conflicting import conflicting
@@ -83,7 +84,7 @@ def _threads(setting: Setting) -> Row:
     [signed], _ = table.page(scope, before=None, count=1)
 
     def write(number: int) -> None:
-        operations.issue_key(account, user, f"key {number}")
+        issue_key(account, user, f"key {number}")
         Change(OPERATOR).put(Item(scope, ids.new("sucrt"), signed.body)).commit()
 
     with conflicting() as conflicts, ThreadPoolExecutor(WRITERS) as pool:

@@ -1,4 +1,4 @@
-"""Deployment, the servers of this machine, and the generated documents; nothing of this is in the Lambda package."""
+"""Deployment, local servers and generated documents. None of it is in the Lambda package."""
 
 from pathlib import Path
 
@@ -6,4 +6,4 @@ ROOT = Path(__file__).parent.parent
 
 
 class CommandError(Exception):
-    """A command cannot be carried out; the message is one sentence for the person at the terminal."""
+    """A command failed. The message is one sentence for the person at the terminal."""

@@ -1,7 +1,7 @@
-"""`make advisories`: ask OSV for known advisories of everything that is pinned here, of Python's and of npm's packages.
+"""`make advisories`: look up the known advisories of all pinned packages at OSV.
 
-Each pin is asked for, whatever Python or system it is for. A service that knows nothing would find nothing, too: with
-the pins goes a package that has advisories, and every question must be answered.
+These are Python's and npm's packages, for every version of Python and every system. A broken service would also report
+no advisories. So each lookup includes a package that has some, and every query must be answered.
 """
 
 import json
@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 from infra import ROOT, CommandError
 
 _SERVICE = "https://api.osv.dev"
-_AT_ONCE = 1000  # questions that OSV takes in one request
+_MAX_QUERIES = 1000  # OSV's limit for one request
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[.*\])?==([^\s;\\]+)", re.M)
 
 
@@ -28,24 +28,29 @@ class Pin(NamedTuple):
     version: str
 
 
-_KNOWN_TO_HAVE_SOME = Pin("PyPI", "jinja2", "2.4.1")
+_VULNERABLE = Pin("PyPI", "jinja2", "2.4.1")
 
 
 def main(service: str = _SERVICE) -> None:
-    """Print every advisory of what is pinned; exit with status 1 if there is any, or if not all was looked up."""
+    """Print all advisories. Exit with status 1 if there are any or a lookup fails."""
     try:
-        asked = pinned(ROOT)
-        found = advisories(service, asked)
+        pins_to_check = pinned(ROOT)
+        found = advisories(service, pins_to_check)
     except CommandError as error:
         sys.exit(str(error))
     for pin, ids in found.items():
         print(f"{pin.name} {pin.version} ({pin.ecosystem}): {', '.join(ids)}")
-    told = f"{len(found)} of {len(asked)} packages have known advisories: https://osv.dev/list tells what is wrong."
-    sys.exit(told if found else print(f"None of {len(asked)} packages has a known advisory."))
+    message = (
+        f"{len(found)} of {len(pins_to_check)} packages have known advisories: look them up at https://osv.dev/list."
+    )
+    sys.exit(message if found else print(f"None of {len(pins_to_check)} packages has a known advisory."))
 
 
 def pinned(root: Path) -> list[Pin]:
-    """Return the packages that a folder's requirements and npm locks pin. Raises CommandError if a file pins none."""
+    """Return the packages that a folder's requirements and npm locks pin.
+
+    Raises CommandError if a file pins none.
+    """
     found: set[Pin] = set()
     for file in (*root.glob("requirements*.txt"), *root.glob("requirements/*.txt"), *_lock_files(root)):
         pins = {*(_in_lock(file) if file.suffix == ".json" else _in_requirements(file))}
@@ -72,19 +77,24 @@ def _in_lock(file: Path) -> Iterator[Pin]:
 
 
 def advisories(service: str, pins: Sequence[Pin]) -> dict[Pin, list[str]]:
-    """Return the ids of the advisories of each package that has any. Raises CommandError unless all were looked up."""
-    asked = [_KNOWN_TO_HAVE_SOME, *pins]
+    """Return the advisory ids of each package that has any.
+
+    Raises CommandError if a lookup fails.
+    """
+    pins_to_check = [_VULNERABLE, *pins]
     answers: list[Any] = []
-    for start in range(0, len(asked), _AT_ONCE):
-        answers += _answers(service, asked[start : start + _AT_ONCE])
+    for start in range(0, len(pins_to_check), _MAX_QUERIES):
+        answers += _query(service, pins_to_check[start : start + _MAX_QUERIES])
     known, *found = [[advisory["id"] for advisory in answer.get("vulns", [])] for answer in answers]
     if not known:
-        raise CommandError(f"{service} knows no advisory of {_KNOWN_TO_HAVE_SOME.name}: it looked nothing up.")
+        raise CommandError(
+            f"{service} knows no advisory of {_VULNERABLE.name}, which has some: its other answers may be wrong too."
+        )
     return {pin: ids for pin, ids in zip(pins, found, strict=True) if ids}
 
 
-def _answers(service: str, pins: Sequence[Pin]) -> list[Any]:
-    """Return OSV's answer for each package, in their order. Raises CommandError."""
+def _query(service: str, pins: Sequence[Pin]) -> list[Any]:
+    """Return OSV's answers in the order of the pins. Raises CommandError."""
     queries = [{"package": {"ecosystem": pin.ecosystem, "name": pin.name}, "version": pin.version} for pin in pins]
     request = Request(f"{service}/v1/querybatch", json.dumps({"queries": queries}).encode())
     request.add_header("Content-Type", "application/json")

@@ -1,7 +1,8 @@
-"""Make virtual environments, several at once, with uv; where it is not there it is fetched, and pip is the way back.
+"""Make virtual environments in parallel with uv, or with pip if uv fails.
 
-This runs before anything is installed. What does not answer is told in a sentence within ten seconds: tries that fail
-at once are few, and a silence is waited for once. A slow registry may take its time, as long as bytes arrive.
+This runs before anything is installed, and fetches uv if the machine has none. If the registry does not answer, a
+sentence says so within ten seconds: only few failures are retried, and a timeout is not. A slow registry can take long,
+as long as bytes arrive.
 """
 
 import os
@@ -17,9 +18,9 @@ from pathlib import Path
 
 from infra import ROOT, CommandError
 
-SILENCE = 4  # seconds without a byte, after which nobody is there
-_SILENT = re.compile("timed out|respond within", re.IGNORECASE)  # in the words of uv or of pip
-_IS_SILENT = "it is silent"
+SILENCE = 4  # seconds without a byte; then the registry counts as down
+_TIMEOUTS = re.compile("timed out|respond within", re.IGNORECASE)  # in the output of uv or of pip
+_NO_ANSWER = "it is silent"
 _BROKEN = re.compile(
     "connection (?:refused|reset|aborted)|unreachable|no route to host|name or service not known|dns error"
     "|name resolution|failed to lookup|server error",
@@ -27,25 +28,25 @@ _BROKEN = re.compile(
 )
 _UV = ROOT / ".venv-uv"
 _ENVIRONMENT = {
-    "RES_OPTIONS": "timeout:2 attempts:2",  # of glibc's resolver: a name server may be the one that is silent
+    "RES_OPTIONS": "timeout:2 attempts:2",  # for glibc's resolver, because a name server can be down too
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "UV_CONCURRENT_DOWNLOADS": "8",  # of 50 on a slow line some would get nothing for longer than a silence
+    "UV_CONCURRENT_DOWNLOADS": "8",  # with the default of 50, some would get no byte for SILENCE on a slow line
     "UV_HTTP_CONNECT_TIMEOUT": f"{SILENCE}",
     "UV_HTTP_RETRIES": "0",
     "UV_HTTP_TIMEOUT": f"{SILENCE}",
-    "UV_INDEX_STRATEGY": "unsafe-best-match",  # as pip does; the hashes say what may come from where
+    "UV_INDEX_STRATEGY": "unsafe-best-match",  # like pip; the hashes protect against packages of another index
     "UV_PYTHON_DOWNLOADS": "never",
 }
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Packages in a folder, and what is written down, beside `make`, when they are there."""
+    """A virtual environment: the file that marks it as complete, and its requirements."""
 
     made: str
     requirements: str
     purpose: str
-    also: str = ""  # another of these, which it includes
+    also: str = ""  # the mark of another environment that it includes
 
     @property
     def folder(self) -> Path:
@@ -74,22 +75,25 @@ ENVIRONMENTS = {
 }
 
 
-class _FailedError(Exception):
-    """A tool could not install; these are its words."""
+class _InstallError(Exception):
+    """A tool could not install. The error has its output."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__(words)
-        self.words, self.unreachable = words, _unreachable(words)
+    def __init__(self, output: str) -> None:
+        super().__init__(output)
+        self.output, self.unreachable = output, _network_fault(output)
 
 
 def main(names: Sequence[str]) -> None:
-    """Make those of the named environments that are not up to date, or exit with status 1 and one sentence."""
+    """Make the named environments that are out of date.
+
+    A failure exits with one sentence and status 1.
+    """
     wanted = [ENVIRONMENTS[name] for name in names if not ENVIRONMENTS[name].is_up_to_date()]
     if not wanted:
         return
     base = next(python for python in (str(ROOT / ".venv/bin/python"), sys.executable) if _runs(python, "-c", ""))
     try:
-        uv = _uv()
+        uv = _find_uv()
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda environment: _make(environment, uv, base), wanted))
     except CommandError as error:
@@ -98,10 +102,13 @@ def main(names: Sequence[str]) -> None:
         sys.exit(130)
 
 
-def _uv() -> str:
-    """Return a uv that runs, fetched if need be; "" if there is none. Raises CommandError for a dead registry."""
+def _find_uv() -> str:
+    """Return the path of a uv that runs, or "". It is fetched if necessary.
+
+    Raises CommandError if the registry is unreachable.
+    """
     pip = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, check=False, text=True)
-    if "no-index=" in pip.stdout:  # packages lie in a folder that only pip was told of
+    if "no-index=" in pip.stdout:  # packages come from a folder that only pip's configuration names
         return ""
     if found := re.search(r"\.index-url='(.+)'", pip.stdout):
         os.environ.setdefault("UV_DEFAULT_INDEX", found[1])
@@ -112,14 +119,14 @@ def _uv() -> str:
     print("Fetching uv, which makes the environments …", flush=True)
     try:
         _fetch_uv(has_pip=pip.returncode == 0)
-    except _FailedError as failed:
+    except _InstallError as failed:
         if failed.unreachable:
-            raise _told("uv", failed) from failed
+            raise _as_command_error("uv", failed) from failed
     return fetched if _runs(fetched, "--version") else ""
 
 
 def _fetch_uv(*, has_pip: bool) -> None:
-    """Install uv in a folder of its own. Raises _FailedError."""
+    """Install uv into its own folder. Raises _InstallError."""
     shutil.rmtree(_UV, ignore_errors=True)
     requirements = ["--require-hashes", "-r", str(ROOT / "requirements/uv.txt")]
     if has_pip:
@@ -134,23 +141,26 @@ def _make(environment: Environment, uv: str, base: str) -> None:
     tool = "uv" if uv else "pip"
     print(f"Fetching {environment.purpose}, into {environment.folder.name} with {tool} …", flush=True)
     try:
-        if not (uv and _installed_with_uv(environment, uv, base)):
+        if not (uv and _install_with_uv(environment, uv, base)):
             _install_with_pip(environment, base)
-    except _FailedError as failed:
-        raise _told(environment.purpose, failed) from failed
+    except _InstallError as failed:
+        raise _as_command_error(environment.purpose, failed) from failed
     for made in filter(None, (environment.also, environment.made)):
         (ROOT / made).touch()
 
 
-def _installed_with_uv(environment: Environment, uv: str, base: str) -> bool:
-    """Install with uv; return False where it failed and pip should try. Raises _FailedError for a dead registry."""
+def _install_with_uv(environment: Environment, uv: str, base: str) -> bool:
+    """Install with uv. Return False if pip should try instead.
+
+    Raises _InstallError if the registry is unreachable.
+    """
     python, requirements = str(environment.python), str(ROOT / environment.requirements)
     try:
-        if not _runs(python, "-c", ""):  # its making was broken off, or its Python is gone
+        if not _runs(python, "-c", ""):  # it is incomplete, or its Python was removed
             shutil.rmtree(environment.folder, ignore_errors=True)
             _install([uv, "venv", "--quiet", "--python", base, str(environment.folder)])
         _install([uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", requirements], tries=3)
-    except _FailedError as failed:
+    except _InstallError as failed:
         if failed.unreachable:
             raise
         return False
@@ -169,18 +179,21 @@ def _pip(python: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _install(command: Sequence[str], tries: int = 1) -> None:
-    """Run a command; again where a connection broke, or fell silent after long. Raises _FailedError."""
+    """Run a command. Retry it after a network fault, except a timeout at the start.
+
+    Raises _InstallError.
+    """
     environment = {**os.environ, **_ENVIRONMENT}
-    for left in reversed(range(tries)):
-        began = time.monotonic()
-        done = subprocess.run(
+    for tries_left in reversed(range(tries)):
+        start = time.monotonic()
+        completed = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True, env=environment
         )
-        if done.returncode == 0:
+        if completed.returncode == 0:
             return
-        failed = _FailedError(done.stdout + done.stderr)
-        waited_in_vain = failed.unreachable == _IS_SILENT and time.monotonic() - began < 30
-        if not left or not failed.unreachable or waited_in_vain:
+        failed = _InstallError(completed.stdout + completed.stderr)
+        is_silent = failed.unreachable == _NO_ANSWER and time.monotonic() - start < 30
+        if not tries_left or not failed.unreachable or is_silent:
             raise failed
         time.sleep(0.5)
 
@@ -192,20 +205,20 @@ def _runs(*command: str) -> bool:
         return False
 
 
-def _unreachable(words: str) -> str:
-    """Return how the registry could not be reached, as uv or pip says it; "" if the network is not to blame."""
-    broken = _BROKEN.search(words)
-    return _IS_SILENT if _SILENT.search(words) else broken[0].lower() if broken else ""
+def _network_fault(output: str) -> str:
+    """Return the network fault in the output of uv or pip, or ""."""
+    broken = _BROKEN.search(output)
+    return _NO_ANSWER if _TIMEOUTS.search(output) else broken[0].lower() if broken else ""
 
 
-def _told(what: str, failed: _FailedError) -> CommandError:
-    """Return the message for the person at the terminal: a tool's own words where the network is not to blame."""
+def _as_command_error(what: str, failed: _InstallError) -> CommandError:
+    """Return the error for the terminal, with the tool's output unless the network failed."""
     if failed.unreachable:
         return CommandError(
             f"The registry of Python's packages could not be reached for {what} ({failed.unreachable}): "
             "see that this machine is connected, then run make again."
         )
-    errors = [line for line in failed.words.splitlines() if re.match(r"error|\s+\w", line, re.IGNORECASE)]
+    errors = [line for line in failed.output.splitlines() if re.match(r"error|\s+\w", line, re.IGNORECASE)]
     return CommandError("\n".join([f"This could not be installed: {what}.", *errors[-10:]]))
 
 

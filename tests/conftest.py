@@ -26,8 +26,9 @@ from moto.backends import get_backend
 from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
-from chalicelib import operations
 from chalicelib.model import shards
+from chalicelib.operator import keys, owners
+from chalicelib.operator.accounts import create_account
 from chalicelib.storage import provisioning
 from infra.local import cloud, terminal
 from tests import faster_moto, needs, secrecy
@@ -46,7 +47,7 @@ SETTINGS = (
 )
 for name in (*SETTINGS, "AWS_ENDPOINT_URL", "AWS_PROFILE", "LOCALSTACK_HOST"):
     os.environ.pop(name, None)
-os.environ.update(cloud.past_proxies())
+os.environ.update(cloud.proxy_exemption())
 os.environ.update(TUNNEL_DOMAIN="tunnels.localhost", TCP_PORTS="20000-29999")  # here and in what is started
 
 for ending in (signal.SIGINT, signal.SIGHUP):  # nohup and a shell's & have them ignored, here and in what is started
@@ -85,7 +86,7 @@ class Account:
 
     @staticmethod
     def new(name: str) -> "Account":
-        account, user, token = operations.create_account(name, "admin")
+        account, user, token = create_account(name, "admin")
         admin = Client(InProcess(), account=account.id, user=user.id).with_token(token)
         assert admin.get("/api_keys").status == 200
         shards.reach(account.id)  # tests open tunnels as the edge does, without a credential
@@ -278,8 +279,8 @@ def stranger(accounts: Mapping[str, Account]) -> Client:
 @pytest.fixture
 def member(transport: InProcess, admin: Client) -> Client:
     """Return a client with the key of a user of the admin's account who is no admin."""
-    user = operations.add_owner(admin.account, "usr", "member", admin=False)
-    _, token = operations.issue_key(admin.account, user.id, "")
+    user = owners.add_owner(admin.account, "usr", "member", admin=False)
+    _, token = keys.issue_key(admin.account, user.id, "")
     return Client(transport, account=admin.account, user=user.id).with_token(token)
 
 
@@ -315,9 +316,10 @@ def free_port() -> int:
 
 
 NEWCOMERS = """
-from chalicelib import ids, operations
+from chalicelib import ids
+from chalicelib.operator.accounts import create_account
 for _ in range(6):
-    print(operations.create_account(ids.new("newcomer"), "admin")[2])
+    print(create_account(ids.new("newcomer"), "admin")[2])
 """
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib import edges, ids, operations, resources
+from chalicelib import edges, ids, resources
 from chalicelib.crypto import keys
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.resource import EditableResource, Resource
 from chalicelib.model import kinds, tunnels
 from chalicelib.model.kinds import Kind
 from chalicelib.model.tunnels import AgentTunnel
+from chalicelib.operator import owners
 from chalicelib.schema.models import model
 from chalicelib.schema.shapes import Shape
 from infra.build.openapi import examples
@@ -69,7 +70,7 @@ def _tunnel(client: Client, _path: str) -> str:
 
 
 def _user(client: Client, _path: str) -> str:
-    return operations.add_owner(client.account, "usr", ids.new("name"), admin=False).id
+    return owners.add_owner(client.account, "usr", ids.new("name"), admin=False).id
 
 
 # Fields whose value no two of a kind may share: a fresh one for each.

@@ -12,12 +12,13 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from app import app
-from chalicelib import clock, ids, traffic
+from chalicelib import clock, ids
 from chalicelib.__main__ import main
 from chalicelib.crypto import public_keys
 from chalicelib.http.middleware import ANY_METHOD
 from chalicelib.model.events import page
 from chalicelib.model.ssh import credentials, revoked
+from chalicelib.operator import tunnels
 from chalicelib.storage import aws
 from infra.deploy import data_stack
 from tests.conftest import ROOT, free_port
@@ -148,6 +149,53 @@ def test_every_command_explains_itself(capsys: Output, command: tuple[str, ...])
     assert len(out.splitlines()) >= 5
 
 
+def test_the_version_is_that_of_the_newest_release(capsys: Output) -> None:
+    assert refused("--version") == 0
+    version = capsys.readouterr().out.removeprefix("tunnel-edge ").strip()
+    newest = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+    assert re.fullmatch(rf"## (Unreleased|{re.escape(version)}\b.*)", newest)
+
+
+def test_the_beginning_of_an_option_stands_for_it_unless_another_begins_like_it(capsys: Output) -> None:
+    assert said(capsys, "accounts", "create", "acme", "--adm", "alice", "--exp=90d")
+    assert [json.loads(line)["name"] for line in said(capsys, "accounts", "list", "--js")] == ["acme"]
+    assert refused("names", "forget-settings", "--") == "This table has no TUNNEL_DOMAIN yet: nothing was changed."
+    for option in ("--no-admin", "-adm", "--e-x"):
+        assert refused("accounts", "create", "other", option, "alice") == 2
+        assert "error: No such option" in capsys.readouterr().err
+
+
+def test_an_account_is_limited_only_with_a_choice(capsys: Output) -> None:
+    account, _, _ = created(capsys)
+    assert refused("accounts", "limits", account) == 2
+    assert "--only-reserved" in capsys.readouterr().err
+    for option, limited in (("--only-reserved", True), ("--no-only-reserved", False)):
+        assert said(capsys, "accounts", "limits", account, option) == []
+        assert json.loads(said(capsys, "accounts", "list", "--json")[0])["only_reserved"] is limited
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("acc", {"accounts"}),
+        ("keys ", {"issue", "list", "revoke"}),
+        ("keys issue acct_1 usr_1 --exp", {"--expires-in"}),
+    ],
+)
+def test_a_shell_completes_commands_and_options(words: str, completed: set[str]) -> None:
+    count = str(len(words.split(" ")))
+    completion = {"_CHALICELIB_COMPLETE": "bash_complete", "COMP_WORDS": f"chalicelib {words}", "COMP_CWORD": count}
+    command, environment = [sys.executable, "-m", "chalicelib"], {**os.environ, **completion}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30)
+    assert {line.removeprefix("plain,") for line in done.stdout.splitlines()} == completed
+
+
+def test_a_pipe_that_is_closed_early_is_no_error() -> None:
+    command = f"{sys.executable} -m chalicelib routes --json | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1)
+
+
 def test_an_unknown_account_is_one_sentence(capsys: Output) -> None:
     for id in (ids.new("acct"), "nonsense", ""):
         sentence = f"There is no account {id}."
@@ -163,9 +211,9 @@ def test_a_demonstration_tunnel_with_labels_is_in_the_groups_that_they_match(
     account, admin, token = created(capsys)
     client = Client(transport, account=account, user=admin).with_token(token)
     group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})
-    tunnel = client.get(f"/tunnels/{traffic.open_demo_tunnel(account, dict([traffic.label('app=web')]))}").json
+    tunnel = client.get(f"/tunnels/{tunnels.open_demo_tunnel(account, dict([tunnels.parse_label('app=web')]))}").json
     assert (tunnel["labels"], tunnel["backends"]["id"]) == ({"app": "web"}, group["id"])
-    bare = client.get(f"/tunnels/{traffic.open_demo_tunnel(account, {})}").json
+    bare = client.get(f"/tunnels/{tunnels.open_demo_tunnel(account, {})}").json
     assert "labels" not in bare
     assert bare["public_url"].endswith(".tunnels.example")
 

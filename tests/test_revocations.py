@@ -7,9 +7,10 @@ from typing import Any
 import boto3
 import pytest
 
-from chalicelib import crypto, ids, operations
+from chalicelib import crypto, ids
 from chalicelib.model.ssh import credentials
 from chalicelib.model.ssh import revoked as ssh_revoked
+from chalicelib.operator import accounts, owners
 from tests import samples
 from tests.ssh import krls
 from tests.ssh.keygen import Certificate
@@ -133,8 +134,8 @@ def test_users_and_accounts_that_were_switched_off_since_are_switched_off_again(
     admin: Client, stranger: Client, member: Client, tables: Tables, capsys: Output, file: Path
 ) -> None:
     tables.remember()
-    operations.switch_owner(admin.account, member.user, "off")
-    operations.switch_account(stranger.account, "off")
+    owners.switch_owner(admin.account, member.user, "off")
+    accounts.switch_account(stranger.account, "off")
     tables.restore()
     assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 200, 200]
     listed = said(capsys, "revocations", "list", LATER)

@@ -1,1 +1,1 @@
-"""The deployment: the templates, the Lambda package, and the stacks in a cloud."""
+"""The deployment: templates, the Lambda package, and stacks in a cloud."""

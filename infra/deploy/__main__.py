@@ -1,4 +1,4 @@
-"""`python -m infra.deploy`: a package that was made, into the cloud that the environment names."""
+"""`python -m infra.deploy`: deploy a package into the cloud that the environment names."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ _NO_ALARMS = (
 
 
 def main(arguments: list[str]) -> None:
-    """Deploy and print what the stacks say of themselves; one sentence and exit status 1 when it cannot be done."""
+    """Deploy and print the stacks' outputs. A failure exits with one sentence and status 1."""
     parser = ArgumentParser(prog="python -m infra.deploy", description=__doc__)
     parser.add_argument("package", type=Path, help="the folder that make package made, for example build/prod")
     parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="parameters of infra/README.md")
@@ -32,13 +32,13 @@ def main(arguments: list[str]) -> None:
         parameters = dict(map(_parameter, options.parameters))
         if sentence := service.settings_difference(options.name, parameters):
             print(sentence, file=sys.stderr)
-        said = service.deploy(options.package, options.name, options.bucket, parameters, role=options.role)
+        outputs = service.deploy(options.package, options.name, options.bucket, parameters, role=options.role)
         has_no_alarms = stacks.parameters(f"{options.name}-api").get("AlarmTopicArn") == ""
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The cloud cannot be used ({error.code}).")
-    print("\n".join(f"{name}={value}" for name, value in said.items()))
+    print("\n".join(f"{name}={value}" for name, value in outputs.items()))
     if has_no_alarms:
         print(_NO_ALARMS, file=sys.stderr)
 

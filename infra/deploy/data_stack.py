@@ -1,4 +1,4 @@
-"""The data stack, <name>-data: its parameters, and its creation or update."""
+"""The data stack, <name>-data: its parameters, creation and update."""
 
 from collections.abc import Mapping
 
@@ -6,14 +6,14 @@ from infra import ROOT
 from infra.deploy import stacks
 
 TEMPLATE = ROOT / "infra" / "deploy" / "data.yaml"
-PARAMETERS = ("MultiRegion",)  # beside Name; all other parameters of a deployment are the API's
-_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # what a stack has that was made before the parameter existed
+PARAMETERS = ("MultiRegion",)  # and Name; all other parameters of a deployment belong to the API's stack
+_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value in stacks older than the parameter
 
 
 def deploy(name: str, given: Mapping[str, str], *, role: str | None = None) -> dict[str, str]:
     """Create or update the data stack and return its outputs.
 
-    Parameters that are not given keep their values. Raises CommandError, aws.AwsError.
+    Absent parameters keep their values. Raises CommandError, aws.AwsError.
     """
     return stacks.deploy(TEMPLATE.read_text(), stack_of(name), _parameters(name, given), role=role)
 

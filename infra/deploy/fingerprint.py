@@ -1,4 +1,4 @@
-"""The inputs and products of a package, recorded beside it: unchanged inputs are not packaged again."""
+"""The digests of a package's inputs and products, so that unchanged inputs are not packaged again."""
 
 import hashlib
 import json
@@ -9,14 +9,14 @@ from pathlib import Path
 from infra import ROOT
 
 _INPUTS = (".chalice", "app.py", "chalicelib", "infra/deploy", "infra/environments.py")
-_REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")  # of the package; of the tools that make it
+_REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")  # of the package, and of the tools that make it
 _PRODUCTS = ("deployment.zip", "sam.json", "translated.json")
 _IGNORED = {"__pycache__", "deployments", "deployed"}
 _FILE = "fingerprint.json"
 
 
 def of_inputs(*choices: str) -> str:
-    """Return the digest of all that a package is made from, this Python included."""
+    """Return the digest of a package's inputs, including this Python's version."""
     digest = hashlib.sha256(repr((choices, sys.version)).encode())
     for file in sorted(_files()):
         digest.update(f"{file.relative_to(ROOT)} {_digest(file)}\n".encode())
@@ -24,7 +24,7 @@ def of_inputs(*choices: str) -> str:
 
 
 def is_current(folder: Path, inputs: str) -> bool:
-    """Return whether a folder holds the whole package that was made from these inputs."""
+    """Return whether a folder has a complete package of these inputs."""
     try:
         recorded = json.loads((folder / _FILE).read_text())
         return bool(recorded == _record(folder, inputs))
@@ -33,7 +33,7 @@ def is_current(folder: Path, inputs: str) -> bool:
 
 
 def write(folder: Path, inputs: str) -> None:
-    """Record that the package in a folder is complete and checked."""
+    """Record the digests of a complete and checked package."""
     (folder / _FILE).write_text(json.dumps(_record(folder, inputs)))
 
 
@@ -42,9 +42,9 @@ def _record(folder: Path, inputs: str) -> dict[str, str]:
 
 
 def _files() -> Iterator[Path]:
-    for place in (ROOT / name for name in (*_INPUTS, *_REQUIREMENTS)):
-        found = place.rglob("*") if place.is_dir() else [place]
-        yield from (file for file in found if file.is_file() and not _IGNORED & {*file.relative_to(ROOT).parts})
+    for path in (ROOT / name for name in (*_INPUTS, *_REQUIREMENTS)):
+        files = path.rglob("*") if path.is_dir() else [path]
+        yield from (file for file in files if file.is_file() and not _IGNORED & {*file.relative_to(ROOT).parts})
 
 
 def _digest(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""The gateway's own error responses, in the contract's one body: one row for every type that a client can meet."""
+"""The API gateway's error responses, with the same body as the API's errors."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ RESPONSES: dict[str, ApiError] = {
         f"Send the version header (${{VersionHeaders}}) with a supported version: {' or '.join(VERSIONS)}."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
-    # The authorizer could not be asked, or its store is away; which of the two types that is, is told in two ways.
+    # The authorizer failed or could not reach its store. AWS documents both types for this.
     "AUTHORIZER_CONFIGURATION_ERROR": _UNAVAILABLE,
     "AUTHORIZER_FAILURE": _UNAVAILABLE,
     "BAD_REQUEST_BODY": _INVALID,
@@ -32,7 +32,7 @@ RESPONSES: dict[str, ApiError] = {
     "INTEGRATION_FAILURE": _INTERNAL,
     "INTEGRATION_TIMEOUT": _UNAVAILABLE,
     "INVALID_API_KEY": _NO_TOKEN,
-    "INVALID_SIGNATURE": _NO_ROUTE,  # how a path without a route answers to an Authorization header
+    "INVALID_SIGNATURE": _NO_ROUTE,  # the answer to a path without a route and an Authorization header
     "MISSING_AUTHENTICATION_TOKEN": _NO_ROUTE,
     "QUOTA_EXCEEDED": _TOO_MANY,
     "REQUEST_TOO_LARGE": errors.PayloadTooLarge("The body is larger than the gateway takes."),
@@ -47,7 +47,10 @@ RESPONSES: dict[str, ApiError] = {
 
 
 def in_definition() -> dict[str, Any]:
-    """Return the responses as an extension of the API's definition: they are there from its first deployment on."""
+    """Return the responses as an extension of the API's definition.
+
+    So they exist from the first deployment on.
+    """
     return {
         name: {
             "statusCode": refusal.status,
@@ -61,7 +64,7 @@ def in_definition() -> dict[str, Any]:
 
 
 def as_resources() -> dict[str, Any]:
-    """Return the responses as resources of the stack, for clouds that ignore the extension."""
+    """Return the responses as stack resources, for clouds that ignore the extension."""
     return {
         f"Response{name.title().replace('_', '')}": {
             "Type": "AWS::ApiGateway::GatewayResponse",
@@ -83,7 +86,7 @@ def _headers(refusal: ApiError) -> dict[str, str]:
 
 
 def _template(body: str) -> str | dict[str, str]:
-    """Return a body in which the stack's parameters are to be put in, where it names any."""
+    """Return a body, with a substitution if it names stack parameters."""
     return {"Fn::Sub": body} if "${" in body else body
 
 

@@ -1,4 +1,4 @@
-"""The global indexes of the table: CloudFormation creates at most one in each update of a stack."""
+"""The table's global indexes. CloudFormation changes at most one per stack update."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from infra.deploy import data_stack, stacks
 
 
 def require_single_change(name: str) -> None:
-    """Raise CommandError if the update of the data stack would change several indexes; aws.AwsError."""
+    """Raise CommandError if an update would change several indexes. Raises aws.AwsError."""
     deployed = stacks.template(data_stack.stack_of(name))
     changed = names(yaml_parse(deployed)) ^ names(yaml_parse(data_stack.TEMPLATE.read_text())) if deployed else set()
     if len(changed) > 1:
@@ -22,6 +22,6 @@ def require_single_change(name: str) -> None:
 
 
 def names(template: Mapping[str, Any]) -> set[str]:
-    """Return the names of the global indexes of a template's tables."""
+    """Return the names of a template's global indexes."""
     tables = [it["Properties"] for it in template["Resources"].values() if it["Type"] == "AWS::DynamoDB::Table"]
     return {index["IndexName"] for table in tables for index in table.get("GlobalSecondaryIndexes", ())}

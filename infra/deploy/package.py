@@ -1,7 +1,7 @@
-"""`make package STAGE=…`: the Lambda package and the template of the API's stack, the same bytes from the same sources.
+"""`make package STAGE=…`: make the Lambda package and the template of the API's stack.
 
-The package is made for the Python that runs this, and for the machine that ARCH names. What is there already is made
-again only if an input has changed.
+The package is for the Python that runs this, and for the machine that ARCH names. The same sources give the same bytes.
+An existing package is made again only if an input has changed.
 """
 
 import json
@@ -26,16 +26,17 @@ ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 13 * 1024 * 1024
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
-_TEMPLATES = ("data.yaml", "edge.yaml", "pipeline.yaml")  # beside the API's, which is in the package
+_TEMPLATES = ("data.yaml", "edge.yaml", "pipeline.yaml")  # the API's template is made with the package
+_OPERATOR = {"chalicelib/operator", "chalicelib/__main__.py"}  # the operator's commands; no function runs them
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 
 def main() -> None:
-    """Package a stage into build/<stage>, or exit with status 1 and one sentence."""
+    """Package a stage into build/<stage>. A failure exits with one sentence and status 1."""
     parser = ArgumentParser(prog="make package", description=__doc__)
     parser.add_argument("stage", help="a stage of .chalice/config.json")
     parser.add_argument("--arch", choices=ARCHITECTURES, default=_machine())
-    parser.add_argument("--out", type=Path, help="where it goes (default: build/<stage>)")
+    parser.add_argument("--out", type=Path, help="the folder for the package (default: build/<stage>)")
     options = parser.parse_args()
     out = options.out or ROOT / "build" / options.stage
     inputs = fingerprint.of_inputs(options.stage, options.arch)
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def package(stage: str, arch: str, out: Path) -> None:
-    """Make deployment.zip, sam.json and what SAM makes of it, translated.json. Raises CommandError."""
+    """Make deployment.zip, sam.json and its translation by SAM. Raises CommandError."""
     if sys.version_info[:2] not in _PYTHONS:
         raise CommandError("Lambda packages are made with Python 3.11 to 3.14: choose one with PYTHON=….")
     config = _config(stage)
@@ -59,12 +60,12 @@ def package(stage: str, arch: str, out: Path) -> None:
     sources = out / "sources"
     try:
         sources.mkdir(parents=True)
-        _say("Making the package with Chalice, which fetches what the functions need …")
+        _print("Making the package with Chalice, which fetches what the functions need …")
         _copy_sources({**config, "lambda_architecture": arch}, sources)
         _run_chalice(stage, sources, out)
     finally:
         shutil.rmtree(sources)
-    _say("Compiling it …")
+    _print("Compiling it …")
     _rewrite(out / "deployment.zip", out / "package")
     _complete(out)
     if (size := (out / "deployment.zip").stat().st_size) > MAX_BYTES:
@@ -76,7 +77,7 @@ def _machine() -> str:
 
 
 def _config(stage: str) -> dict[str, Any]:
-    """Return Chalice's configuration, with policies for its functions. Raises CommandError if it lacks the stage."""
+    """Return Chalice's configuration. Raises CommandError if it lacks the stage."""
     config: dict[str, Any] = json.loads((ROOT / ".chalice" / "config.json").read_text())
     deployable = [name for name, settings in config["stages"].items() if "lambda_functions" in settings]
     if stage not in deployable:
@@ -88,37 +89,46 @@ def _config(stage: str) -> dict[str, Any]:
 def _copy_sources(config: dict[str, Any], sources: Path) -> None:
     for name in _SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "deployments"))
+            shutil.copytree(ROOT / name, sources / name, ignore=_ignored)
         else:
             shutil.copy2(ROOT / name, sources / name)
     (sources / ".chalice" / "config.json").write_text(json.dumps(config))
+
+
+def _ignored(folder: str, names: list[str]) -> set[str]:
+    """Return the names in a folder that the package does not contain."""
+    path = Path(folder).relative_to(ROOT)
+    return {name for name in names if name in ("__pycache__", "deployments") or (path / name).as_posix() in _OPERATOR}
 
 
 def _run_chalice(stage: str, sources: Path, out: Path) -> None:
     chalice = Path(sys.executable).with_name("chalice")
     merged = ROOT / "infra" / "deploy" / "api.yaml"
     environment = {
-        "AWS_DEFAULT_REGION": "us-east-1",  # which Chalice asks for and does not use
+        "AWS_DEFAULT_REGION": "us-east-1",  # Chalice requires it and does not use it
         **os.environ,
         "PIP_DEFAULT_TIMEOUT": f"{environments.SILENCE}",
         "PIP_RETRIES": "0",
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [chalice, "package", "--stage", stage, "--merge-template", merged, out.absolute()],
         cwd=sources, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    said = done.stdout + done.stderr
-    if done.returncode or "Could not install" in said:  # for which Chalice exits with 0
-        if missing := re.search("Could not satisfy the requirement: (.+)", said):  # for which it swallows pip's reason
+    output = completed.stdout + completed.stderr
+    if completed.returncode or "Could not install" in output:  # Chalice exits with 0 then
+        if missing := re.search("Could not satisfy the requirement: (.+)", output):  # Chalice hides pip's reason
             raise CommandError(
                 f"{missing[1]} could not be fetched from the registry of Python's packages: "
                 "see that this machine is connected, then run make again."
             )
-        raise CommandError(f"Chalice could not package the app:\n{said}")
+        raise CommandError(f"Chalice could not package the app:\n{output}")
 
 
 def _rewrite(archive: Path, folder: Path) -> None:
-    """Compile the package, since Lambda's disk is read-only, and write it again without what differs by chance."""
+    """Compile the package, and write it again in a reproducible form.
+
+    Lambda cannot store byte code later: its disk is read-only.
+    """
     with zipfile.ZipFile(archive) as made:
         made.extractall(folder)
     _compile(folder)
@@ -132,24 +142,24 @@ def _rewrite(archive: Path, folder: Path) -> None:
 
 
 def _compile(folder: Path) -> None:
-    """Put compiled code beside every module, whatever is set for Python here. Raises CommandError.
+    """Compile every module, whatever PYTHON… variables are set. Raises CommandError.
 
-    That of our own dataclasses holds their methods: of a cold start they are a seventh.
+    Our dataclasses get their generated methods: these take a seventh of a cold start.
     """
     where = str(folder.absolute())
     hashed = ["--invalidation-mode", "unchecked-hash", "-s", where, where]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONHASHSEED"] = "0"  # the order of a set in compiled code follows from it
-    for module in (["compileall", "-q", *hashed], ["infra.deploy.expanded", where]):
+    environment["PYTHONHASHSEED"] = "0"  # it determines the order of sets in byte code
+    for module in (["compileall", "-q", *hashed], ["infra.deploy.dataclass_methods", where]):
         command = [sys.executable, "-m", *module]
-        done = subprocess.run(command, cwd=ROOT, check=False, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            raise CommandError(f"The package could not be compiled:\n{done.stdout}{done.stderr}")
+        completed = subprocess.run(command, cwd=ROOT, check=False, env=environment, capture_output=True, text=True)
+        if completed.returncode:
+            raise CommandError(f"The package could not be compiled:\n{completed.stdout}{completed.stderr}")
 
 
 def _complete(out: Path) -> None:
-    """Add the gateway's own responses, and translate the template with SAM as the cloud will."""
-    merged = out / "sam.yaml"  # as the template that Chalice merged is YAML
+    """Add the gateway's error responses, and translate the template with SAM."""
+    merged = out / "sam.yaml"  # YAML, because the template that Chalice merged is
     stack: dict[str, Any] = yaml_parse(merged.read_text())
     merged.unlink()
     definition = stack["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
@@ -161,23 +171,23 @@ def _complete(out: Path) -> None:
 
 def _translated(stack: dict[str, Any]) -> dict[str, Any]:
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
-    for name in ("APIHandler", "Authorizer"):  # SAM wants to know the code where it is uploaded
+    for name in ("APIHandler", "Authorizer"):  # SAM requires an address of the uploaded code
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
     translated: dict[str, Any] = transform(stack, {}, None)
     return translated
 
 
 def _lint(out: Path) -> None:
-    """Check all templates with cfn-lint. Raises CommandError with what it found."""
-    _say("Checking the templates with cfn-lint …")
+    """Check all templates with cfn-lint. Raises CommandError."""
+    _print("Checking the templates with cfn-lint …")
     templates = [out / "sam.json", out / "translated.json", *(ROOT / "infra" / "deploy" / name for name in _TEMPLATES)]
     command = [Path(sys.executable).with_name("cfn-lint"), *templates]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise CommandError(f"cfn-lint rejects a template:\n{done.stdout}{done.stderr}")
+    completed = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    if completed.returncode:
+        raise CommandError(f"cfn-lint rejects a template:\n{completed.stdout}{completed.stderr}")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A package that was made, into the cloud that the environment names: two stacks."""
+"""Deploy a package as two stacks into the cloud that the environment names."""
 
 import json
 from collections.abc import Mapping
@@ -14,41 +14,42 @@ from infra.deploy import data_stack, indexes, stacks
 def deploy(
     package: Path, name: str, bucket: str, parameters: Mapping[str, str], *, role: str | None = None
 ) -> dict[str, str]:
-    """Deploy both stacks, <name>-data and <name>-api, and return their outputs and the parameters of the second.
+    """Deploy <name>-data and <name>-api; return their outputs and the API's parameters.
 
-    Parameters that are absent keep their values. Raises CommandError, also if the update would change several indexes
-    of the table; aws.AwsError.
+    Absent parameters keep their values. Raises aws.AwsError, and CommandError, for example if the update would change
+    several indexes of the table.
     """
     indexes.require_single_change(name)
-    key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)  # first: it changes nothing if it fails
+    key, _ = stacks.upload(
+        (package / "deployment.zip").read_bytes(), bucket
+    )  # first, because its failure changes nothing
     data = data_stack.deploy(name, parameters, role=role)
     template = json.loads((package / "sam.json").read_text())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
-    had = stacks.parameters(f"{name}-api")  # with perhaps another table, one that was restored
-    kept = {parameter: had[parameter] for parameter in template["Parameters"] if parameter in had}
-    of_api = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
-    given = {**own, **kept, **of_api}
-    api = stacks.deploy(json.dumps(template), f"{name}-api", given, bucket=bucket, role=role)
-    return {**data, **given, **api}
+    deployed = stacks.parameters(f"{name}-api")  # they may name another table, which was restored
+    unchanged = {parameter: deployed[parameter] for parameter in template["Parameters"] if parameter in deployed}
+    changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
+    values = {**own, **unchanged, **changed}
+    api = stacks.deploy(json.dumps(template), f"{name}-api", values, bucket=bucket, role=role)
+    return {**data, **values, **api}
 
 
 def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
-    """Return how TunnelDomain and TcpPorts would differ from the settings of the table, "" if they would not.
+    """Return how TunnelDomain and TcpPorts differ from the table's, or "".
 
-    A deployer without the right to read the table compares them with those of the stack. Raises CommandError,
-    aws.Unavailable.
+    Without the right to read the table they are compared with the stack's. Raises CommandError, aws.Unavailable.
     """
-    had = stacks.parameters(f"{name}-api")
-    known = {**had, **parameters}
-    wanted = _settings(known)
-    with dynamodb.in_table(known.get("TableName", name)):
+    deployed = stacks.parameters(f"{name}-api")
+    combined = {**deployed, **parameters}
+    wanted = _settings(combined)
+    with dynamodb.in_table(combined.get("TableName", name)):
         try:
             return names.difference_of(*wanted)
         except aws.Misconfigured:  # no right, or no table before the first deployment
-            return names.difference_between(_settings(had), wanted) if had else ""
+            return names.difference_between(_settings(deployed), wanted) if deployed else ""
 
 
 def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:

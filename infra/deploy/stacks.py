@@ -1,4 +1,4 @@
-"""Stacks in a cloud: created when there are none, else changed; and the files that they are made of, uploaded."""
+"""CloudFormation stacks: create, update and read them, and upload their files."""
 
 import hashlib
 import json
@@ -14,20 +14,20 @@ from chalicelib.storage import aws
 from infra import CommandError
 from infra.local import cloud
 
-_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # roles; the translation of the SAM template
-_WHOLE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
-_PATIENCE = {"Delay": 2, "MaxAttempts": 600}
+_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]  # for roles, and for the SAM template
+_COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
+_POLLING = {"Delay": 2, "MaxAttempts": 600}
 
 
 def deploy(
     template: str, stack: str, parameters: Mapping[str, str], *, bucket: str = "", role: str | None = None
 ) -> dict[str, str]:
-    """Create or change a stack and return its outputs.
+    """Create or update a stack; return its outputs.
 
-    Without a bucket the template has at most 51,200 bytes. `role` is what CloudFormation works with.
-    Raises CommandError when it fails, aws.AwsError.
+    Without a bucket the template can have at most 51,200 bytes. CloudFormation assumes the `role`.
+    Raises CommandError, aws.AwsError.
     """
-    with _asking():
+    with _translated_errors():
         client = _client("cloudformation")
         before = _description(client, stack)
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
@@ -43,26 +43,26 @@ def deploy(
 
 
 def outputs(stack: str) -> dict[str, str]:
-    """Return the outputs of a stack. Raises CommandError when there is none that is complete, aws.AwsError."""
-    with _asking():
+    """Return a stack's outputs. Raises CommandError if it is missing or incomplete, aws.AwsError."""
+    with _translated_errors():
         description = _description(_client("cloudformation"), stack)
     if description is None:
         raise CommandError(f"There is no stack {stack}.")
-    if description["StackStatus"] not in _WHOLE:
+    if description["StackStatus"] not in _COMPLETE:
         raise CommandError(f"The stack {stack} is in the state {description['StackStatus']}.")
     return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
 
 
 def parameters(stack: str) -> dict[str, str]:
-    """Return the parameters of a stack, {} when there is none. Raises aws.AwsError."""
-    with _asking():
+    """Return a stack's parameters, or {} without a stack. Raises aws.AwsError."""
+    with _translated_errors():
         description = _description(_client("cloudformation"), stack) or {}
     return {given["ParameterKey"]: given["ParameterValue"] for given in description.get("Parameters", ())}
 
 
 def template(stack: str) -> str:
-    """Return the template that a stack was deployed with, "" without a stack. Raises aws.AwsError, CommandError."""
-    with _asking():
+    """Return a stack's template, or "" without a stack. Raises aws.AwsError, CommandError."""
+    with _translated_errors():
         client = _client("cloudformation")
         if _description(client, stack) is None:
             return ""
@@ -71,31 +71,31 @@ def template(stack: str) -> str:
 
 
 def upload(content: bytes, bucket: str) -> tuple[str, str]:
-    """Put bytes into a bucket under their digest, so that equal bytes are one file. Return its key and its URL."""
+    """Upload bytes under their digest; return the key and the URL."""
     key = hashlib.sha256(content).hexdigest()
-    with _asking():
+    with _translated_errors():
         client = _client("s3")
         client.put_object(Bucket=bucket, Key=key, Body=content)
     return key, f"{client.meta.endpoint_url}/{bucket}/{key}"
 
 
 def make_bucket(bucket: str) -> None:
-    """Create a bucket in an emulated cloud, unless there is one."""
-    with _asking():
+    """Create a bucket in an emulated cloud if it is missing."""
+    with _translated_errors():
         client = _client("s3")
         region = client.meta.region_name
-        place = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
+        location = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
         with suppress(client.exceptions.BucketAlreadyOwnedByYou):
-            client.create_bucket(Bucket=bucket, **place)
+            client.create_bucket(Bucket=bucket, **location)
 
 
 def _client(service: str) -> Any:
-    """Return a client with boto3's own timeouts, which are longer than the API's."""
-    return boto3.client(service, endpoint_url=cloud.named())
+    """Return a client with boto3's default timeouts, which are longer than the API's."""
+    return boto3.client(service, endpoint_url=cloud.endpoint_url())
 
 
 @contextmanager
-def _asking() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     try:
         with aws.translate_errors():
             yield
@@ -114,7 +114,7 @@ def _description(client: Any, stack: str) -> Mapping[str, Any] | None:
 
 
 def _update(client: Any, request: Mapping[str, Any]) -> bool:
-    """Update a stack. Return whether there was anything to change."""
+    """Update a stack. Return whether anything changed."""
     try:
         client.update_stack(**request)
     except ClientError as error:
@@ -125,9 +125,9 @@ def _update(client: Any, request: Mapping[str, Any]) -> bool:
 
 
 def _wait(client: Any, event: str, stack_id: str, identity: Mapping[str, str]) -> None:
-    """Wait for the end of a request. Raises CommandError with its reasons, and those of no other, when it failed."""
+    """Wait for the end of a request. Raises CommandError with this request's errors."""
     try:
-        client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_PATIENCE)
+        client.get_waiter(event).wait(StackName=stack_id, WaiterConfig=_POLLING)
     except WaiterError as error:
         pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
         token = identity["ClientRequestToken"]

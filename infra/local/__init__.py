@@ -1,1 +1,1 @@
-"""The servers on this machine: `make run` with its embedded cloud, and the emulated cloud of `make cloud`."""
+"""Local servers: `make run` with its embedded cloud, and `make cloud`."""

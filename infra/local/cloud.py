@@ -1,6 +1,6 @@
-"""The cloud on this machine: MiniStack, guarded, in a virtual environment of its own.
+"""The embedded cloud: MiniStack behind a guard, in its own virtual environment.
 
-It keeps each change before it answers, in files that hold key material: for the owner's eyes only.
+It stores each change before it answers. Its files contain key material, so that only their owner can read them.
 """
 
 import base64
@@ -24,26 +24,26 @@ PYTHON = ROOT / ".venv-cloud" / "bin" / "python"
 COMMAND = (str(PYTHON), "-m", "infra.local.embedded")
 HOST = "127.0.0.1"
 OWN = "EMBEDDED_CLOUD_URL"
-_OF_ANY_CLOUD = ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_CA_BUNDLE")
+_REGION_AND_CA = ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_CA_BUNDLE")
 _NO_FILES = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 def check_port(port: int, *, setting: str) -> None:
-    """Raise CommandError when something listens on the port; `setting` names the variable that chooses another."""
+    """Raise CommandError if the port is in use. `setting` names its variable."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            told = f"Port {port} cannot be used ({error.strerror}): choose another with {setting}=…."
-            raise CommandError(told) from None
+            message = f"Port {port} cannot be used ({error.strerror}): choose another with {setting}=…."
+            raise CommandError(message) from None
 
 
 class Cloud:
-    """A MiniStack process that this one started."""
+    """A MiniStack process that this process starts."""
 
     def __init__(self, state: Path, port: int, **settings: str) -> None:
-        """Prepare a cloud; `settings` override those that MiniStack is started with."""
+        """Prepare a cloud. `settings` override MiniStack's environment variables."""
         self.url = f"http://{HOST}:{port}"
         self._state = state
         self._port = port
@@ -52,7 +52,7 @@ class Cloud:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the environment for its clients, marked as that of a cloud of our own."""
+        """Return the environment for its clients, marked as our own cloud."""
         return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), OWN: self.url}
 
     @property
@@ -64,47 +64,47 @@ class Cloud:
         return self._process is not None
 
     def start(self) -> None:
-        """Start it with the state that was saved, and wait until it answers. Raises CommandError."""
+        """Start it with its saved state, and wait until it answers. Raises CommandError."""
         check_port(self._port, setting="CLOUD_PORT")
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._state.chmod(0o700)  # also if it was there already
+        self._state.chmod(0o700)  # mkdir does not change an existing folder
         environment = self._environment()
         with open(self.log, "wb") as log, signals.defer():
             self._process = subprocess.Popen(
                 COMMAND,
                 cwd=ROOT,
                 env=environment,
-                stdin=subprocess.PIPE,  # which closes with this process: the cloud then ends too
+                stdin=subprocess.PIPE,  # it closes when this process ends, and then the cloud ends too
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us: the cloud stops after the server
+                start_new_session=True,  # Ctrl-C does not reach it: it stops after the server
             )
         self._await_answer()
 
-    def dropped(self) -> list[str]:
-        """Return a sentence for each change that a power cut left incomplete, and that was dropped at the start."""
+    def dropped_changes(self) -> list[str]:
+        """Return a sentence for each incomplete change that was dropped at the start."""
         return [line for line in self.log.read_text().splitlines() if line.startswith("The journal ")]
 
     def wait(self) -> int:
-        """Wait until the process ends; return its exit status."""
+        """Wait for the end of the process; return its exit status."""
         return self._process.wait() if self._process else 0
 
     def stop(self) -> None:
-        """Let it save its state and end."""
+        """Stop it. It saves its state first."""
         if self._process:
             with signals.defer():
                 self._process.terminate()
             self._process.wait()
 
     def _key_id(self) -> str:
-        """Return the access key id that this folder's cloud lets in, the same in every run."""
+        """Return the folder's access key id, the same in every run."""
         file = self._state / "key_id"
         try:
             return file.read_text()
         except FileNotFoundError:
-            made = "AKIA" + base64.b32encode(secrets.token_bytes(20)).decode()
-            files.write(file, made)
-            return made
+            key_id = "AKIA" + base64.b32encode(secrets.token_bytes(20)).decode()
+            files.write(file, key_id)
+            return key_id
 
     def _has_ended(self) -> bool:
         with signals.defer():
@@ -112,7 +112,7 @@ class Cloud:
 
     def _environment(self) -> dict[str, str]:
         return {
-            **past_other_clouds(),
+            **environment_without_clouds(),
             "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self._port),
             "AWS_ACCESS_KEY_ID": self._key_id(),
@@ -124,7 +124,7 @@ class Cloud:
             "IOT_MTLS_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
             "TMPDIR": str(self._state.absolute()),
-            **past_proxies(),
+            **proxy_exemption(),
             **self._settings,
         }
 
@@ -133,21 +133,21 @@ class Cloud:
         while time.monotonic() < deadline:
             if self._has_ended():
                 break
-            if answers(self.url):
+            if is_answering(self.url):
                 return
             time.sleep(0.05)
         self.stop()
-        raise CommandError(self._last_words())
+        raise CommandError(self._start_failure())
 
-    def _last_words(self) -> str:
-        """Return why it did not start, in one sentence."""
+    def _start_failure(self) -> str:
+        """Return one sentence about why it did not start."""
         if self._process and self._process.returncode == UNUSABLE:
             return self.log.read_text().splitlines()[-1]
-        return f"The embedded cloud did not start; its last words are in {self.log}."
+        return f"The embedded cloud did not start: {self.log} shows why."
 
 
-def answers(url: str) -> bool:
-    """Tell whether a MiniStack answers at a URL."""
+def is_answering(url: str) -> bool:
+    """Return whether a MiniStack answers at a URL."""
     try:
         with build_opener(ProxyHandler({})).open(f"{url}/_ministack/health", timeout=1):
             return True
@@ -156,22 +156,22 @@ def answers(url: str) -> bool:
 
 
 def forget_own() -> None:
-    """Remove the settings of one of our own clouds from the environment, if the shell has read them."""
+    """Remove the settings of our own cloud from the environment."""
     if os.environ.get("AWS_ENDPOINT_URL") == os.environ.pop(OWN, None):
         os.environ.pop("AWS_ENDPOINT_URL", None)
 
 
-def named() -> str | None:
-    """Return the URL of the emulated cloud that the environment names, if any."""
+def endpoint_url() -> str | None:
+    """Return the URL of the emulated cloud that the environment names, or None."""
     if url := os.environ.get("AWS_ENDPOINT_URL"):
         return url
     return str(get_service_endpoint("sts")) if os.environ.get("LOCALSTACK_HOST") else None
 
 
 def settings(url: str) -> dict[str, str]:
-    """Return the environment with which boto3 uses an emulated cloud."""
+    """Return the environment for boto3 to use an emulated cloud."""
     return {
-        **past_proxies(),
+        **proxy_exemption(),
         **_NO_FILES,
         "AWS_ENDPOINT_URL": url,
         "AWS_ACCESS_KEY_ID": "test",
@@ -180,22 +180,22 @@ def settings(url: str) -> dict[str, str]:
     }
 
 
-def speak_to(settings: Mapping[str, str]) -> None:
-    """Make this process, and all that it starts, use an emulated cloud and no other."""
-    environment = {**past_other_clouds(), **settings}
+def use_cloud(settings: Mapping[str, str]) -> None:
+    """Make this process and its children use only an emulated cloud."""
+    environment = {**environment_without_clouds(), **settings}
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
     os.environ.update(environment)
 
 
-def past_other_clouds() -> dict[str, str]:
-    """Return the environment without what may name another cloud: profiles, credentials, endpoints, files."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or name in _OF_ANY_CLOUD}
+def environment_without_clouds() -> dict[str, str]:
+    """Return the environment without other clouds' profiles, credentials, endpoints and files."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or name in _REGION_AND_CA}
     return {**ours, **_NO_FILES}
 
 
-def past_proxies() -> dict[str, str]:
-    """Return the environment with this machine exempt from its proxies."""
+def proxy_exemption() -> dict[str, str]:
+    """Return variables that exempt this machine from proxies."""
     others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or HOST
     past = ",".join(dict.fromkeys([*others.split(","), HOST, "localhost"]))
     return {"no_proxy": past, "NO_PROXY": past}

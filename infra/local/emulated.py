@@ -1,6 +1,6 @@
-"""`make cloud` and `make cloud-stop`: the packaged service in an emulated cloud that goes on until it is stopped.
+"""`make cloud` and `make cloud-stop`: the packaged service in an emulated cloud in the background.
 
-This cloud holds every request against the policies of who makes it, as the real one does. Each start begins anew.
+This cloud checks every request against the caller's policies, like the real one. Each start begins with an empty cloud.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from chalicelib import operations
+from chalicelib.operator import accounts
 from chalicelib.storage.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
@@ -23,10 +23,10 @@ NAME, STAGE, BUCKET = "tunnel-edge", "dev", "tunnel-edge-packages"
 DEPLOYED = Path(os.environ.get("DEPLOYED_DIR") or ROOT / ".local" / "deployed")
 ENV_FILE, CLOUD_ENV_FILE, STARTED = DEPLOYED / "env", DEPLOYED / "cloud.env", DEPLOYED / "started"
 STATE = DEPLOYED / "cloud"
-MARK = {"EMULATED_CLOUD": "yes"}  # what that file holds: proof that what is beside it is our own
-PLACES = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
-PORT = 4567  # where no make run has its own
-SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it goes on after its start
+MARK = {"EMULATED_CLOUD": "yes"}  # the content of STARTED: it proves that the files beside it are ours
+PATHS = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
+PORT = 4567  # not the default port of `make run`
+SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it does not end with this process
 PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
     "STRICT_REFERENCES": "StrictReferences",
@@ -39,7 +39,7 @@ PARAMETERS = {
 
 
 def main(action: str) -> None:
-    """Check, start or stop the cloud, or exit with status 1 and one sentence."""
+    """Check, start or stop the cloud. A failure exits with one sentence and status 1."""
     os.umask(0o077)
     signals.interrupt()
     cloud.forget_own()
@@ -56,21 +56,27 @@ def main(action: str) -> None:
 
 
 def check() -> None:
-    """Check what can be known before the package is made: that the port is free, once an earlier cloud has ended."""
+    """Stop an earlier cloud, and check the port. Raises CommandError.
+
+    This runs before the package is made, which takes long.
+    """
     _make_room()
     port = terminal.port("CLOUD_PORT", PORT)
-    if cloud.named() is None:
+    if cloud.endpoint_url() is None:
         cloud.check_port(port, setting="CLOUD_PORT")
 
 
 def start() -> None:
-    """Start the cloud, unless the environment names one, deploy the package into it, and make an account there."""
+    """Start the cloud, deploy the package, and create an account.
+
+    If the environment names a cloud, that one is used.
+    """
     _make_room()
-    named = cloud.named()
+    named = cloud.endpoint_url()
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
-        files.make_folder(DEPLOYED, [place.name for place in PLACES])
-        terminal.write(STARTED, MARK)  # before anything else: what is beside it from now on is our own
+        files.make_folder(DEPLOYED, [path.name for path in PATHS])
+        terminal.write(STARTED, MARK)  # first: it marks all files that follow as ours
         if named is None:
             terminal.say("Starting the emulated cloud …")
             embedded.start()
@@ -80,15 +86,15 @@ def start() -> None:
         _forget()
         raise
     except Exception:
-        embedded.stop()  # its last words are kept until the next start
+        embedded.stop()  # its log stays until the next start
         raise
 
 
 def stop() -> None:
-    """End the cloud that an earlier start left going on, if it still is, and forget what it held."""
+    """Stop the cloud of an earlier start, and remove its state."""
     if _is_marked():
-        if lock.is_taken(STATE):
-            with suppress(OSError, ValueError):  # it has ended since, or is no cloud of a start: then it is waited for
+        if lock.is_locked(STATE):
+            with suppress(OSError, ValueError):  # it has ended, or its process is unknown: wait for it
                 os.kill(int((STATE / PROCESS).read_text()), signal.SIGTERM)
             lock.await_cloud(STATE)
         _forget()
@@ -102,22 +108,22 @@ def _is_marked() -> bool:
 
 
 def _make_room() -> None:
-    """End what an earlier start left. Raises CommandError when there is anything else where a start writes."""
+    """Stop an earlier cloud. Raises CommandError if a path belongs to something else."""
     stop()
-    for place in PLACES:
-        if os.path.lexists(place):
-            raise CommandError(f"{place} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
+    for path in PATHS:
+        if os.path.lexists(path):
+            raise CommandError(f"{path} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
 
 
 def _forget() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
-    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # the proof that they are our own goes last
+    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # the mark goes last
         file.unlink(missing_ok=True)
 
 
 def _deploy(cloud_settings: Mapping[str, str]) -> None:
     settings = {**cloud_settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
-    cloud.speak_to(settings)
+    cloud.use_cloud(settings)
     package = ROOT / "build" / STAGE
     terminal.say("Deploying the table, the key and the API …")
     stacks.make_bucket(BUCKET)
@@ -125,9 +131,11 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
-    service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})  # which is known only now, and not to the requests
+    service.deploy(
+        package, NAME, BUCKET, {"BaseUrl": base_url}
+    )  # the address is known only now, and requests do not contain it
     terminal.say("Creating an account …")
-    token = operations.create_account("cloud", "admin")[2]
+    token = accounts.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE))

@@ -1,4 +1,7 @@
-"""Files that only their owner can read; after a kill or a power cut each is the old one or the new one, whole."""
+"""Files that only their owner can read, replaced atomically.
+
+After a kill or a power cut, each file is complete: the old one or the new one.
+"""
 
 import os
 from collections.abc import Collection
@@ -6,10 +9,9 @@ from pathlib import Path
 
 
 def make_folder(folder: Path, own: Collection[str]) -> None:
-    """Make a folder that only its owner can read.
+    """Make a folder that only its owner can read. Raises OSError.
 
-    A folder that exists becomes one, unless it holds anything but `own`: then only what is put there is private.
-    Raises OSError.
+    An existing folder becomes private too, unless it contains anything but `own`. Then only our own files are private.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o077 and {file.name for file in folder.iterdir()} <= {*own}:
@@ -17,15 +19,15 @@ def make_folder(folder: Path, own: Collection[str]) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Put a file in the place of what is there, a link included, which is not followed. Raises OSError."""
+    """Write or replace a file. A link is replaced, not followed. Raises OSError."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}.new")
-    new.unlink(missing_ok=True)  # what a kill left
+    new.unlink(missing_ok=True)  # left by a killed process
     try:
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as whole:
             whole.write(text)
             whole.flush()
             os.fsync(whole.fileno())
         new.replace(file)
-    finally:  # also where a signal ends the process
+    finally:  # also if a signal ends the process
         new.unlink(missing_ok=True)

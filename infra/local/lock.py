@@ -1,7 +1,7 @@
-"""One run for one folder: two would each keep what is in its own memory over what the other has kept.
+"""Locks that allow one run per folder, because two runs would overwrite each other's state.
 
-A run holds its folder, and its cloud the folder within where the state is: when a run is killed, its cloud ends a
-moment later. Both use flock, so nothing is left of a lock when its process is gone.
+A run locks its folder, and its cloud locks the folder of the state: after a kill of the run, its cloud ends a moment
+later. Both use flock, so that a lock ends with its process.
 """
 
 import fcntl
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from infra import CommandError
 from infra.local import files
 
-OWN = ("cloud", "cloud.env", "env", "run", "edge", "deployed")  # what we keep in such a folder
-_PATIENCE = 20  # seconds for what is ending by itself
+OWN = ("cloud", "cloud.env", "env", "run", "edge", "deployed")  # our files in such a folder
+_TIMEOUT = 20  # seconds for the end of an ending run
 _PAUSE = 0.1
 
 
@@ -22,7 +22,7 @@ class _Run(NamedTuple):
     """The record of a run in the lock file."""
 
     pid: int
-    parent: int  # the process that it ends with, or 0
+    parent: int  # the run ends with this process; or 0
     url: str
 
     @property
@@ -30,24 +30,28 @@ class _Run(NamedTuple):
         return self.parent != 0 and not _is_alive(self.parent)
 
 
-def hold(folder: Path, url: str, parent: int) -> None:
-    """Hold the folder until this process ends, for a run that serves at the URL and ends with its parent (or 0).
+def hold_folder(folder: Path, url: str, parent: int) -> None:
+    """Hold the folder until this process ends.
 
-    Waits for what is ending by itself. Raises CommandError when another run has the folder, OSError.
+    It waits for the end of an ending run. `url` and `parent` (or 0) are shown to other runs. Raises OSError, and
+    CommandError if another run holds the folder.
     """
     files.make_folder(folder, OWN)
-    until = time.monotonic() + _PATIENCE
-    while take(folder) is None:
-        run = _written(folder)
-        if not (run and run.is_ending) or time.monotonic() > until:
-            raise CommandError(_in_use(folder, run))
+    deadline = time.monotonic() + _TIMEOUT
+    while lock_folder(folder) is None:
+        run = _read_run(folder)
+        if not (run and run.is_ending) or time.monotonic() > deadline:
+            raise CommandError(_describe_use(folder, run))
         time.sleep(_PAUSE)
     files.write(folder / "run", f"{os.getpid()} {parent} {url}")
-    await_cloud(folder / "cloud", until - time.monotonic())
+    await_cloud(folder / "cloud", deadline - time.monotonic())
 
 
-def take(folder: Path) -> int | None:
-    """Lock a folder until the descriptor is closed; None when another process has locked it. Raises OSError."""
+def lock_folder(folder: Path) -> int | None:
+    """Lock a folder until the returned descriptor is closed. Raises OSError.
+
+    Returns None if another process has locked it.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,25 +61,25 @@ def take(folder: Path) -> int | None:
     return descriptor
 
 
-def is_taken(folder: Path) -> bool:
-    """Tell whether another process has locked a folder."""
+def is_locked(folder: Path) -> bool:
+    """Return whether another process has locked a folder."""
     if not folder.exists():
         return False
-    if (descriptor := take(folder)) is not None:
+    if (descriptor := lock_folder(folder)) is not None:
         os.close(descriptor)
     return descriptor is None
 
 
-def await_cloud(state: Path, patience: float = _PATIENCE) -> None:
-    """Wait for the end of a cloud that is ending. Raises CommandError when it goes on for longer than the patience."""
-    until = time.monotonic() + patience
-    while is_taken(state):
-        if time.monotonic() > until:
+def await_cloud(state: Path, timeout: float = _TIMEOUT) -> None:
+    """Wait for the end of an ending cloud. Raises CommandError after the timeout (seconds)."""
+    deadline = time.monotonic() + timeout
+    while is_locked(state):
+        if time.monotonic() > deadline:
             raise CommandError(f"The cloud of an earlier run still has {state} open: end it (fuser -k {state}).")
         time.sleep(_PAUSE)
 
 
-def _written(folder: Path) -> _Run | None:
+def _read_run(folder: Path) -> _Run | None:
     try:
         pid, parent, url = (folder / "run").read_text().split()
         return _Run(int(pid), int(parent), url)
@@ -83,7 +87,7 @@ def _written(folder: Path) -> _Run | None:
         return None
 
 
-def _in_use(folder: Path, run: _Run | None) -> str:
+def _describe_use(folder: Path, run: _Run | None) -> str:
     if run is None:
         return f"{folder} is in use by another process: end that first, or choose another place with LOCAL_DIR=…."
     return (

@@ -1,6 +1,6 @@
-"""The checks of request heads that RFC 9112 demands of a server, and that Python's parser does not make.
+"""The checks of request heads that RFC 9112 requires and Python's parser lacks.
 
-Two servers that read a head differently can be made to see different requests in the same bytes.
+If two servers parse a head differently, an attacker can smuggle a request past the first one.
 """
 
 import re
@@ -11,12 +11,15 @@ from chalicelib.http import auth, links
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST = re.compile(rb"%b [!-~\x80-\xff]+ HTTP/1\.[01]\r\n" % _TOKEN)
-_FIELD = re.compile(rb"(%b):[ \t]*([\t -~\x80-\xff]*)\r\n" % _TOKEN)  # so no white space before the colon, no folding
-_ONCE = ("Authorization", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Transfer-Encoding")
+_FIELD = re.compile(rb"(%b):[ \t]*([\t -~\x80-\xff]*)\r\n" % _TOKEN)  # no white space before the colon, and no folding
+_SINGLE = ("Authorization", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Transfer-Encoding")
 
 
-def fault(request_line: bytes, lines: Sequence[bytes]) -> str:
-    """Return the fault of a head, "" for none; `lines` are those of the headers with the empty one."""
+def find_fault(request_line: bytes, lines: Sequence[bytes]) -> str:
+    """Return the fault of a request head, or "".
+
+    `lines` are the header lines, including the empty one at the end.
+    """
     fields = [_FIELD.fullmatch(line) for line in lines[:-1]]
     if not _REQUEST.fullmatch(request_line):
         return "Bad request line"
@@ -24,7 +27,7 @@ def fault(request_line: bytes, lines: Sequence[bytes]) -> str:
         return "Bad header line"
     named = [(field[1].decode().lower(), field[2].decode("latin-1").rstrip(" \t")) for field in fields if field]
     count = Counter(name for name, _ in named)
-    for name in dict.fromkeys([*_ONCE, *auth.version_headers()]):
+    for name in dict.fromkeys([*_SINGLE, *auth.version_headers()]):
         if count[name.lower()] > 1:
             return f"The header {name} stands twice"
     host = dict(named).get("host")

@@ -1,4 +1,4 @@
-"""`make reset`: forget what was created with `make run`. It needs nothing but Python."""
+"""`make reset`: remove what `make run` has stored. It needs nothing but Python."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ FORGOTTEN = ("cloud.env", "env", "run")
 
 
 def main() -> None:
-    """Remove what runs keep in the folder, and nothing else; one sentence and exit status 1 during a run."""
+    """Remove the files of `make run`, and nothing else. During a run it exits with status 1."""
     folder = Path(os.environ.get("LOCAL_DIR") or ".local")
     if not folder.is_dir():
         return
     try:
-        lock.hold(folder, "nowhere", 0)
+        lock.hold_folder(folder, "nowhere", 0)
         if (folder / "cloud").exists():
             shutil.rmtree(folder / "cloud")
         for name in FORGOTTEN:

@@ -1,4 +1,4 @@
-"""The signals that end a process: Ctrl-C, the system's SIGTERM, the SIGHUP of a closed terminal."""
+"""The signals that end a process: SIGINT, SIGTERM and SIGHUP."""
 
 import signal
 from collections.abc import Iterator
@@ -8,34 +8,37 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt() -> None:
-    """Make the first signal raise KeyboardInterrupt, and ignore later ones: the cloud is saving its state by then."""
-    for number in _heeded():
-        signal.signal(number, _interrupted)
+    """Make the first signal raise KeyboardInterrupt, and ignore later ones.
+
+    Later ones must not interrupt the cloud while it saves its state.
+    """
+    for number in _handled():
+        signal.signal(number, _raise_interrupt)
 
 
 @contextmanager
 def defer() -> Iterator[None]:
-    """Handle signals that arrive inside the block after it.
+    """Handle signals only after the block.
 
-    A Popen that is interrupted forgets the process it has just started, or waits for its own lock for ever.
+    An interrupted Popen would lose its new process, or wait for its own lock forever.
     """
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _heeded()}
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _handled()}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for late in came:
+        for late in received:
             signal.raise_signal(late)
 
 
-def _interrupted(*_: object) -> None:
-    for number in _heeded():
+def _raise_interrupt(*_: object) -> None:
+    for number in _handled():
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def _heeded() -> list[signal.Signals]:
-    """Return the signals that are not ignored: nohup ignores SIGHUP."""
+def _handled() -> list[signal.Signals]:
+    """Return the signals that are not ignored. nohup ignores SIGHUP."""
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]

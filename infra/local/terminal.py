@@ -1,4 +1,4 @@
-"""The messages of `make run` at the terminal, and the file of settings for the shell, which only its owner can read."""
+"""The terminal's messages and settings, and files of variables for the shell."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ from infra.local import files
 
 
 def port(name: str, default: int) -> int:
-    """Return the port that a variable names. Exits with one sentence when it is none."""
+    """Return the port in a variable. An invalid one exits with one sentence."""
     text = os.environ.get(name) or str(default)
     if not (re.fullmatch("[0-9]{1,5}", text) and 0 < int(text) < 65536):
         raise SystemExit(f"{name}={text} is not a port: choose one from 1 to 65535.")
@@ -21,7 +21,7 @@ def port(name: str, default: int) -> int:
 
 
 def welcome(base_url: str, token: str, file: Path) -> str:
-    """Return the text that tells how to begin."""
+    """Return the text with the first steps."""
     version = f"{auth.version_headers()[0]}: {auth.VERSIONS[0]}"
     return f"""
   Base URL  {base_url}
@@ -35,7 +35,7 @@ def welcome(base_url: str, token: str, file: Path) -> str:
 
 
 def say(text: str) -> None:
-    """Print, unless nobody reads it any more: the service goes on without its terminal."""
+    """Print a text. If the terminal is closed, the service continues without it."""
     try:
         print(text, flush=True)
     except OSError:
@@ -43,22 +43,22 @@ def say(text: str) -> None:
 
 
 def outlive_output() -> None:
-    """Lose a log line that cannot be written, without a traceback for every request."""
+    """Ignore log lines that cannot be written. Otherwise each would print a traceback."""
     logging.raiseExceptions = False
 
 
 def write(file: Path, variables: Mapping[str, str]) -> None:
-    """Write variables to a file that a shell can read, for its owner's eyes only."""
+    """Write variables for a shell to a file that only its owner can read."""
     files.write(file, "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()))
 
 
 def write_exports(file: Path, variables: Mapping[str, str]) -> None:
-    """Write variables as `write` does, exported to the programs that the shell starts."""
+    """Write variables like `write`, exported to the shell's programs."""
     write(file, {f"export {name}": value for name, value in variables.items()})
 
 
 def read(file: Path) -> dict[str, str]:
-    """Return the variables of such a file, {} when there is none or when it is no such file."""
+    """Return a file's variables, or {} if it is missing or malformed."""
     if not file.exists():
         return {}
     try:

@@ -58,9 +58,9 @@ class Following:
 
 def address() -> str:
     """Return the URL that the API has now."""
-    stack = boto3.client("cloudformation", endpoint_url=cloud.named())
+    stack = boto3.client("cloudformation", endpoint_url=cloud.endpoint_url())
     found = stack.describe_stack_resource(StackName=STACK, LogicalResourceId="RestAPI")
-    return f"{cloud.named()}/restapis/{found['StackResourceDetail']['PhysicalResourceId']}/dev/_user_request_"
+    return f"{cloud.endpoint_url()}/restapis/{found['StackResourceDetail']['PhysicalResourceId']}/dev/_user_request_"
 
 
 def client(token: str) -> Client:

@@ -113,7 +113,7 @@ def rehearse(versions: list[Version], folder: Path, resources: int, clients: int
     embedded.start()
     try:
         settings = {**embedded.settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
-        cloud.speak_to(settings)
+        cloud.use_cloud(settings)
         work = Work(token := _first_account(versions[0], settings), _fill(token, resources))
         with work.by(clients):
             work.await_answers()

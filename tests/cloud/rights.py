@@ -41,13 +41,11 @@ _NAMES = {
     "TableName": NAME,
 }
 _PARTS = {"ConditionCheck": "ConditionCheckItem", "Delete": "DeleteItem", "Put": "PutItem", "Update": "UpdateItem"}
-_ENTRANCES = {  # the module by which a role's code is entered
-    "chalicelib.http.middleware": "api",
-    "chalicelib.authorizer": "authorizer",
-    "chalicelib.__main__": "operator",
-    "chalicelib.operations": "operator",
-    "chalicelib.restored": "operator",
-    "chalicelib.exported": "operator",
+_ENTRANCES = {  # the module or package by which a role's code is entered
+    "chalicelib.http.middleware.": "api",
+    "chalicelib.authorizer.": "authorizer",
+    "chalicelib.operator.": "operator",
+    "edge.": "edge",
 }
 _OF_AN_ADMINISTRATOR = "chalicelib.storage.provisioning"  # where no stack made the table and the key
 
@@ -144,7 +142,7 @@ def _caller() -> str | None:
         module = frame.f_globals.get("__name__", "")
         if module == _OF_AN_ADMINISTRATOR:
             return None
-        found = "edge" if module.startswith("edge.") else _ENTRANCES.get(module, found)
+        found = next((role for entrance, role in _ENTRANCES.items() if f"{module}.".startswith(entrance)), found)
         frame = frame.f_back  # type: ignore[assignment]
     return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import clock, ids, operations, traffic
+from chalicelib import clock, ids
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
 from chalicelib.model import names, proofs
@@ -14,6 +14,10 @@ from chalicelib.model.edge_status import NOTHING
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.proofs import Found, Step
 from chalicelib.model.tunnels import Usage
+from chalicelib.operator import owners
+from chalicelib.operator.accounts import create_account, list_accounts
+from chalicelib.operator.keys import issue_key
+from chalicelib.operator.names import ban_name
 from chalicelib.storage import aws, dynamodb
 from edge.process.settings import Settings
 from edge.store import table as store
@@ -65,8 +69,8 @@ def _use_the_api(admin: Client) -> None:
 
 
 def _authorize(admin: Client) -> None:
-    bot = operations.add_owner(admin.account, "bot", "robot", admin=False)
-    _, token = operations.issue_key(admin.account, bot.id, "")
+    bot = owners.add_owner(admin.account, "bot", "robot", admin=False)
+    _, token = issue_key(admin.account, bot.id, "")
     aws.client("dynamodb").update_item(  # as the first edition wrote it, which asked the bot at each request
         TableName="tunnel-edge",
         Key={"scope": {"S": f"token#{token[:27]}"}, "id": {"S": "claim"}},
@@ -78,7 +82,7 @@ def _authorize(admin: Client) -> None:
 
 
 def _work_as_an_edge(admin: Client) -> None:
-    bot = operations.add_owner(admin.account, "bot", "machine", admin=False)
+    bot = owners.add_owner(admin.account, "bot", "machine", admin=False)
     issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
     admin.create("/tls_certificates", issued.upload)
     names.forget_settings()  # which a process reads once
@@ -98,7 +102,7 @@ def _work_as_an_edge(admin: Client) -> None:
         leased = edge.open(opening, lease=60, most=100)
     _open_a_port(admin, edge, grants[0])
     edge.is_reserved(admin.account, "a.tunnels.localhost")
-    traffic.ban_name("banned.tunnels.localhost")
+    ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
         edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)
@@ -166,7 +170,7 @@ def _say_as_an_edge(admin: Client, edge: store.Records) -> None:
 
 
 def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
-    stranger = operations.create_account("stranger", "admin")[2]
+    stranger = create_account("stranger", "admin")[2]
     for client in (admin, admin.with_token(stranger)):
         client.create("/reserved_domains", {"domain": "app.example.com"})
     now = clock.seconds()
@@ -196,8 +200,8 @@ def _sign_in_with_a_certificate(admin: Client, edge: store.Records) -> None:
 
 
 def _operate(account: str) -> None:
-    idle = operations.add_owner(account, "bot", "idle", admin=False).id
-    operations.issue_key(account, idle, "")
+    idle = owners.add_owner(account, "bot", "idle", admin=False).id
+    issue_key(account, idle, "")
     for words in (
         ["accounts", "list"],
         ["bots", "disable", account, idle],
@@ -208,7 +212,7 @@ def _operate(account: str) -> None:
     with pytest.raises(SystemExit):
         operator.main(["tunnels", "who", "nobodys.example.com"])
     with dynamodb.in_table("tunnel-edge-restored"), pytest.raises(aws.AwsError):
-        operations.list_accounts()
+        list_accounts()
 
 
 def of_data(action: str, resource: str = TABLE, *keys: str, more: Context | None = None) -> Call:

@@ -56,14 +56,14 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     assert ("AuditDays", "30") in given
 
     starting = emulated("start", settings)  # which ends the first
-    while cloud.answers(f"http://127.0.0.1:{port}") and (tmp_path / "env").exists():
+    while cloud.is_answering(f"http://127.0.0.1:{port}") and (tmp_path / "env").exists():
         time.sleep(0.02)
-    while not cloud.answers(f"http://127.0.0.1:{port}"):
+    while not cloud.is_answering(f"http://127.0.0.1:{port}"):
         assert starting.poll() is None
         time.sleep(0.02)
     starting.send_signal(signal.SIGTERM)
     assert starting.wait(timeout=30) == 1
-    assert not cloud.answers(f"http://127.0.0.1:{port}")
+    assert not cloud.is_answering(f"http://127.0.0.1:{port}")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -90,11 +90,11 @@ def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path
 def test_the_cloud_of_a_start_that_was_killed_is_ended(tmp_path: Path) -> None:
     port = free_port()
     starting = emulated("start", environment(tmp_path, port))
-    while not cloud.answers(f"http://127.0.0.1:{port}"):
+    while not cloud.is_answering(f"http://127.0.0.1:{port}"):
         assert starting.poll() is None
         time.sleep(0.02)
     starting.kill()
     starting.wait()
     assert said_by("stop", environment(tmp_path, port)) == (0, "")
-    assert not cloud.answers(f"http://127.0.0.1:{port}")
+    assert not cloud.is_answering(f"http://127.0.0.1:{port}")
     assert list(tmp_path.iterdir()) == []

@@ -7,8 +7,9 @@ from functools import cache
 
 import pytest
 
-from chalicelib import ids, operations
+from chalicelib import ids
 from chalicelib.http import auth
+from chalicelib.operator import accounts
 from tests.conftest import Served
 from tests.contract import differences, given
 from tests.contract.cases import Case
@@ -29,7 +30,7 @@ class Entrance:
 
 def _in_process(request: pytest.FixtureRequest) -> Entrance:
     def admin() -> Client:
-        return Client(InProcess()).with_token(operations.create_account(ids.new("contract"), "admin")[2])
+        return Client(InProcess()).with_token(accounts.create_account(ids.new("contract"), "admin")[2])
 
     return Entrance("in_process", admin, admin)
 

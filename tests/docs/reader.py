@@ -13,9 +13,10 @@ from tests.conftest import ROOT, Served
 _EXAMPLE = re.compile(r"\b([a-z]+)_2TfXCSmBHSvnQdwvT1fBtQ1mFEY\b")
 _ID = re.compile(r"\b([a-z]+)_([0-9A-Za-z]{27})\b")
 _NEW_ACCOUNT = """
-from chalicelib import ids, operations, traffic
-account, _, token = operations.create_account(ids.new("reader"), "admin")
-print(token, traffic.open_demo_tunnel(account.id, {"app": "web"}))
+from chalicelib import ids
+from chalicelib.operator import accounts, tunnels
+account, _, token = accounts.create_account(ids.new("reader"), "admin")
+print(token, tunnels.open_demo_tunnel(account.id, {"app": "web"}))
 """
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 from bench import costs
 from bench.costs import MONTH, Units, counted
-from chalicelib import clock, operations
+from chalicelib import clock
 from chalicelib.model.edge_status import EdgeStatus, HostportStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Usage
+from chalicelib.operator import accounts
 from edge.control import control, looks, reading, statuses
 from edge.process.settings import Limits
 from edge.ssh import billing, gateway, tunnels
@@ -152,6 +153,6 @@ def test_an_edge_host(admin: Client) -> None:
 
 
 def test_an_account(admin: Client) -> None:
-    created = counted(lambda: operations.create_account("acme", "alice"))
-    switched = counted(lambda: operations.switch_account(admin.account, "off"))
+    created = counted(lambda: accounts.create_account("acme", "alice"))
+    switched = counted(lambda: accounts.switch_account(admin.account, "off"))
     assert_on_page([costs.row("created, with its first user and key", created), costs.row("switched off", switched)])

@@ -30,12 +30,13 @@ LEASE = 5  # seconds
 # Has the proof of a reserved domain be looked for at once, as if its time had come.
 DUE_NOW = """
 import sys
-from chalicelib import clock, operations
+from chalicelib import clock
+from chalicelib.operator import accounts
 from chalicelib.model import kinds, looks
 from chalicelib.model.proofs import Proof
 from chalicelib.model.reservations import ReservedDomain, with_proof
 from chalicelib.storage import items, table, writes
-for account in operations.list_accounts():
+for account in accounts.list_accounts():
     if before := table.read(items.scope(account.id, kinds.RESERVED_DOMAINS.path), sys.argv[1]):
         proof = {**ReservedDomain.of(before.body).proof, "next_at": clock.seconds()}
         after = with_proof(before, Proof(**proof))

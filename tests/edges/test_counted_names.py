@@ -13,9 +13,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from chalice.app import Chalice
 
-from chalicelib import operations, routes
+from chalicelib import routes
 from chalicelib.http import endpoints, middleware
 from chalicelib.model import names, tunnels
+from chalicelib.operator import accounts
 from chalicelib.storage import aws
 from tests.edges.test_names import TEAM, D, assert_taken
 from tests.model.test_tunnels import opened
@@ -174,7 +175,7 @@ def apart(client: Client) -> Client:
 
 
 def newcomers(admin: Client, number: int) -> list[Client]:
-    made = [operations.create_account(f"racer {place}", "admin") for place in range(number)]
+    made = [accounts.create_account(f"racer {place}", "admin") for place in range(number)]
     return [apart(replace(admin, account=account.id).with_token(token)) for account, _, token in made]
 
 

@@ -1,7 +1,8 @@
 """Who may reach what, for every endpoint of every kind of resource (SPEC 1, 5, 9)."""
 
-from chalicelib import modules, operations
+from chalicelib import modules
 from chalicelib.http.endpoints import Routes
+from chalicelib.operator import owners
 from infra.build.openapi import examples
 from tests import gateway
 from tests.refusals import NO_TOKEN, NO_VERSION, UNKNOWN_TOKEN, assert_not_found, assert_refused
@@ -56,7 +57,7 @@ def test_the_lists_of_two_accounts_have_nothing_in_common(mine: Collection) -> N
 
 @each_kind_for_everyone
 def test_all_of_an_account_see_what_one_of_them_made_in_both_versions(mine: Collection) -> None:
-    user = operations.add_owner(mine.client.account, "usr", "member", admin=False)
+    user = owners.add_owner(mine.client.account, "usr", "member", admin=False)
     one = Collection(gateway.client(mine.client.account, user.id, "0", admin=False), mine.resource, mine.path).one()
     assert mine.read(one["id"]) == one
     assert mine.entries()[0] == one

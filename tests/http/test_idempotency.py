@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib import operations
 from chalicelib.http.resource import EditableResource
+from chalicelib.operator import owners
+from chalicelib.operator.keys import issue_key
 from chalicelib.storage import aws
 from tests.modules.samples import OF_EDGES, SAMPLES
 from tests.refusals import assert_refused
@@ -79,9 +80,7 @@ def test_a_key_is_visible_ascii_of_ordinary_length(admin: Client, key: str) -> N
 def test_another_api_key_sees_nothing_of_what_one_made(admin: Client, resource: EditableResource) -> None:
     mine = Collection.of(admin, resource)
     body, collection = mine.body(), mine.path.split("/")[1]
-    colleague = operations.issue_key(
-        admin.account, operations.add_owner(admin.account, "usr", "eve", admin=True).id, ""
-    )
+    colleague = issue_key(admin.account, owners.add_owner(admin.account, "usr", "eve", admin=True).id, "")
     writer = admin.create("/api_keys", {"scopes": [f"{collection}:write"]})["token"]
     assert admin.send("POST", mine.path, body, Idempotency_Key="a").status == 201
     for token in (colleague[1], writer):

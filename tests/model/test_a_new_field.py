@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from chalice.app import Chalice
 
-from chalicelib import modules, operations
+from chalicelib import modules
 from chalicelib.edges import tcp
 from chalicelib.http import endpoints, middleware
 from chalicelib.model import kinds, migrations
@@ -19,6 +19,7 @@ from chalicelib.model.backends import HttpResponse
 from chalicelib.model.migrations import Forms
 from chalicelib.model.modules import TrafficPolicy
 from chalicelib.modules import traffic_policy
+from chalicelib.operator import migrate
 from chalicelib.resources import http_response_backends
 from chalicelib.schema.fields import Line, Shown
 from tests import conformity
@@ -70,7 +71,7 @@ def client(admin: Client) -> Iterator[Client]:
 
 def forms() -> Forms:
     """Return the stored type of each kind and module, with the new fields."""
-    found = operations.forms()
+    found = migrate.forms()
     of_edges = {**found.modules[kinds.TCP_EDGES], POLICY.name: WithMode}
     stored = {**found.kinds, kinds.HTTP_RESPONSE_BACKENDS: WithReason}
     return Forms(stored, {**found.modules, kinds.TCP_EDGES: of_edges})

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib import operations
 from chalicelib.model import accounts, bans, blocks, tunnels
 from chalicelib.model.ssh import credentials
+from chalicelib.operator import owners
 from chalicelib.storage import aws, dynamodb, marshal
 from chalicelib.storage.decoding import MalformedRecord
 from tests.http.test_malformed_records import WRONG, put, stored
@@ -134,9 +134,9 @@ def test_switching_an_owner_off_reaches_its_malformed_keys_and_no_others(admin: 
     bodies: list[Any] = [[], {**record["body"], "owner_id": 7}, {**record["body"], "metadata": 7}]
     for body in bodies:
         put({**record, "body": body})
-        operations.switch_owner(admin.account, bot, "off")
+        owners.switch_owner(admin.account, bot, "off")
         assert [admin.with_token(key["token"]).get("/me").status for key in keys] == [401, 401], body
-        operations.switch_owner(admin.account, bot, "on")
+        owners.switch_owner(admin.account, bot, "on")
         assert admin.with_token(keys[1]["token"]).get("/me").status == 200
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import migrated, operations
 from chalicelib.model import edges, migrations, names
 from chalicelib.model.ssh.authorities import SshAuthority
+from chalicelib.operator import migrate
 from chalicelib.storage import aws, marshal, table
 from chalicelib.storage.unique_keys import Taken
 from tests.model.test_tunnels import opened
@@ -63,14 +63,14 @@ def test_the_progress_of_a_migration_goes_to_the_error_channel(edge: Any, capsys
     operator.main(["migrate"])
     assert capsys.readouterr().err == "Reading the table …\n"
     count, said = len(records()), list[str]()
-    assert [*migrated.lines(applies=True, report=said.append, pause=0)][-1] == f"{count} rewritten."
+    assert [*migrate.run(applies=True, report=said.append, pause=0)][-1] == f"{count} rewritten."
     assert said[1].startswith("1 records read, ")
     assert [line.partition(" records read, ")[0] for line in said] == [said[0], *map(str, range(1, count + 1))]
     assert said[-1].endswith(f" {count - 1} rewritten …")
 
 
 def test_a_work_that_was_broken_off_is_gone_on_with_and_nothing_is_written_twice(admin: Client, edge: Any) -> None:
-    forms, old = operations.forms(), [*migrations.records()]
+    forms, old = migrate.forms(), [*migrations.records()]
     assert all(migrations.apply(record, forms) for record in old[::2])
     assert [migrations.apply(record, forms) for record in old] == [place % 2 == 1 for place in range(len(old))]
     assert not any(migrations.apply(record, forms) for record in old)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import ids, operations, traffic
+from chalicelib import ids
 from chalicelib.model import audit, events, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
+from chalicelib.operator import accounts, tunnels
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage import shards as spreading
 from chalicelib.storage.dynamodb import Write
@@ -55,7 +56,7 @@ def partitions(scope: str) -> set[str]:
 
 def newcomer(admin: Client, name: str) -> Client:
     """Return the admin of an account of its own: what is spread stays so for this process."""
-    account, user, token = operations.create_account(name, "ada")
+    account, user, token = accounts.create_account(name, "ada")
     return replace(admin, account=account.id, user=user.id).with_token(token)
 
 
@@ -163,7 +164,7 @@ def test_an_event_is_read_by_its_id_in_one_call_from_whatever_shard(admin: Clien
 
 
 def test_the_newest_of_a_quiet_account_are_read_in_one_call_while_the_edge_cannot_act_for_it(admin: Client) -> None:
-    account, user, token = operations.create_account("quiet", "ada")
+    account, user, token = accounts.create_account("quiet", "ada")
     quiet = replace(admin, account=account.id, user=user.id).with_token(token)
     made = quiet.create("/backends/weighted", {})["id"]
     for limit, has_more in ((100, False), (1, True)):
@@ -178,14 +179,14 @@ def test_the_newest_of_a_quiet_account_are_read_in_one_call_while_the_edge_canno
 
 @pytest.mark.parametrize("kind", ["/ssh_credentials", "/ssh_user_certificates", "/reserved_domains", "a demo tunnel"])
 def test_what_the_edge_writes_is_listed_as_soon_as_it_can_act_for_an_account(admin: Client, kind: str) -> None:
-    account, user, token = operations.create_account("quiet", "ada")
+    account, user, token = accounts.create_account("quiet", "ada")
     quiet = replace(admin, account=account.id, user=user.id).with_token(token)
     body = BODIES[kind](quiet) if kind in BODIES else {}
     assert shards.marks(account.id) == {shards.WITHOUT_EDGE}
     if kind in BODIES:
         quiet.create(kind, body)
     else:
-        traffic.open_demo_tunnel(account.id, {})
+        tunnels.open_demo_tunnel(account.id, {})
     assert shards.marks(account.id) == frozenset()
     tunnel = {"tunnel_session": "ts", "region": "r", "forwards_to": ""}
     Change(audit.EDGE).put(Item(f"{account.id}#/tunnels", ids.new("tn"), tunnel)).commit()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from chalicelib import traffic
 from chalicelib.model.tunnels import Usage
-from chalicelib.operations import CommandError
+from chalicelib.operator.command_line import CommandError
+from chalicelib.operator.tunnels import read_usage
 from edge.store.table import Records
 from tests.transports import Client
 
@@ -21,15 +21,15 @@ def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_coun
     ]:
         store.use(admin.account, hour, gateway, usage)
 
-    assert traffic.usage(admin.account, "2026-11") == {
+    assert read_usage(admin.account, "2026-11") == {
         "2026-11-22": Usage(9, 90, 900),
         "2026-11-23": Usage(5, 50, 500),
     }
-    assert traffic.usage(admin.account, "2026-12") == {"2026-12-01": Usage(6, 60, 600)}
-    assert traffic.usage("acct_other", "2026-11") == {}
+    assert read_usage(admin.account, "2026-12") == {"2026-12-01": Usage(6, 60, 600)}
+    assert read_usage("acct_other", "2026-11") == {}
 
 
 @pytest.mark.parametrize("month", ["2026", "2026-13", "2026-11-01", "x"])
 def test_what_is_no_month_is_refused(month: str) -> None:
     with pytest.raises(CommandError, match="is no month"):
-        traffic.usage("acct_A", month)
+        read_usage("acct_A", month)

@@ -13,8 +13,10 @@ from cryptography.hazmat.primitives.serialization import SSHCertificate, load_ss
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from chalicelib import clock, ids, operations
+from chalicelib import clock, ids
 from chalicelib.crypto import keys
+from chalicelib.operator import owners
+from chalicelib.operator.keys import issue_key
 from tests import samples
 from tests.refusals import assert_invalid, assert_refused
 from tests.ssh.keygen import Certificate
@@ -414,8 +416,8 @@ def test_all_bounds_hold_together(admin: Client, authority: str, path: str) -> N
 
 def test_the_callers_name_is_taken_literally(admin: Client, authority: str, path: str) -> None:
     set_policy(admin, path, user={"allowed_principals": ["{user}", "{user}-*"]})
-    user = operations.add_owner(admin.account, "usr", "a*", admin=False)
-    caller = admin.with_token(operations.issue_key(admin.account, user.id, "")[1])
+    user = owners.add_owner(admin.account, "usr", "a*", admin=False)
+    caller = admin.with_token(issue_key(admin.account, user.id, "")[1])
     for principals in (["a*"], ["a*-1"]):
         assert caller.post(USERS, asking(authority, principals=principals)).status == 201
     for principals in (["ab"], ["a"], ["admin"], ["{user}"], ["ab-1"]):

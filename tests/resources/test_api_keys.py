@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib import ids, operations
+from chalicelib import ids
 from chalicelib.http.auth import Caller
+from chalicelib.operator import owners
 from chalicelib.resources import api_keys
 from chalicelib.resources.api_keys import KeyCreate
 from chalicelib.storage import aws
@@ -78,7 +79,7 @@ def test_the_owner_is_the_caller_by_default_and_may_be_named(member: Client) -> 
 
 
 def test_an_admin_may_name_another_user_or_bot_whose_rights_the_key_then_has(admin: Client, member: Client) -> None:
-    bot = operations.add_owner(admin.account, "bot", "deployer", admin=False)
+    bot = owners.add_owner(admin.account, "bot", "deployer", admin=False)
     for owner in (member.user, bot.id):
         key = admin.create(PATH, {"owner_id": owner})
         assert key["owner_id"] == owner
@@ -88,7 +89,7 @@ def test_an_admin_may_name_another_user_or_bot_whose_rights_the_key_then_has(adm
 
 
 def test_a_bot_that_is_an_admin_may_name_another_owner(admin: Client, member: Client) -> None:
-    bot = operations.add_owner(admin.account, "bot", "deployer", admin=True)
+    bot = owners.add_owner(admin.account, "bot", "deployer", admin=True)
     bearer = admin.with_token(admin.create(PATH, {"owner_id": bot.id})["token"])
     assert bearer.create(PATH, {})["owner_id"] == bot.id
     assert bearer.create(PATH, {"owner_id": member.user})["owner_id"] == member.user

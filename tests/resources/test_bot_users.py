@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as entrance
-from chalicelib import ids, operations
+from chalicelib import ids
 from chalicelib.crypto import public_keys
 from chalicelib.model import accounts
 from chalicelib.model.ssh.credentials import find_by_fingerprint
+from chalicelib.operator import command_line, owners
 from chalicelib.storage import items
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -37,7 +38,7 @@ def acting(client: Client, bot: Any) -> Client:
 
 def operated(client: Client, name: str, *, admin: bool = False) -> Any:
     """Return a bot that the operator made, as the API shows it."""
-    return client.get(f"{PATH}/{operations.add_owner(client.account, 'bot', name, admin=admin).id}").json
+    return client.get(f"{PATH}/{owners.add_owner(client.account, 'bot', name, admin=admin).id}").json
 
 
 def assert_taken(answer: Answer) -> None:
@@ -95,15 +96,15 @@ def test_a_name_is_unique_in_its_account(admin: Client, stranger: Client) -> Non
 def test_users_and_bots_share_their_names(admin: Client) -> None:
     """Of a policy's {user}, both could sign as the one."""
     bot = admin.create(PATH, {"name": "deploy"})
-    operations.add_owner(admin.account, "usr", "ada", admin=False)
+    owners.add_owner(admin.account, "usr", "ada", admin=False)
     assert_taken(admin.post(PATH, {"name": "ada"}))
     assert_taken(admin.patch(uri(bot), {"name": "ada"}))
     for prefix, name in (("usr", "deploy"), ("bot", "ada"), ("usr", "ada")):
-        with pytest.raises(operations.CommandError, match="has a user or bot of that name already"):
-            operations.add_owner(admin.account, prefix, name, admin=False)
+        with pytest.raises(command_line.CommandError, match="has a user or bot of that name already"):
+            owners.add_owner(admin.account, prefix, name, admin=False)
     assert admin.delete(uri(bot)).status == 204
-    user = operations.add_owner(admin.account, "usr", "deploy", admin=False)
-    operations.delete_user(admin.account, user.id)
+    user = owners.add_owner(admin.account, "usr", "deploy", admin=False)
+    owners.delete_user(admin.account, user.id)
     assert admin.create(PATH, {"name": "deploy"})["name"] == "deploy"
 
 
@@ -119,7 +120,7 @@ def test_names_that_clash_since_an_earlier_edition_are_told(admin: Client, capsy
     entrance.main(["accounts", "clashes"])
     assert capsys.readouterr().out == ""
     assert_taken(admin.patch(f"{PATH}/{bot}", {"name": "ada"}))
-    operations.delete_user(admin.account, user)
+    owners.delete_user(admin.account, user)
     assert admin.patch(f"{PATH}/{bot}", {"name": "ada"}).status == 200
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib import clock, ids, operations, routes
+from chalicelib import clock, ids, routes
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.model import api_keys
 from chalicelib.model.api_keys import Reach
-from chalicelib.operations import CommandError
+from chalicelib.operator import accounts, owners
+from chalicelib.operator.command_line import CommandError
+from chalicelib.operator.keys import issue_key
 from chalicelib.storage import aws
 from tests import gateway
 from tests.queries import calls
@@ -242,33 +244,33 @@ def test_whoever_is_switched_off_is_refused_by_the_next_request(admin: Client, m
     bearer = key(admin, owner_id=bot["id"])
     for off, on in (
         (lambda: admin.patch(f"/bot_users/{bot['id']}", {"active": False}), {"active": True}),
-        (lambda: operations.switch_owner(admin.account, bot["id"], "off"), {"active": True}),
+        (lambda: owners.switch_owner(admin.account, bot["id"], "off"), {"active": True}),
     ):
         assert bearer.get(PATH).status == 200
         off()
         assert bearer.get(PATH).status == 401
         admin.patch(f"/bot_users/{bot['id']}", on)
     assert bearer.get(PATH).status == 200
-    operations.switch_owner(admin.account, member.user, "off")
+    owners.switch_owner(admin.account, member.user, "off")
     assert member.get(PATH).status == 401
-    operations.switch_account(admin.account, "off")
+    accounts.switch_account(admin.account, "off")
     assert admin.get(PATH).status == 401
-    operations.switch_account(admin.account, "on")
+    accounts.switch_account(admin.account, "on")
     assert (admin.get(PATH).status, member.get(PATH).status) == (200, 401)
     assert admin.delete(f"/bot_users/{bot['id']}").status == 204
     assert bearer.get(PATH).status == 401
 
 
 def test_the_operator_issues_no_key_to_whoever_is_switched_off(admin: Client, member: Client) -> None:
-    operations.switch_owner(admin.account, member.user, "off")
+    owners.switch_owner(admin.account, member.user, "off")
     with pytest.raises(CommandError, match="is switched off: enable it first"):
-        operations.issue_key(admin.account, member.user, "")
-    operations.switch_account(admin.account, "off")
+        issue_key(admin.account, member.user, "")
+    accounts.switch_account(admin.account, "off")
     with pytest.raises(CommandError, match="is switched off: enable it first"):
-        operations.issue_key(admin.account, admin.user, "")
-    operations.switch_account(admin.account, "on")
-    operations.switch_owner(admin.account, member.user, "on")
-    assert member.with_token(operations.issue_key(admin.account, member.user, "")[1]).get(PATH).status == 200
+        issue_key(admin.account, admin.user, "")
+    accounts.switch_account(admin.account, "on")
+    owners.switch_owner(admin.account, member.user, "on")
+    assert member.with_token(issue_key(admin.account, member.user, "")[1]).get(PATH).status == 200
 
 
 MAKING = ("TransactWriteItems", "BatchGetItem")  # the calls that make a key, but for the caller's

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib import ids, operations
+from chalicelib import ids
+from chalicelib.operator import keys
 from chalicelib.storage import aws
 from tests import samples
 from tests.refusals import assert_invalid
@@ -40,7 +41,7 @@ def test_what_a_key_makes_says_so_and_what_nobody_knows_the_maker_of_says_nothin
 
 
 def test_a_key_that_the_operator_issues_says_so(admin: Client) -> None:
-    key, _ = operations.issue_key(admin.account, admin.user, "")
+    key, _ = keys.issue_key(admin.account, admin.user, "")
     assert [admin.get(f"/api_keys/{id}").json["created_by"] for id in (key.id, "self")] == ["operator", "operator"]
 
 

@@ -9,9 +9,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib import ids, operations
+from chalicelib import ids
 from chalicelib.crypto import keys, public_keys
 from chalicelib.model.ssh import acl, credentials
+from chalicelib.operator import owners
 from chalicelib.storage import aws
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key
@@ -182,7 +183,7 @@ def test_a_deleted_credential_releases_its_key(admin: Client, stranger: Client) 
 def test_a_gateway_finds_a_credential_of_any_account_by_its_key(admin: Client, member: Client) -> None:
     key = public_key()
     assert found(key) is None
-    bot = operations.add_owner(admin.account, "bot", "b", admin=False)
+    bot = owners.add_owner(admin.account, "bot", "b", admin=False)
     created = admin.create(PATH, {"public_key": f"{key} comment", "acl": ["bind:a.example"], "owner_id": bot.id})
     expected = {"account": admin.account, "id": created["id"], "owner_id": bot.id, "acl": ["bind:a.example"]}
     assert found(key) == expected

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib import clock, ids, operations
+from chalicelib import clock, ids
+from chalicelib.operator import owners
+from chalicelib.operator.keys import issue_key
 from tests.queries import calls
 from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_not_found, assert_refused
 from tests.resources.test_switched_owners import before_transaction
@@ -23,8 +25,8 @@ def of(client: Client) -> str:
 
 def second(admin: Client, kind: str = "usr") -> Client:
     """Return a client for another admin of the account."""
-    owner = operations.add_owner(admin.account, kind, ids.new("name"), admin=True)
-    return admin.with_token(operations.issue_key(admin.account, owner.id, "")[1])
+    owner = owners.add_owner(admin.account, kind, ids.new("name"), admin=True)
+    return admin.with_token(issue_key(admin.account, owner.id, "")[1])
 
 
 def me(client: Client) -> Any:
@@ -91,7 +93,7 @@ def test_only_the_operator_switches_off_the_last_active_admin(admin: Client, mem
     assert admin.patch(gone, {"active": True}).status == 200
     assert admin.patch(of(admin), {"active": False}).status == 200
     assert_refused(other.patch(gone, {"active": False}), 409, "conflict", LAST)
-    operations.switch_owner(admin.account, gone.removeprefix(f"{PATH}/"), "off")
+    owners.switch_owner(admin.account, gone.removeprefix(f"{PATH}/"), "off")
     assert other.get(KEYS).status == 401
 
 
@@ -121,7 +123,7 @@ def test_an_admin_who_is_switched_off_meanwhile_is_not_the_one_who_stays(admin: 
 
 def test_a_user_whom_the_operator_switches_on_meanwhile_is_on(admin: Client, member: Client) -> None:
     def overtake() -> None:
-        operations.switch_owner(admin.account, member.user, "on")
+        owners.switch_owner(admin.account, member.user, "on")
 
     with before_transaction(2, overtake):  # the keys are told by the second
         assert admin.patch(of(member), {"active": False}).status == 200

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import operations, traffic
 from chalicelib.model import names
+from chalicelib.operator import owners, tunnels
 from chalicelib.storage import aws
 from tests.resources.test_audit_events import page
 from tests.samples import public_key
@@ -108,12 +108,12 @@ def test_the_operator_has_a_name_an_operation_and_a_host(admin: Client, capsys: 
 def test_the_operators_reason_is_told_by_the_events_of_what_ends_or_is_switched(admin: Client) -> None:
     account, key = admin.account, admin.create("/api_keys", {})["id"]
     user, bot = (
-        operations.add_owner(account, "usr", "ada", admin=False).id,
+        owners.add_owner(account, "usr", "ada", admin=False).id,
         admin.create("/bot_users", {"name": "b"})["id"],
     )
     labels = {"app": "web"}
     commands = {
-        f"tunnels end {traffic.open_demo_tunnel(account, labels)}": "tunnel.delete",
+        f"tunnels end {tunnels.open_demo_tunnel(account, labels)}": "tunnel.delete",
         f"keys revoke {account} {key}": "api_key.delete",
         f"bots disable {account} {bot}": "bot_user.update",
         f"bots enable {account} {bot}": "bot_user.update",

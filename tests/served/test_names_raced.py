@@ -17,9 +17,10 @@ from tests.transports import Client, Http
 ACCOUNTS, ROUNDS = 16, 30
 D = "tunnels.localhost"
 FOUNDING = f"""
-from chalicelib import ids, operations
+from chalicelib import ids
+from chalicelib.operator.accounts import create_account
 for _ in range({ACCOUNTS}):
-    account, _, token = operations.create_account(ids.new("racer"), "admin")
+    account, _, token = create_account(ids.new("racer"), "admin")
     print(account.id, token)
 """
 # Opens a tunnel for each line of account and name: its id, or "" where the name is taken.

@@ -11,11 +11,13 @@ from tests.transports import Client, Http
 
 RACES = 8
 TWO_ADMINS = f"""
-from chalicelib import ids, operations
+from chalicelib import ids
+from chalicelib.operator import keys, owners
+from chalicelib.operator.accounts import create_account
 for _ in range({RACES}):
-    account, first, token = operations.create_account(ids.new("raced"), "first")
-    second = operations.add_owner(account.id, "usr", "second", admin=True)
-    print(first.id, token, second.id, operations.issue_key(account.id, second.id, "")[1])
+    account, first, token = create_account(ids.new("raced"), "first")
+    second = owners.add_owner(account.id, "usr", "second", admin=True)
+    print(first.id, token, second.id, keys.issue_key(account.id, second.id, "")[1])
 """
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from chalicelib import ids, operations
+from chalicelib import ids
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.changes import Change
+from chalicelib.operator import keys
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from tests.samples import public_key
@@ -33,6 +34,6 @@ def test_certificates_of_one_account_do_not_conflict(admin: Client) -> None:
 
 
 def test_keys_of_one_owner_do_not_conflict(admin: Client) -> None:
-    conflicts = at_once(lambda number: operations.issue_key(admin.account, admin.user, f"key {number}"))
+    conflicts = at_once(lambda number: keys.issue_key(admin.account, admin.user, f"key {number}"))
     assert (conflicts.done, conflicts.met) == (WRITERS, {})
     assert len(list(admin.all("/api_keys", "keys"))) == WRITERS + 1

@@ -52,7 +52,7 @@ def _load_store(folder: Path) -> "Store | None":
     """
     is_persistent = os.environ["PERSIST_STATE"] == "1"
     try:
-        if lock.take(folder) is None:
+        if lock.lock_folder(folder) is None:
             raise CommandError(f"Another process uses {folder}: end it first.")
         if not is_persistent:
             (folder / PROCESS).write_text(str(os.getpid()))

@@ -58,7 +58,7 @@ print(re.sub(" at 0x[0-9a-f]+", "", json.dumps(found, default=repr)))
 def expanded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("expanded")
     shutil.copytree(ROOT / "chalicelib", folder / "chalicelib", ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run([sys.executable, "-m", "infra.deploy.expanded", folder], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "infra.deploy.dataclass_methods", folder], cwd=ROOT, check=True)
     return folder
 
 

@@ -1,13 +1,15 @@
-"""Revocations that a table restored to an earlier time does not know: list them, and revoke again.
+"""Revocations that a restored table lacks: list them from the later table, and repeat them.
 
-The list is text, a revocation to a line, so that the operator can read it and take lines out. It takes the later table
-to make the list, and not to repeat it.
+The list is text with one revocation per line, so that the operator can read it and remove lines. Only the list needs
+the later table; repeating does not.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
+
+import click
 
 from chalicelib import crypto, ids
 from chalicelib.model import accounts, changes, kinds, owners
@@ -16,7 +18,7 @@ from chalicelib.model.changes import Change
 from chalicelib.model.records import Owned
 from chalicelib.model.ssh import revocations, revoked
 from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
-from chalicelib.operations import CommandError
+from chalicelib.operator.command_line import CommandError, OperatorGroup
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.aws import AwsError
 from chalicelib.storage.decoding import MalformedRecord
@@ -25,12 +27,14 @@ from chalicelib.storage.revocation_lists import ListFull
 
 _DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS)}
 _SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
-_PUBLIC_KEY = "authority_public_key"  # in a line: the restored table may not know the authority
+_PUBLIC_KEY = "authority_public_key"  # each line has it, because the restored table may lack the authority
+
+group = OperatorGroup("revocations", help="What was revoked after the time to which this table was restored.")
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of the list: an account and the id of what lets in, or an SSH authority and the record of a revocation."""
+class ListedRevocation:
+    """One line of the list: an account, an id, and a revocation's record for SSH authorities."""
 
     account: str
     id: str
@@ -38,15 +42,15 @@ class Line:
 
     @property
     def subject(self) -> str:
-        """Return the id, and of a record the serial and the fingerprint, as one line for people."""
+        """Return the id, with the serial and fingerprint of an SSH revocation."""
         return " ".join(filter(None, (self.id, self.record.get("serial"), self.record.get("key_fingerprint"))))
 
 
-def revoked_by(later: str) -> list[str]:
-    """Return the lines of what lets in by this table and no more by the one named, a later state of it.
+def list_revoked(later: str) -> list[str]:
+    """Return lines for what this table admits and a later one does not.
 
-    API keys and SSH credentials; users, bots and accounts that are switched on; what SSH authorities have signed.
-    Raises CommandError when the later table cannot tell.
+    These are API keys and SSH credentials, active users, bots and accounts, and what SSH authorities have signed.
+    Raises CommandError if the later table is unreadable or is no later state of this one.
     """
     if later == dynamodb.table_name():
         raise CommandError(f"{later} is this table itself: TABLE_NAME names the one that was restored.")
@@ -54,31 +58,32 @@ def revoked_by(later: str) -> list[str]:
     admitted = _admitted(known)
     try:
         with dynamodb.in_table(later):
-            still = table.newest(accounts.SCOPE)
-            kept, lists = _admitted(still), list(revoked.lists())
+            later_accounts = table.newest(accounts.SCOPE)
+            later_admitted, lists = _admitted(later_accounts), list(revoked.lists())
     except AwsError as error:
         raise CommandError(f"The table {later} cannot be read ({error.code}).") from None
-    if gone := {account.id for account in known} - {account.id for account in still}:
-        raise CommandError(f"The table {later} is no later state of this one: it lacks the account {min(gone)}.")
-    lines = [_line(account, item) for (account, id), item in admitted.items() if (account, id) not in kept]
+    if missing := {account.id for account in known} - {account.id for account in later_accounts}:
+        raise CommandError(f"The table {later} is no later state of this one: it lacks the account {min(missing)}.")
+    lines = [_line(account, item) for (account, id), item in admitted.items() if (account, id) not in later_admitted]
     return [*lines, *(line for authority, records in lists for line in _missing(authority, records))]
 
 
-def read(line: str) -> Line:
-    """Parse a line of the list that `revoked_by` returns. Raises CommandError."""
-    account, id, rest = [*line.split(maxsplit=2), "", "", ""][:3]
+def parse(line: str) -> ListedRevocation:
+    """Parse a line of the list that `list_revoked` returns. Raises CommandError."""
+    account, id, end = [*line.split(maxsplit=2), "", "", ""][:3]
     if ids.is_id(account, kinds.ACCOUNTS.prefix):
         if id == account or ids.is_id(id, *_DELETED, *_SWITCHED_OFF):
-            return Line(account, id, {})
-        if kinds.SSH_CERTIFICATE_AUTHORITIES.has(id) and (record := _record(rest)):
-            return Line(account, id, record)
+            return ListedRevocation(account, id, {})
+        if kinds.SSH_CERTIFICATE_AUTHORITIES.has(id) and (record := _parse_record(end)):
+            return ListedRevocation(account, id, record)
     raise CommandError(f"Not a line of such a list: {line.strip()!r}. Nothing was revoked.")
 
 
-def repeat(revocation: Line) -> bool:
-    """Revoke again; False when there is nothing of that id. Raises CommandError when a list is full.
+def repeat(revocation: ListedRevocation) -> bool:
+    """Revoke again; return False if the id does not exist.
 
-    Keys and credentials are deleted; users, bots and accounts switched off, which can be taken back.
+    Keys and credentials are deleted. Users, bots and accounts are switched off, which can be undone.
+    Raises CommandError if a revocation list is full.
     """
     account, id = revocation.account, revocation.id
     if revocation.record:
@@ -90,32 +95,47 @@ def repeat(revocation: Line) -> bool:
     return changes.delete(Change(OPERATOR), items.scope(account, kinds.of(id).path), id)
 
 
+@group.command("list", help="List what this table admits and a later one does not.")
+@click.argument("later", metavar="TABLE", help="The name of the later table.")
+def _list(later: str) -> None:
+    for line in list_revoked(later):
+        print(line)
+
+
+@group.command("repeat", help="Revoke in this table what a list contains.")
+@click.argument("file", type=click.File(encoding="utf-8", errors="replace"), help="The list.")
+def _repeat(file: TextIO) -> None:
+    listed = [parse(line) for line in file if line.strip()]
+    for revocation in listed:
+        print(revocation.subject, "is revoked" if repeat(revocation) else "is not there", flush=True)
+
+
 def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
-    """Return the keys, credentials and active owners that let in, by account and id."""
-    found = {
+    """Return valid keys and credentials and active owners, by account and id."""
+    admitted = {
         (account.id, item.id): item
         for account in known
         for kind in (*_DELETED.values(), *_SWITCHED_OFF.values())
         for item in table.newest(items.scope(account.id, kind.path))
     }
-    found |= {(account.id, account.id): account for account in known}
-    return {place: item for place, item in found.items() if accounts.is_on(item)}
+    admitted |= {(account.id, account.id): account for account in known}
+    return {key: item for key, item in admitted.items() if accounts.is_on(item)}
 
 
 def _line(account: str, item: Item) -> str:
     credential = Owned.of(item.body)
-    said = [item.body["name"]] if "name" in item.body else [credential.owner_id, credential.description]
-    return " ".join((account, item.id, *map(json.dumps, said)))
+    texts = [item.body["name"]] if "name" in item.body else [credential.owner_id, credential.description]
+    return " ".join((account, item.id, *map(json.dumps, texts)))
 
 
 def _missing(authority: Issuer, records: Iterable[Item]) -> Iterator[str]:
-    """Yield the lines of what an authority had revoked and this table does not know of."""
+    """Yield lines for revocations of an authority that this table lacks."""
     for record in revoked.not_listed(authority, records):
         yield f"{authority.account} {authority.id} {json.dumps({**record.body, _PUBLIC_KEY: authority.public_key})}"
 
 
-def _record(text: str) -> dict[str, Any] | None:
-    """Return the record of a revocation that a line ends with, or None where it is none."""
+def _parse_record(text: str) -> dict[str, Any] | None:
+    """Return the revocation at the end of a line, or None if it is malformed."""
     try:
         record = json.loads(text)
         crypto.packed_revocations.pack([Revocation.of(record).entry])

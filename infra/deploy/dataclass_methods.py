@@ -1,6 +1,7 @@
-"""Byte code of a package whose dataclasses hold their methods, which Python else writes and compiles at each import.
+"""Byte code in which dataclasses have their generated methods already.
 
-The sources in the package stay as they are, with their lines. A class with an option not known here is left to Python.
+Python would otherwise generate and compile them at each import, which slows cold starts. The package's sources do not
+change. Classes with unsupported options are left to Python.
 """
 
 import ast
@@ -15,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 _NAMES = "from dataclasses import Field as _Field, FrozenInstanceError as _FrozenInstanceError"
-_KNOWN = {"frozen=True", "kw_only=True", "eq=False"}
-_UNCHECKED = (0b01).to_bytes(4, "little")  # such byte code holds a hash of its source, and is used without a look at it
+_SUPPORTED = {"frozen=True", "kw_only=True", "eq=False"}
+_UNCHECKED = (0b01).to_bytes(4, "little")  # PEP 552: Python uses this byte code without comparing it with its source
 _FROZEN = """
 def __setattr__(self, name, value):
     if type(self) is __class__ or name in {names!r}:
@@ -36,7 +37,7 @@ def __eq__(self, other):
 
 
 def main() -> None:
-    """Write the byte code of those modules of the package in a folder that have dataclasses."""
+    """Write the byte code of a package's modules with dataclasses."""
     folder = Path(sys.argv[1])
     for path in sorted((folder / "chalicelib").rglob("*.py")):
         source = path.read_bytes()
@@ -46,16 +47,19 @@ def main() -> None:
 
 def _write(path: Path, name: Path, source: bytes) -> None:
     module = importlib.import_module(".".join(name.with_suffix("").parts))
-    code = compile(expanded(ast.parse(source), module), str(name), "exec", dont_inherit=True)
+    code = compile(expand(ast.parse(source), module), str(name), "exec", dont_inherit=True)
     head = importlib.util.MAGIC_NUMBER + _UNCHECKED + importlib.util.source_hash(source)
     compiled = Path(importlib.util.cache_from_source(str(path)))
     compiled.parent.mkdir(exist_ok=True)
     compiled.write_bytes(head + marshal.dumps(code))
 
 
-def expanded(tree: ast.Module, module: ModuleType) -> ast.Module:
-    """Return the tree of a module with the methods of its dataclasses; they stand at the line of their class."""
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_known(node, module)]
+def expand(tree: ast.Module, module: ModuleType) -> ast.Module:
+    """Return a module's tree with the methods of its dataclasses.
+
+    Tracebacks show the methods at the line of their class.
+    """
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_supported(node, module)]
     for node in classes:
         _expand(node, getattr(module, node.name), module)
     if classes:
@@ -65,13 +69,13 @@ def expanded(tree: ast.Module, module: ModuleType) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def _is_known(node: ast.ClassDef, module: ModuleType) -> bool:
-    """Tell whether a class is a frozen dataclass with known options only, each of whose fields is a parameter."""
+def _is_supported(node: ast.ClassDef, module: ModuleType) -> bool:
+    """Return whether a class is a frozen dataclass that this file supports."""
     match node.decorator_list:
         case [ast.Call(func=ast.Name(id="dataclass"), args=[], keywords=keywords)]:
             options = set(map(ast.unparse, keywords))
             plain = all(field.init for field in dataclasses.fields(getattr(module, node.name)))
-            return plain and "frozen=True" in options and options <= _KNOWN
+            return plain and "frozen=True" in options and options <= _SUPPORTED
     return False
 
 
@@ -79,11 +83,11 @@ def _expand(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> None:
     options = ast.unparse(node.decorator_list[0])
     kw_only = ", kw_only=True" if "kw_only" in options else ""
     node.decorator_list = [ast.parse(f"dataclass(init=False, repr=False, eq=False{kw_only})", mode="eval").body]
-    written = {made.name for made in node.body if isinstance(made, ast.FunctionDef)}
-    compared = [] if "eq=False" in options else [*_comparing(cls)]
-    text = "\n".join([_initializer(node, cls, module), *_telling(cls), *compared, f"__doc__ = {cls.__doc__!r}"])
+    existing = {made.name for made in node.body if isinstance(made, ast.FunctionDef)}
+    compared = [] if "eq=False" in options else [*_comparisons(cls)]
+    text = "\n".join([_init(node, cls, module), *_repr_and_setters(cls), *compared, f"__doc__ = {cls.__doc__!r}"])
     for made in ast.parse(text).body:
-        if isinstance(made, ast.FunctionDef) and made.name in written:
+        if isinstance(made, ast.FunctionDef) and made.name in existing:
             continue
         for part in ast.walk(made):
             if hasattr(part, "lineno"):
@@ -91,16 +95,16 @@ def _expand(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> None:
         node.body.append(made)
 
 
-def _telling(cls: type[Any]) -> Iterator[str]:
-    """Yield the texts of the methods that tell what an instance holds, and keep it so."""
+def _repr_and_setters(cls: type[Any]) -> Iterator[str]:
+    """Yield the source of __repr__, __setattr__ and __delattr__."""
     fields = dataclasses.fields(cls)
     shown = ", ".join(f"{field.name}={{self.{field.name}!r}}" for field in fields if field.repr)
     yield f'def __repr__(self):\n    return f"{{self.__class__.__qualname__}}({shown})"'
     yield _FROZEN.format(names=tuple(field.name for field in fields))
 
 
-def _comparing(cls: type[Any]) -> Iterator[str]:
-    """Yield the texts of the methods by which instances are equal."""
+def _comparisons(cls: type[Any]) -> Iterator[str]:
+    """Yield the source of __eq__ and __hash__."""
     fields = dataclasses.fields(cls)
     names = [field.name for field in fields if field.compare]
     hashed = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
@@ -108,50 +112,53 @@ def _comparing(cls: type[Any]) -> Iterator[str]:
     yield f"def __hash__(self):\n    return hash({_tuple('self', hashed)})"
 
 
-def _initializer(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> str:
-    """Return the text of __init__, whose defaults are read where the class is made."""
+def _init(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> str:
+    """Return the source of __init__. Its defaults are evaluated in the class body."""
     fields = dataclasses.fields(cls)
-    given = [_parameter(node, cls, module, field) for field in fields if not field.kw_only]
-    named = [_parameter(node, cls, module, field) for field in fields if field.kw_only]
+    positional = [_parameter(node, cls, module, field) for field in fields if not field.kw_only]
+    keyword_only = [_parameter(node, cls, module, field) for field in fields if field.kw_only]
     lines = ["_set = object.__setattr__"]
     for field in fields:
         name = field.name
         made = f"{name}.default_factory() if {name}.__class__ is _Field else {name}"
-        lines.append(f"_set(self, {name!r}, {made if _is_made(field) else name})")
+        lines.append(f"_set(self, {name!r}, {made if _has_factory(field) else name})")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    signature = ", ".join(["self", *given, *(["*", *named] if named else [])])
+    signature = ", ".join(["self", *positional, *(["*", *keyword_only] if keyword_only else [])])
     return f"def __init__({signature}):\n    " + "\n    ".join(lines) + "\n"
 
 
 def _parameter(node: ast.ClassDef, cls: type[Any], module: ModuleType, field: dataclasses.Field[Any]) -> str:
-    """Return the text of a parameter; its default is the field itself where each instance gets a value of its own."""
-    if field.default is dataclasses.MISSING and not _is_made(field):
+    """Return the source of a parameter of __init__.
+
+    With a default factory the default is the field itself, and __init__ calls the factory.
+    """
+    if field.default is dataclasses.MISSING and not _has_factory(field):
         return field.name
     for base in node.bases:
         text = ast.unparse(base)
-        held = getattr(_named(base, module), "__dataclass_fields__", {}).get(field.name)
-        if held is field:
+        inherited_field = getattr(_resolve(base, module), "__dataclass_fields__", {}).get(field.name)
+        if inherited_field is field:
             inherited = f"{text}.__dataclass_fields__[{field.name!r}]"
-            return f"{field.name}={inherited}{'' if _is_made(field) else '.default'}"
+            return f"{field.name}={inherited}{'' if _has_factory(field) else '.default'}"
     declared = next(
         it for it in node.body if isinstance(it, ast.AnnAssign) and ast.unparse(it.target) == field.name and it.value
     )
-    is_field = isinstance(declared.value, ast.Call) and _named(declared.value.func, module) is dataclasses.field
-    return f"{field.name}={field.name}{'.default' if is_field and not _is_made(field) else ''}"
+    is_field = isinstance(declared.value, ast.Call) and _resolve(declared.value.func, module) is dataclasses.field
+    return f"{field.name}={field.name}{'.default' if is_field and not _has_factory(field) else ''}"
 
 
-def _named(node: ast.expr, module: ModuleType) -> Any:
-    """Return the value of a name, or of a name in another module; None for any other expression."""
+def _resolve(node: ast.expr, module: ModuleType) -> Any:
+    """Return the value of a name or dotted name, or None."""
     match node:
         case ast.Name(id=name):
             return getattr(module, name, None)
         case ast.Attribute(value=owner, attr=name):
-            return getattr(_named(owner, module), name, None)
+            return getattr(_resolve(owner, module), name, None)
     return None
 
 
-def _is_made(field: dataclasses.Field[Any]) -> bool:
+def _has_factory(field: dataclasses.Field[Any]) -> bool:
     return field.default_factory is not dataclasses.MISSING
 
 

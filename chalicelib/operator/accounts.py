@@ -1,0 +1,155 @@
+"""Accounts: create, list, switch on and off, and limit them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from chalicelib import ids
+from chalicelib.model import accounts, changes, owners, shards
+from chalicelib.model.accounts import Owner, Switch, User
+from chalicelib.model.audit import OPERATOR, keep_key
+from chalicelib.model.changes import Change
+from chalicelib.operator import new_resources
+from chalicelib.operator.command_line import (
+    CommandError,
+    OperatorGroup,
+    UnknownId,
+    account_argument,
+    json_option,
+    key_limits,
+    reason_option,
+)
+from chalicelib.storage import table
+from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import Taken
+
+group = OperatorGroup("accounts", help="Accounts, each with its own users, bots and resources.")
+
+
+def create_account(
+    name: str, admin: str, *, expires_in: int | None = None, scopes: Sequence[str] = ()
+) -> tuple[Item, Item, str]:
+    """Create an account, its first admin and a key; return them and the token.
+
+    The key expires after that many seconds, or never if None. No scopes allow everything. Raises CommandError.
+    """
+    account = accounts.new_account(new_resources.check_name(name))
+    user = accounts.new_user(account.id, new_resources.check_name(admin), admin=True)
+    owner = Owner(user.id, admin=True, name=admin)
+    key, new = new_resources.build_key(account.id, owner, "The account's first key", expires_in, scopes)
+    further = keep_key(account.id, user.id, key.id), shards.without_edge(account.id)
+    try:
+        Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
+    except Taken:
+        raise CommandError(f"There is an account of the name {name} already.") from None
+    return account, user, new.once["token"]
+
+
+def list_accounts() -> list[Item]:
+    """Return all accounts, the oldest first."""
+    return list(reversed(table.newest(accounts.SCOPE)))
+
+
+def check_account(id: str) -> None:
+    """Raise UnknownId if there is no such account."""
+    if not ids.is_id(id, "acct") or table.read(accounts.SCOPE, id) is None:
+        raise UnknownId(f"There is no account {id}.")
+
+
+def switch_account(account_id: str, to: Switch) -> None:
+    """Switch an account on or off, with all keys and SSH credentials. Raises UnknownId."""
+    check_account(account_id)
+    owners.switch_account(Change(OPERATOR), account_id, to)
+
+
+def limit_account(account_id: str, *, only_reserved: bool) -> None:
+    """Set whether an account's tunnels must use reserved names. Raises UnknownId."""
+    check_account(account_id)
+
+    def limited(item: Item) -> Item:
+        return replace(item, body={**item.body, "only_reserved": only_reserved})
+
+    changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, limited)
+
+
+def list_clashes() -> list[tuple[str, str, list[str]]]:
+    """Return names that several owners of one account share, with their ids.
+
+    Releases before 2.0.0 let a bot have a user's name. A policy with {user} lets both sign with it.
+    """
+    clashes = []
+    for account in list_accounts():
+        by_name: dict[str, list[str]] = {}
+        for owner in accounts.owners(account.id):
+            by_name.setdefault(User.of(owner.body).name, []).append(owner.id)
+        clashes += [(account.id, name, ids) for name, ids in by_name.items() if len(ids) > 1]
+    return clashes
+
+
+def to_json(item: Item) -> dict[str, Any]:
+    """Return an account, user or bot as lists show it."""
+    return {"id": item.id, **item.body, "active": owners.may_let_in(item)}
+
+
+def to_line(item: Item) -> str:
+    """Return an account, user or bot as one line of text."""
+    admin = " (admin)" if item.body.get("admin") else ""
+    return f"{item.id} {item.body['name']}{admin}{'' if owners.may_let_in(item) else ' (inactive)'}"
+
+
+@group.command("create", help="Create an account, its first admin and the admin's first key.")
+@click.argument("name", help="The account's name.")
+@click.option("--admin", default="admin", metavar="NAME", help="The first admin's name (default: admin).")
+@key_limits
+def _create(name: str, admin: str, expires_in: int | None, scopes: Sequence[str]) -> None:
+    account, user, token = create_account(name, admin, expires_in=expires_in, scopes=scopes)
+    print(f"account {account.id}\nadmin {user.id}\ntoken {token}")
+
+
+@group.command("list", help="List all accounts with their users and bots.")
+@json_option
+def _list(as_json: bool) -> None:
+    for account in list_accounts():
+        of_account = accounts.owners(account.id)
+        if as_json:
+            print(json.dumps({**to_json(account), "owners": [to_json(owner) for owner in of_account]}))
+            continue
+        print(to_line(account))
+        for owner in of_account:
+            print(f"  {to_line(owner)}")
+
+
+@group.command("clashes", help="List the names that a user and a bot of one account share.")
+@json_option
+def _list_clashes(as_json: bool) -> None:
+    for account, name, owner_ids in list_clashes():
+        clash = {"account": account, "name": name, "owners": owner_ids}
+        print(json.dumps(clash) if as_json else f"{account} {json.dumps(name)} {' '.join(owner_ids)}")
+
+
+@group.command("disable", help="Switch off an account, with all its keys and SSH credentials.")
+@account_argument
+@reason_option
+def _disable(account: str) -> None:
+    switch_account(account, "off")
+
+
+@group.command("enable", help="Switch on an account again, with all its keys and SSH credentials.")
+@account_argument
+@reason_option
+def _enable(account: str) -> None:
+    switch_account(account, "on")
+
+
+@group.command("limits", help="Set the limits of an account.")
+@account_argument
+@click.option(
+    "--only-reserved/--no-only-reserved",
+    required=True,
+    help="Whether its tunnels must use reserved names.",
+)
+def _limit(account: str, only_reserved: bool) -> None:
+    limit_account(account, only_reserved=only_reserved)

@@ -1,0 +1,103 @@
+"""Audit events: the operator's own as a list, an account's as an export.
+
+An export prints one JSON object per line, the oldest first, and each event once even if it is continued. Events of the
+last minute wait for the next export, because a change that began earlier may still write an event before them.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from chalicelib import clock, ids
+from chalicelib.model import audit, events, kinds
+from chalicelib.operator.accounts import check_account
+from chalicelib.operator.command_line import CommandError, OperatorGroup, account_argument, json_option
+from chalicelib.resources import audit_events
+from chalicelib.storage.items import Item
+
+_SETTLED = 60  # seconds; longer than the gateway's timeout of a request
+_CHUNK = 65536  # bytes
+
+group = OperatorGroup("audit", help="Audit events.")
+
+
+@group.command("list", help="List the events of no account, such as blocked networks, the newest first.")
+@json_option
+def _list(as_json: bool) -> None:
+    for item in events.of_operator():
+        event = audit.Event.of(item.body)
+        if as_json:
+            print(json.dumps({"id": item.id, **event.to_record()}))
+            continue
+        print(event.created_at, event.actor["name"], event.action, event.resource_id, json.dumps(event.details))
+
+
+@group.command("export", help="Print an account's events that are at least a minute old, the oldest first.")
+@account_argument
+@click.option("--after", default="", metavar="WHEN", help="Only events after this time (RFC 3339) or event.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Append the events that a file lacks. An incomplete last line is replaced.",
+)
+def _export(account: str, after: str, into: Path | None) -> None:
+    last = _repair(into) if into else ""
+    lines = _lines(account, _start(last or after))
+    if not into:
+        sys.stdout.writelines(lines)
+        return
+    with into.open("a", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+def _lines(account: str, start: str) -> Iterator[str]:
+    check_account(account)
+    end = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - _SETTLED)
+    for event in events.between(account, start, end):
+        yield f"{_line(account, event)}\n"
+
+
+def _line(account: str, event: Item) -> str:
+    """Return an event as `GET /audit_events` shows it, with two more fields.
+
+    These are its account and, until the release after 3.0.0, `resource_path`. Addresses begin with BASE_URL, or with
+    the path if it is not set.
+    """
+    response = audit_events.response(event, os.environ.get("BASE_URL", "").rstrip("/"))
+    own = {"account": account, "resource_path": event.body["resource_path"]}
+    return json.dumps({"id": event.id, **own, **response})
+
+
+def _start(after: str) -> str:
+    """Return the id after which events are exported. Raises CommandError."""
+    if kinds.AUDIT_EVENTS.has(after):
+        return after
+    try:
+        second = int(clock.parse(after).timestamp()) if after else 0
+    except ValueError as error:
+        raise CommandError(f"--after {error}, or the id of an event (evt_…).") from None
+    return ids.first_at(kinds.AUDIT_EVENTS.prefix, second)
+
+
+def _repair(file: Path) -> str:
+    """Remove an incomplete last line; return the last event's id, or "". Raises CommandError."""
+    if not file.exists():
+        return ""
+    with file.open("r+b") as lines:
+        end = lines.seek(0, os.SEEK_END)
+        tail = b""
+        while end and tail.count(b"\n") < 2:
+            begin = max(0, end - _CHUNK)
+            lines.seek(begin)
+            tail, end = lines.read(end - begin) + tail, begin
+        complete = tail[: tail.rfind(b"\n") + 1]
+        lines.truncate(end + len(complete))
+    try:
+        return str(json.loads(complete.splitlines()[-1])["id"]) if complete else ""
+    except (ValueError, LookupError, TypeError):
+        raise CommandError(f"The last whole line of {file} is no event: export into another file.") from None

@@ -1,0 +1,85 @@
+"""The root of the operator's commands, and what runs them."""
+
+import json
+import os
+import sys
+
+import click
+from click import shell_completion
+
+from chalicelib import openapi
+from chalicelib import routes as served_routes
+from chalicelib.operator import (
+    accounts,
+    audit,
+    command_line,
+    keys,
+    migrate,
+    names,
+    networks,
+    owners,
+    restore,
+    store,
+    suspensions,
+    tunnels,
+)
+from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option
+from chalicelib.storage import diagnosis
+from chalicelib.storage.aws import AwsError
+
+PROGRAM = "python -m chalicelib"
+VERSION = "3.0.0"
+_COMPLETE = "_CHALICELIB_COMPLETE"  # what click's completion scripts set
+_COMPLETED = "chalicelib"  # the name of the completed program
+
+root = OperatorGroup(
+    PROGRAM,
+    help="The operator's command line. It works on the table that the environment names.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[
+        click.Option(
+            ["--as", "operator_name"],
+            default="",
+            metavar="NAME",
+            help="The operator's name in audit events (default: the system user).",
+        )
+    ],
+)
+click.version_option(VERSION, message="tunnel-edge %(version)s")(root)
+for _command in (
+    *(accounts.group, owners.users, owners.bots, keys.group, tunnels.group, tunnels.print_usage, suspensions.suspend),
+    *(suspensions.resume, networks.group, names.group, store.group, restore.group, audit.group, migrate.migrate),
+):
+    root.add_command(_command)
+
+
+@root.command("routes", help="List the routes of the API, as JSON with their scopes and errors.")
+@json_option
+def _list_routes(as_json: bool) -> None:
+    if as_json:
+        for operation in openapi.operations():
+            print(json.dumps(operation))
+        return
+    for resource in served_routes.ALL:
+        for endpoint in resource.endpoints():
+            print(f"{endpoint.method:6} {endpoint.path}")
+
+
+def main(words: list[str]) -> None:
+    """Run a command. A failure exits with a sentence and status 1, wrong usage with 2."""
+    if instruction := os.environ.get(_COMPLETE):
+        sys.exit(shell_completion.shell_complete(root, {}, _COMPLETED, _COMPLETE, instruction))
+    try:
+        with root.make_context(PROGRAM, [*words]) as context:
+            root.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:  # --help and --version
+        sys.exit(end.exit_code)
+    except click.UsageError as error:
+        command_line.exit_with_usage(error)
+    except CommandError as error:
+        sys.exit(str(error))
+    except BrokenPipeError:  # the reader stopped; without this the interpreter fails to flush at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except AwsError as error:
+        sys.exit(diagnosis.sentence(error))

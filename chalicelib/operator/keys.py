@@ -1,0 +1,89 @@
+"""API keys: issue, list and revoke them."""
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from chalicelib.model import accounts, changes, kinds, owners
+from chalicelib.model.api_keys import ApiKey
+from chalicelib.model.audit import OPERATOR
+from chalicelib.model.changes import Change
+from chalicelib.operator import new_resources
+from chalicelib.operator.accounts import check_account
+from chalicelib.operator.command_line import (
+    CommandError,
+    OperatorGroup,
+    UnknownId,
+    account_argument,
+    json_option,
+    key_limits,
+    reason_option,
+)
+from chalicelib.storage import items, table
+from chalicelib.storage.items import Item
+
+group = OperatorGroup("keys", help="API keys.")
+
+
+def issue_key(
+    account_id: str, owner_id: str, description: str, *, expires_in: int | None = None, scopes: Sequence[str] = ()
+) -> tuple[Item, str]:
+    """Create an API key for a user or bot; return it and its token.
+
+    It expires after that many seconds, or never if None. No scopes allow everything. Raises UnknownId, and CommandError
+    if a value is invalid or the owner or the account is switched off.
+    """
+    owner = accounts.owner(account_id, owner_id)
+    if owner is None:
+        raise UnknownId(f"The account {account_id} has no user or bot {owner_id}.")
+    if not accounts.is_active(account_id, owner_id):
+        raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
+    key, new = new_resources.build_key(account_id, owner, description, expires_in, scopes)
+    Change(OPERATOR).put(key).also(*new.also).commit()
+    owners.check_new_key(key)
+    return key, new.once["token"]
+
+
+def list_keys(account_id: str) -> list[Item]:
+    """Return an account's API keys, the oldest first. Raises UnknownId."""
+    check_account(account_id)
+    return table.newest(items.scope(account_id, kinds.API_KEYS.path))[::-1]
+
+
+def revoke_key(account_id: str, key_id: str) -> None:
+    """Delete an API key. Raises UnknownId."""
+    scope = items.scope(account_id, kinds.API_KEYS.path)
+    if not kinds.API_KEYS.has(key_id) or not changes.delete(Change(OPERATOR), scope, key_id):
+        raise UnknownId(f"The account {account_id} has no API key {key_id}.")
+
+
+@group.command("issue", help="Issue an API key for a user or bot.")
+@account_argument
+@click.argument("owner", help="The id of the user (usr_…) or bot (bot_…) that will own the key.")
+@click.option("--description", default="", help="What uses the key.")
+@key_limits
+def _issue(account: str, owner: str, description: str, expires_in: int | None, scopes: Sequence[str]) -> None:
+    key, token = issue_key(account, owner, description, expires_in=expires_in, scopes=scopes)
+    print(f"key {key.id}\ntoken {token}")
+
+
+@group.command("list", help="List the API keys of an account.")
+@account_argument
+@json_option
+def _list(account: str, as_json: bool) -> None:
+    for key in list_keys(account):
+        if as_json:
+            print(json.dumps({"id": key.id, **{name: value for name, value in key.body.items() if name != "token"}}))
+            continue
+        stored = ApiKey.of(key.body)
+        expiry, scopes = stored.expires_at or "-", ",".join(stored.scopes or ["*"])
+        print(f"{key.id} {stored.owner_id} {expiry} {scopes} {json.dumps(stored.description)}")
+
+
+@group.command("revoke", help="Delete an API key. The next request with it is refused.")
+@account_argument
+@click.argument("key", help="The key's id (ak_…).")
+@reason_option
+def _revoke(account: str, key: str) -> None:
+    revoke_key(account, key)

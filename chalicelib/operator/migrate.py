@@ -1,0 +1,95 @@
+"""Migration of old records, and its report."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import click
+
+from chalicelib import edges, modules, resources
+from chalicelib.model import accounts, kinds, migrations
+from chalicelib.model.kinds import Kind
+from chalicelib.model.migrations import Forms
+from chalicelib.model.records import Stored
+from chalicelib.model.user_agents import MAX_COST
+from chalicelib.operator.command_line import OperatorCommand
+from chalicelib.storage.items import Item
+from chalicelib.storage.unique_keys import Taken
+
+PAUSE = 5.0  # seconds between two reports of progress
+
+
+@click.command("migrate", cls=OperatorCommand, help="Count the old records that need a migration.")
+@click.option("--apply", "applies", is_flag=True, help="Migrate them, also while the API serves; can be repeated.")
+def migrate(applies: bool) -> None:
+    """Run the command `migrate`."""
+    for line in run(applies=applies, report=partial(print, file=sys.stderr, flush=True)):
+        print(line, flush=True)
+
+
+def forms() -> Forms:
+    """Return the stored types of each kind and of its modules."""
+    own: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}  # no endpoint shows accounts
+    served = {resource.kind: resource for resource in (*resources.ALL, *edges.ALL)}
+    return Forms(
+        {**own, **{kind: resource.stored for kind, resource in served.items()}},
+        {kind: {module.name: module.stored for module in modules.of(kind)} for kind in served},
+    )
+
+
+def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE) -> Iterator[str]:
+    """Count the records that lack a step; do the steps if `applies`. Yield lines.
+
+    Progress goes to `report`, at most once per pause (seconds). Raises aws.Unavailable.
+    """
+    stored_types, total, lacking, done = forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
+    report("Reading the table …")
+    reported = time.monotonic()
+    for record in migrations.records():
+        total += 1
+        yield from _costly(record)
+        if time.monotonic() - reported >= pause:
+            report(f"{total:,} records read, {sum(lacking.values()):,} steps to do, {done[True]:,} rewritten …")
+            reported = time.monotonic()
+        steps = migrations.lacking(record, stored_types)
+        lacking.update((step.number, migrations.what(record)) for step in steps)
+        if steps and applies:
+            done[(yield from _apply(record, stored_types))] += 1
+    counts = sorted(lacking.items())
+    summary = ", ".join(f"{count} of the kind {what} by step {number}" for (number, what), count in counts)
+    yield f"{total} records; to be rewritten: {summary or 'none'}."
+    if applies:
+        again = f" {done[False]} changed meanwhile: run it again." if done[False] else ""
+        yield f"{done[True]} rewritten.{again}"
+    elif lacking:
+        yield "Nothing was changed: --apply rewrites them."
+
+
+def _costly(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence about a route with a user agent filter above MAX_COST."""
+    if (cost := migrations.filter_cost(record)) > MAX_COST:
+        item = Item.from_record(record)
+        edge = item.path.split("/")[3]
+        yield (
+            f"The user agent filter of {item.id}, a route of {edge} of {item.account}, takes {cost} instructions of RE2"
+            f" for a byte. The edge closes the route until its owner changes the filter: at most {MAX_COST} are served."
+        )
+
+
+def _apply(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, bool]:
+    """Migrate a record; yield tunnels and edges that lose a name.
+
+    Returns False if the record changed at the same time.
+    """
+    try:
+        return migrations.apply(record, stored_types)
+    except Taken as taken:
+        name = taken.key.value
+        if tunnel := migrations.end_tunnel_at(name):
+            yield f"The tunnel {tunnel} was ended: the edge {record['id']} has {name}."
+            return (yield from _apply(record, stored_types))
+        yield f"The edge {record['id']} loses {name}: another account has it. Change its hostports."
+        return False

@@ -1,0 +1,84 @@
+"""Banned names, and the settings that a table stores for its names."""
+
+import re
+
+import click
+
+from chalicelib.model import bans, names, tunnels
+from chalicelib.model.bans import TooManyPatterns
+from chalicelib.operator.command_line import CommandError, OperatorGroup, reason_option
+from chalicelib.schema.fields import DOMAIN
+
+_URL = re.compile(r"https?://([^/?#:]+).*|(?:tls|tcp)://([^/?#]+).*", re.DOTALL)
+_NAME = "A whole host name (demo.tunnels.localhost), a port (tunnels.localhost:20022) or a pattern (*bank*)."
+
+group = OperatorGroup("names", help="Banned host names and ports.")
+
+
+def ban_name(name: str) -> None:
+    """Ban a host name, port or pattern, and end its tunnel. Raises CommandError."""
+    try:
+        bans.ban(bans.normal(name)) if "*" in name else tunnels.ban_name(parse_host(name))
+    except ValueError as error:
+        raise CommandError(f"{name} {error}.") from None
+    except TooManyPatterns:
+        raise CommandError(f"{bans.MAX_PATTERNS} patterns are banned already, which is the most.") from None
+
+
+def allow_name(name: str) -> None:
+    """Remove the ban of a host name, port or pattern. Raises CommandError."""
+    if not (bans.allow(name.lower()) if "*" in name else tunnels.allow_name(parse_host(name))):
+        raise CommandError(f"The name {name} is not banned.")
+
+
+def forget_settings(*, is_forced: bool) -> str:
+    """Remove TUNNEL_DOMAIN and TCP_PORTS from the table; return their values.
+
+    The API and the edge can then start with others. Raises CommandError if names exist, unless it `is_forced`.
+    """
+    used = [] if is_forced else list(names.used())
+    if used:
+        raise CommandError(
+            f"Nothing was changed: {len(used):,} names exist, for example {min(used)}. Names of another "
+            "TUNNEL_DOMAIN and ports outside of TCP_PORTS are not served. Delete the resources that have these names "
+            "and wait for the end of their cooldowns. If these names stay served, or no longer matter, use --force."
+        )
+    if not (former := names.forget_settings()):
+        raise CommandError("This table has no TUNNEL_DOMAIN yet: nothing was changed.")
+    return former
+
+
+def parse_host(name: str) -> str:
+    """Return the host name, or host and port, of a name or URL. Raises CommandError."""
+    url = _URL.fullmatch(name.lower())
+    host = url[1] or url[2] if url else name.lower()
+    if not re.fullmatch(rf"{DOMAIN}(:[1-9][0-9]{{0,4}})?", host):
+        raise CommandError(f"{name} is not a whole host name, for example demo.tunnels.localhost.")
+    return str(host)
+
+
+@group.command("ban", help="Ban a name. No tunnel can have it.")
+@click.argument("name", help=_NAME)
+@reason_option
+def _ban(name: str) -> None:
+    ban_name(name)
+
+
+@group.command("allow", help="Remove the ban of a name.")
+@click.argument("name", help=_NAME)
+@reason_option
+def _allow(name: str) -> None:
+    allow_name(name)
+
+
+@group.command("list", help="List the banned names and patterns.")
+def _list() -> None:
+    for name in (*tunnels.banned_names(), *bans.patterns()):
+        print(name)
+
+
+@group.command("forget-settings", help="Let the API and the edge start with another TUNNEL_DOMAIN or TCP_PORTS.")
+@click.option("--force", is_flag=True, help="Even if names exist. They are no longer served.")
+def _forget_settings(force: bool) -> None:
+    former = forget_settings(is_forced=force)
+    print(f"The table no longer has {former}. The next process that uses names stores its own settings.")

@@ -1,0 +1,55 @@
+"""Resources that a command creates, checked as the API checks a POST."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from chalicelib import clock
+from chalicelib.http import body
+from chalicelib.http.auth import Caller
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model.accounts import Owner
+from chalicelib.model.audit import OPERATOR
+from chalicelib.operator.command_line import CommandError
+from chalicelib.resources import api_keys, bot_users
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.items import Item
+
+S = TypeVar("S", bound=Shape)
+
+
+def check_name(name: str) -> str:
+    """Return the name of an account, user or bot. Raises CommandError."""
+    return _read(bot_users.BotCreate, {"name": name}).name
+
+
+def build_bot(account_id: str, name: str, *, admin: bool) -> Item:
+    """Return a bot that is not stored yet. Raises CommandError."""
+    make = bot_users.make_admin if admin else None
+    return _build(replace(bot_users.RESOURCE, make=make), Caller(account_id, "", admin=admin), {"name": name})[0]
+
+
+def build_key(
+    account_id: str, owner: Owner, description: str, expires_in: int | None, scopes: Sequence[str]
+) -> tuple[Item, New]:
+    """Return an API key that is not stored yet. Raises CommandError.
+
+    It expires after that many seconds, or never if None. No scopes allow everything.
+    """
+    expiry = None if expires_in is None else clock.rfc3339(clock.now() + timedelta(seconds=expires_in))
+    caller = Caller(account_id, owner.id, owner.admin, key=OPERATOR.actor.type, name=owner.name)
+    values = {"description": description, "expires_at": expiry, "scopes": [*scopes] or None}
+    return _build(api_keys.RESOURCE, caller, values)
+
+
+def _build(resource: EditableResource, caller: Caller, values: Mapping[str, Any]) -> tuple[Item, New]:
+    return resource.new(caller, _read(resource.create, values), scope=caller.scope(resource.kind.path))
+
+
+def _read(shape: type[S], values: Mapping[str, Any]) -> S:
+    content, errors = body.read(shape, values, {})
+    if content is None:
+        field, rule = next(iter(errors.items()))
+        raise CommandError(f"The {field} {rule}.")
+    return content

@@ -1,0 +1,55 @@
+"""Suspensions of accounts, SSH credentials and user certificates."""
+
+import click
+
+from chalicelib.model import kinds, owners
+from chalicelib.model.accounts import Switch
+from chalicelib.model.audit import OPERATOR, told
+from chalicelib.model.changes import Change
+from chalicelib.model.ssh import suspensions
+from chalicelib.operator import accounts
+from chalicelib.operator.command_line import CommandError, OperatorCommand, reason_option
+
+_ID = "Its id (acct_…, sshcr_… or sucrt_…)."
+
+
+def suspend_id(id: str) -> None:
+    """Suspend an account, SSH credential or user certificate, and end its tunnels. Raises CommandError."""
+    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.suspend", id)), id, "off")
+
+
+def resume_id(id: str) -> None:
+    """Undo a suspension. Raises CommandError."""
+    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.resume", id)), id, "on")
+
+
+@click.command("suspend", cls=OperatorCommand, help="Refuse an account, SSH credential or user certificate.")
+@click.argument("id", help=_ID)
+@reason_option
+def suspend(id: str) -> None:
+    """Run the command `suspend`."""
+    suspend_id(id)
+
+
+@click.command("resume", cls=OperatorCommand, help="Accept it again.")
+@click.argument("id", help=_ID)
+@reason_option
+def resume(id: str) -> None:
+    """Run the command `resume`."""
+    resume_id(id)
+
+
+def _switch(change: Change, id: str, to: Switch) -> None:
+    kind = kinds.of(id)
+    if kind is kinds.ACCOUNTS:
+        owners.switch_account(change, id, to)
+    elif not any(suspensions.switch(change, kind, account.id, id, to) for account in accounts.list_accounts()):
+        raise CommandError(f"There is no {kind.name} {id}.")
+
+
+def _noun(id: str) -> str:
+    """Return the noun of the id's kind in audit actions. Raises CommandError."""
+    kind = next((kind for kind in suspensions.KINDS if kind.has(id)), None)
+    if kind is None:
+        accounts.check_account(id)
+    return (kind or kinds.ACCOUNTS).noun

@@ -47,6 +47,7 @@ class ApiKey(Owned):
     scopes: list[str] = field(default_factory=list)
 
     TOLD = ("scopes", "expires_at", "owner_id", "created_by")
+    IS_SHOWN_ONCE = True  # the token
 
     def told(self) -> dict[str, Any]:
         return {**super().told(), "scopes": self.scopes or [ALL]}

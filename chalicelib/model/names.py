@@ -250,4 +250,4 @@ def reservations(account: str, name: str) -> list[str]:
 
 def is_of_the_operator(taken: Taken) -> bool:
     """Tell whether it is the operator who has a name that was found taken."""
-    return kinds.is_of_the_edge(taken.by)
+    return kinds.is_internal(taken.by)

@@ -16,7 +16,7 @@ from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created, Stored
+from chalicelib.model.records import Created, Ending, Stored
 from chalicelib.storage import change_log, decoding, dynamodb, items, table, unique_keys, writes
 from chalicelib.storage.change_log import Place
 from chalicelib.storage.decoding import MalformedRecord
@@ -83,6 +83,12 @@ class EitherTunnel(Tunnel):
     def told(self) -> dict[str, Any]:
         url = urlsplit(self.public_url)
         return {**super().told(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
+
+    @classmethod
+    def ending(cls, item: Item) -> Ending:
+        end = min(tunnel_ends.until(item), clock.seconds())
+        writes = (*tunnel_ends.kept(item, end), *tunnel_ends.uncarried(item))
+        return Ending(tunnel_ends.details(item, end), writes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +233,7 @@ def close_tunnel(
         item = table.find(_scope(account), id)
         if item:
             end = clock.seconds()
-            change.remove(item, more=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
+            change.remove(item, details=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -286,9 +292,7 @@ def end_lapsed(account: str) -> list[Item]:
     found = list(table.every(_scope(account)))
     for lapsed in (item for item in found if not item.is_live):
         with suppress(Overtaken):  # another has done it
-            end = tunnel_ends.until(lapsed)
-            others = (*tunnel_ends.kept(lapsed, end), *tunnel_ends.uncarried(lapsed))
-            Change(audit.EDGE).end(lapsed, more=tunnel_ends.details(lapsed, end)).also(*others).commit()
+            Change(audit.EDGE).end(lapsed).commit()
     return [item for item in found if item.is_live]
 
 

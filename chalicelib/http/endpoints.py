@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.http import auth, body, etags, links, query
+from chalicelib.http import auth, etags, messages, query
 from chalicelib.http.auth import ANONYMOUS, Caller
 from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound
 from chalicelib.http.etags import Conditions
@@ -190,15 +190,15 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
     headers: dict[str, str | list[str]] = {"Content-Type": "application/json", **endpoint.headers}
     made = Made(answer) if isinstance(answer, Item) else answer
     if not isinstance(made, Made):
-        text = "" if made is None else made if isinstance(made, str) else body.text(made)
+        text = "" if made is None else made if isinstance(made, str) else messages.text(made)
         return Response(text, headers, status_code=endpoint.status)
     call.log["resource"] = made.item.id
     shown = cast(Show, endpoint.show)(made.item, call)
-    text = body.text(shown)
+    text = messages.text(shown)
     headers["ETag"] = tag = _tag(endpoint, made.item, text)
     if endpoint.method == "GET" and etags.is_known(request.headers.get("if-none-match", ""), tag):
         return Response("", headers, status_code=304)
-    return Response(body.text({**shown, **made.once}) if made.once else text, headers, status_code=endpoint.status)
+    return Response(messages.text({**shown, **made.once}) if made.once else text, headers, status_code=endpoint.status)
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
@@ -219,7 +219,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         endpoint.permits(who)
     log = request.context.setdefault("noted", {})
     if path:
-        links.check_ids(endpoint.path, path)
+        messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""
     find_name = (
@@ -227,7 +227,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     )  # a key of an older format has none
     by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, endpoint, who))
-    call = Call(who, change, path, links.base_url(request.to_original_event()), content, parameters, log)
+    call = Call(who, change, path, messages.base_url(request.to_original_event()), content, parameters, log)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
     if any(header is not None for header in conditions) and endpoint.show and endpoint.method != "POST":
         check = _check_of(Conditions(*conditions), endpoint, call)
@@ -240,7 +240,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
 
     def check(item: Item) -> None:
         try:
-            text = body.text(cast(Show, endpoint.show)(item, call))
+            text = messages.text(cast(Show, endpoint.show)(item, call))
         except (NotFound, MalformedRecord):  # a module that is not set, or what has no representation
             conditions.check(None)
         else:
@@ -284,13 +284,13 @@ def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tup
 def _body(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, dict[str, str]]:
     if endpoint.body is None:
         return None, {}
-    values = body.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
-    values, misplaced = body.without_ids(endpoint.method, endpoint.path, path, values)
+    values = messages.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
+    values, misplaced = messages.without_ids(endpoint.method, endpoint.path, path, values)
     at = ""
     match endpoint.method:
         case "PATCH":
-            values = body.changes(endpoint.body, values)
+            values = messages.changes(endpoint.body, values)
         case "PUT":
-            values, at = body.unwrapped(values)
-    content, wrong = body.read(endpoint.body, values, path)
+            values, at = messages.unwrapped(values)
+    content, wrong = messages.read(endpoint.body, values, path)
     return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.http import inline_modules, paging
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
@@ -204,7 +204,7 @@ class EditableResource(Resource):
         Raises ApiError, aws.Unavailable.
         """
         id = ids.new(self.kind.prefix)
-        own = {"created_at": clock.rfc3339(ids.created_at(id))}
+        own = {"created_at": ids.time_of(id)}
         new = self.make(caller, id, request) if self.make else New(self.stored.of(request.values()))
         named = new.stored.references()
         recorded = references.recorded(caller.account, named) if named else ()

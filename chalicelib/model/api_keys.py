@@ -154,11 +154,11 @@ def find(token: str) -> Holder | None:
 
     None also if what authentication needs is malformed. Raises aws.Unavailable.
     """
-    attributes = table.look_up(_KIND, token[:_ID])
-    if attributes is None:
+    record = dynamodb.get(f"{_KIND}#{token[:_ID]}", unique_keys.ID)
+    if record is None:
         return None
     try:
-        found = _Token.of(attributes)
+        found = decoding.decode(_Token, record.get("body", {}))
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{token[:_ID]}", unique_keys.ID, malformed)
         return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import audit, details, kinds, shards
+from chalicelib.model import audit, kinds, shards
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
@@ -73,7 +73,7 @@ class Change:
         if after == before:
             return self._with(Step(kind, before, before))
         after = replace(after, revision=items.following(before))
-        changed = details.differing(*_records(before, after, module))
+        changed = audit.differing(*_records(before, after, module))
         shown = {} if changed in _FREE_TEXT else _of_difference(kind, before, after, module)
         own = writes.rewrite(before, after, _parent(kind, before))
         event = self._event(kind, after, verb, module, changed, shown)
@@ -238,7 +238,7 @@ def _parent(kind: Kind | None, item: Item) -> Place | None:
 
 def _of_whole(kind: Kind | None, item: Item, more: Details) -> Details:
     """Return the details of an item that is created or removed."""
-    return {**details.of(_shown(kind, item)), **more} if kind else {}
+    return {**audit.details_of(_shown(kind, item)), **more} if kind else {}
 
 
 def _of_difference(kind: Kind | None, before: Item, after: Item, module: str) -> Details:
@@ -246,8 +246,8 @@ def _of_difference(kind: Kind | None, before: Item, after: Item, module: str) ->
     if kind is None:
         return {}
     if module:
-        return details.between(*(_shown_of_module(module, item.modules) for item in (before, after)))
-    return details.between(_shown(kind, before), _shown(kind, after))
+        return audit.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
+    return audit.details_between(_shown(kind, before), _shown(kind, after))
 
 
 def _without_malformed_body(kind: Kind | None, item: Item) -> Item:

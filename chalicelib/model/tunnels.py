@@ -168,7 +168,7 @@ def open_tunnel(
     the failing of a check means; aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
-    started_at = clock.rfc3339(ids.created_at(id))
+    started_at = ids.time_of(id)
     body = {**tunnel.to_record(), "started_at": started_at, "client": details.cleaned(tunnel.client)}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
@@ -350,7 +350,7 @@ def banned_names() -> list[str]:
 
 def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
     """Return the further details of the event of a tunnel's end: how long it was online, and its usage."""
-    return {**tunnel_ends.details(item, end), **details.of(asdict(usage) if usage else {})}
+    return {**tunnel_ends.details(item, end), **audit.details_of(asdict(usage) if usage else {})}
 
 
 def _carried(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.storage import dynamodb, places
+from chalicelib.storage import places, queries
 from chalicelib.storage.dynamodb import Write
 
 OVERLAP = 60  # seconds: more than a writer's deadline, and than clocks differ
@@ -75,7 +75,7 @@ def since(moment: float) -> list[Change]:
 
 def _of_shard(shard: int, after: str) -> Iterable[Change]:
     values = {"shard": f"changes#{shard}", "after": after}
-    for records in dynamodb.pages(values, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"):
+    for records in queries.pages(values, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"):
         for record in records:
             yield Change(record["id"], tuple(Place(*place) for place in record["body"]["places"]))
 

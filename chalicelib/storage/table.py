@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import change_log, decoding, dynamodb, items, places, shards, unique_keys
+from chalicelib.storage import change_log, decoding, dynamodb, items, places, queries, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -117,37 +117,37 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     if not places.is_sharded(scope):
         return _page(_older(scope, before), count)
     found, has_more, marks = marked_page(scope, before=before, count=count)
-    if shards.MARK not in marks and not (before and is_spread(scope)):
+    if places.MARK not in marks and not (before and is_spread(scope)):
         return found, has_more
-    others = (_page(_older(shard, before), count) for shard in shards.others(scope))
-    return _bounded(*shards.merged([(found, has_more), *others], count))
+    others = (_page(_older(shard, before), count) for shard in places.other_shards(scope))
+    return _bounded(*places.merged([(found, has_more), *others], count))
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
     """Return a page of one partition as `page` does, and its marks, without `before` alone. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
-    found, has_more = _page({**_older(scope, None), "marks": shards.MARKS}, count + _MAX_MARKS)
-    marks = frozenset(item.id for item in found if item.id.startswith(shards.MARKS))
+    found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
+    marks = frozenset(item.id for item in found if item.id.startswith(places.MARKS))
     others = [item for item in found if item.id not in marks]
     return others[:count], has_more or len(others) > count, marks
 
 
 def is_spread(collection: str) -> bool:
     """Tell whether a collection has shards. One read. Raises aws.Unavailable."""
-    return dynamodb.get(collection, shards.MARK) is not None
+    return dynamodb.get(collection, places.MARK) is not None
 
 
 def spread(collection: str) -> None:
     """Mark a collection as busy, and spread what this process adds to it. Raises aws.Unavailable."""
-    dynamodb.do(Write.put({"scope": collection, "id": shards.MARK, "revision": 1}))
-    shards.spread(collection)
+    dynamodb.do(Write.put({"scope": collection, "id": places.MARK, "revision": 1}))
+    places.spread(collection)
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return at most `count` items of an index under a value, as `page` does; an index may lag by a second."""
     found: list[Item] = []
-    for records in dynamodb.pages(
+    for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
         limit=count + 1,
         index=index,
@@ -167,7 +167,7 @@ def every(scope: str) -> Iterator[Item]:
     """
     selections = [{"scope": scope}, _older(scope, None)]  # in this order what is moved meanwhile is found
     for selected in selections if selections[0] != selections[1] else selections[:1]:
-        for page in dynamodb.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
+        for page in queries.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
             yield from map(Item.from_record, page)
 
 
@@ -193,7 +193,7 @@ def of_second_edition(scope: str) -> list[Item]:
 
 def between(scope: str, first: str, last: str) -> Iterator[Item]:
     """Yield the items of a scope with ids from the first to the last, in that order. Raises aws.Unavailable."""
-    for records in dynamodb.pages(
+    for records in queries.pages(
         {"scope": scope, "first": first, "last": last, "now": clock.seconds()},
         limit=None,
         first="lowest",
@@ -350,7 +350,7 @@ def _older(scope: str, before: str | None) -> dict[str, str]:
 
 
 def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict[str, Any]]]:
-    return dynamodb.pages(
+    return queries.pages(
         {**selected, "now": clock.seconds()},
         limit=count,
         KeyConditionExpression=_key(selected),

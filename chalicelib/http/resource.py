@@ -147,7 +147,7 @@ class Resource:
 
     def scope(self, call: Call) -> str:
         """Return the storage scope of the request's list in the caller's account."""
-        return call.caller.scope(self.path(call))
+        return f"{call.caller.account}#{self.path(call)}"
 
     def missing(self) -> NotFound:
         return NotFound(f"This account has nothing of that id under {self.kind.path}.")

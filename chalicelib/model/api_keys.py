@@ -7,6 +7,7 @@ path, with all that lies beneath; write does not include read. What a key may kn
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -176,7 +177,7 @@ def note_use(key: str, used: int) -> None:
 
     Raises aws.Unavailable.
     """
-    now = clock.seconds()
+    now = int(time.time())
     if now - max(used, _noted.get(key, 0)) < _HOUR:
         return
     table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal
 
 from chalicelib import ids
@@ -115,15 +116,22 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def event(by: Trail, kind: Kind, item: Item, verb: Verb, module: str, changed: Sequence[str], shown: Details) -> Item:
+def event(
+    by: Trail,
+    kind: Kind,
+    item: Item,
+    verb: Verb,
+    module: str = "",
+    changed: Sequence[str] = (),
+    shown: Details = MappingProxyType({}),
+) -> Item:
     """Return the audit event of a changed item, given its state after the change, or of a module of the item.
 
     It is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
-    by = by.identified()
-    id = ids.new(kinds.AUDIT_EVENTS.prefix)
+    by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
+    moment = ids.created_at(id)
     account, _, path = item.scope.partition("#")
-    account = account if path else item.id  # an account is a resource of its own
     stored = Event(
         created_at=ids.time_of(id),
         action=".".join(filter(None, (kind.noun, module, verb))),
@@ -136,14 +144,18 @@ def event(by: Trail, kind: Kind, item: Item, verb: Verb, module: str, changed: S
         changed=list(changed),
         details={**shown, **({"reason": by.reason} if by.reason else {})},
     )
-    expires, collection = kept_until(ids.created_at(id)), f"{account}#{kinds.AUDIT_EVENTS.path}"
-    if by.actor.type == "edge":
-        scope, shard = f"{account}#{OF_THE_EDGE}", 0
-    else:
+    return _stored_in(account if path else item.id, id, stored, kept_until(moment))  # an account has no account
+
+
+def _stored_in(account: str, id: str, event: Event, expires: int) -> Item:
+    """Return the item of an event, in the partition of the edge or in a shard of the others."""
+    collection, shard = f"{account}#{kinds.AUDIT_EVENTS.path}", 0
+    scope, actor = f"{account}#{OF_THE_EDGE}", event.actor
+    if actor["type"] != "edge":
         shard = places.next_shard(collection, id)
         scope = places.shard_scope(collection, shard)
-    acted = f"{account}#{acting(by.actor.key_id or by.actor.type, shard)}"
-    return Item(scope, id, stored.to_record(), expires=expires, indexed=f"{account}#{item.id}", acted=acted)
+    acted, indexed = f"{account}#{acting(actor['key_id'] or actor['type'], shard)}", f"{account}#{event.resource_id}"
+    return Item(scope, id, event.to_record(), expires=expires, indexed=indexed, acted=acted)
 
 
 def reason() -> str:

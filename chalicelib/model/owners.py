@@ -52,12 +52,13 @@ def tell(account: str, id: str) -> Item:
     It begins anew where that record or the account's changes meanwhile, so that it never undoes a later switch. The
     record has an empty body where there is none. Raises aws.Unavailable.
     """
-    for _ in writes.tries():
+    for number in range(writes.TRIES):
         holders = _holders(account, id)
         same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
         told = table.set_all([(key, _known(holders)) for key in _letting_in(account, id)], checks=same)
         if told and (owner := _unmarked(holders[0])):
             return owner
+        writes.pause(number)
     raise aws.Unavailable("TransactionConflict")
 
 

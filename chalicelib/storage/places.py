@@ -11,7 +11,7 @@ SSH certificates of a busy account lie in shards, `acct_…#/ssh_user_certificat
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 Place = tuple[str, str]  # the scope and id of a record
@@ -43,16 +43,17 @@ def written(scope: str, id: str) -> Place:
     return latest(scope, id)
 
 
-def possible(scope: str, id: str) -> Iterator[Place]:
-    """Yield where the record of an item may lie, in the order in which one that is moved meanwhile is found."""
+def possible(scope: str, id: str) -> list[Place]:
+    """Return where the record of an item can be, in an order that finds a record which is moved meanwhile."""
     own, last = (scope, id), latest(scope, id)
-    yield last
+    places = [last]
     if is_sharded(scope):
-        yield shard_scope(scope, shard_of(id)), id
+        places.append((shard_scope(scope, shard_of(id)), id))
     if last != own:
-        yield own
+        places.append(own)
     if last != own or (is_sharded(scope) and edition() < 3):
-        yield last
+        places.append(last)
+    return places
 
 
 def lasting(place: Place) -> Place:

@@ -211,13 +211,14 @@ class EditableResource(Resource):
         is_traced = isinstance(new.stored, Traced)
         if is_traced and caller.key:
             own["created_by"] = caller.key
+        unique_keys = new.unique_keys or new.stored.unique_keys(caller.account, id)
         item = Item(
             scope,
             id,
             {**new.stored.packed(), **own},
             unseen={"owner_id": caller.id} if is_traced and not isinstance(new.stored, Owned) else {},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
-            unique_keys=new.unique_keys or new.stored.unique_keys(caller.account, id),
+            unique_keys=unique_keys,
             references=recorded,
         )
         return inline_modules.set_in(item, self.modules, request) if self.modules else item, new

@@ -22,7 +22,7 @@ from chalicelib.model import details, kinds, shards
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Created
-from chalicelib.storage import items, places
+from chalicelib.storage import dynamodb, items, places
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
@@ -34,6 +34,8 @@ OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of what concerns no account
 _MAX_BYTES = 4096  # of a value in the details of an event, so that events stay small
 _DAY = 24 * 60 * 60  # seconds
+_MAX_KNOWN = 10_000  # accounts
+_with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
 _MAX_REVISION = 1 << 53  # what every reader of JSON takes
 
 
@@ -130,10 +132,14 @@ def event(
     It is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
     by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
-    moment = ids.created_at(id)
+    moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
+    account = account if path else item.id  # an account has no account
+    scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
+    if by.actor.type == "edge":
+        scope, shard = f"{account}#{OF_THE_EDGE}", 0
     stored = Event(
-        created_at=ids.time_of(id),
+        created_at=created_at,
         action=".".join(filter(None, (kind.noun, module, verb))),
         resource_id=item.id,
         resource_path="/".join(filter(None, (path, item.id, module))) if path else "",
@@ -144,18 +150,9 @@ def event(
         changed=list(changed),
         details={**shown, **({"reason": by.reason} if by.reason else {})},
     )
-    return _stored_in(account if path else item.id, id, stored, kept_until(moment))  # an account has no account
-
-
-def _stored_in(account: str, id: str, event: Event, expires: int) -> Item:
-    """Return the item of an event, in the partition of the edge or in a shard of the others."""
-    collection, shard = f"{account}#{kinds.AUDIT_EVENTS.path}", 0
-    scope, actor = f"{account}#{OF_THE_EDGE}", event.actor
-    if actor["type"] != "edge":
-        shard = places.next_shard(collection, id)
-        scope = places.shard_scope(collection, shard)
-    acted, indexed = f"{account}#{acting(actor['key_id'] or actor['type'], shard)}", f"{account}#{event.resource_id}"
-    return Item(scope, id, event.to_record(), expires=expires, indexed=indexed, acted=acted)
+    acted = f"{account}#{acting(by.actor.key_id or by.actor.type, shard)}"
+    expires, indexed = kept_until(moment), f"{account}#{item.id}"
+    return Item(scope, id, stored.to_record(), expires=expires, indexed=indexed, acted=acted)
 
 
 def reason() -> str:
@@ -204,13 +201,26 @@ def is_event(item: Item) -> bool:
     )
 
 
+def let_edge_act(account: str) -> None:
+    """Let the edge write events for an account, from now on. Raises aws.Unavailable.
+
+    Called before the account gets what lets the edge act for it.
+    """
+    if account in _with_edge:
+        return
+    dynamodb.do(shards.with_edge(account))
+    if len(_with_edge) >= _MAX_KNOWN:
+        _with_edge.clear()
+    _with_edge.add(account)
+
+
 def spread(event: Item) -> Item:
     """Divide the events of an account into shards; return a throttled event in its shard. Raises aws.Unavailable."""
     shards.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
-    shard = places.next_shard(collection, event.id)
+    scope, shard = places.next_place(collection, event.id)
     acted = f"{event.account}#{acting(actor['key_id'] or actor['type'], shard)}"
-    return replace(event, scope=places.shard_scope(collection, shard), acted=acted)
+    return replace(event, scope=scope, acted=acted)
 
 
 def acting(key: str, shard: int) -> str:

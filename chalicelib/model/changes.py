@@ -38,10 +38,6 @@ class Step:
     writes: tuple[Write, ...] = ()
     event: Item | None = None
 
-    def prepare(self) -> Sequence[Write]:
-        """Return the further writes that the stored type adds. Raises aws.Unavailable."""
-        return self.kind.stored_type.prepare(self.before, self.after, self.writes) if self.kind else ()
-
 
 @dataclass(frozen=True)
 class Change:
@@ -62,10 +58,12 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Create an item. `details` are added to those that its event shows of the stored value."""
+        """Create an item. `details` replace those that its event shows of the stored value."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
-        event = audit.event(self.by, kind, item, "create", shown=_of_whole(kind, item, details)) if kind else None
+        event = None
+        if kind:
+            event = audit.event(self.by, kind, item, "create", shown=details or _of_whole(kind, item, _NONE))
         return self._with(Step(kind, None, item, tuple(own), event))
 
     def rewrite(
@@ -84,7 +82,10 @@ class Change:
         return self._with(Step(kind, before, after, tuple(own), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Remove an item, also a malformed one. `details` are as for `put`. Raises InUse if an item refers to it."""
+        """Remove an item, also a malformed one. `details` are added to those of the stored value.
+
+        Raises InUse if another item refers to it.
+        """
         self._check(item)
         kind = kinds.of_item(item)
         item = _without_malformed_body(kind, item) if kind else item
@@ -117,12 +118,9 @@ class Change:
             return first
         lets_edge_act = any(step.after and step.kind and step.kind.lets_edge_act for step in steps)
         if first and lets_edge_act and self.by != audit.EDGE:
-            shards.reach(first.account)
-        beside = [
-            write for it in steps if it.kind for write in it.kind.stored_type.prepare(it.before, it.after, it.writes)
-        ]
+            audit.let_edge_act(first.account)
         try:
-            self._commit(steps, beside)
+            self._commit(steps)
         except Throttled as throttled:
             return self._resharded(throttled).commit()
         except LimitReached as limit:
@@ -136,11 +134,14 @@ class Change:
         """Return the first item, as it is after the change; a removed one as it was."""
         return self.steps[0].after or self.steps[0].before if self.steps else None
 
-    def _commit(self, steps: Sequence[Step], beside: Sequence[Write]) -> None:
-        own = [*self.others, *(write for step in steps for write in step.writes), *beside]
+    def _commit(self, steps: Sequence[Step]) -> None:
         first, events = self.item, self.events
         key = [self.request.keep(first, once=_is_shown_once(self.steps[0]))] if self.request and first else []
         recorded = [Write.put(event.to_record()) for event in events]
+        own = [*self.others, *(write for step in steps for write in step.writes)]
+        for step in steps:
+            if step.kind:
+                own += step.kind.stored_type.prepare(step.before, step.after, step.writes)
         proof = (events[0].scope, events[0].id) if events else None
         created = [step.after for step in steps if step.after]
         writes.commit([*key, *own, *recorded, *change_log.entries(own)], proof=proof, created=created, ended=_takeover)

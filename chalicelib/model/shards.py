@@ -11,9 +11,6 @@ from chalicelib.storage.items import Item
 
 COUNT, MARK, WITHOUT_EDGE = places.COUNT, places.MARK, f"{places.MARKS}without-edge"
 
-_MAX_KNOWN = 10_000  # accounts
-_reached: set[str] = set()  # the accounts that have no longer the mark of those without the edge
-
 
 def of(id: str) -> int:
     """Return the shard of an event where its account is busy."""
@@ -52,14 +49,9 @@ def without_edge(account: str) -> Write:
     return Write.put({"scope": scope(account, 0), "id": WITHOUT_EDGE, "revision": 1})
 
 
-def reach(account: str) -> None:
-    """Take the mark of `without_edge` away, before the account has what lets the edge act. Raises aws.Unavailable."""
-    if account in _reached:
-        return
-    dynamodb.do(Write.delete(scope(account, 0), WITHOUT_EDGE))
-    if len(_reached) >= _MAX_KNOWN:
-        _reached.clear()
-    _reached.add(account)
+def with_edge(account: str) -> Write:
+    """Return the write that removes the mark of `without_edge`."""
+    return Write.delete(scope(account, 0), WITHOUT_EDGE)
 
 
 def spread(account: str) -> None:

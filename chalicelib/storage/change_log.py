@@ -85,4 +85,5 @@ def _place(write: Write) -> Sequence[str] | None:
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]
-    return places.of_item(key["scope"]["S"], key["id"]["S"])
+    scope, id = key["scope"]["S"], key["id"]["S"]
+    return (scope, id) if _TOLD.fullmatch(scope) else places.of_item(scope, id)

@@ -153,6 +153,20 @@ def above(scope: str) -> tuple[str, str] | None:
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
 
+def of_record(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, or None if it has expired or only modules were ever set. Raises MalformedRecord."""
+    item = live_item(record)
+    if item and item.malformed:
+        raise item.malformed
+    return item if item and item.body else None
+
+
+def live_item(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, also a malformed one, or None if it has expired."""
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live else None
+
+
 def rewrite(before: Item, after: Item) -> Write:
     """Return the write of what differs between two states of an item; it fails if another changed it meanwhile.
 

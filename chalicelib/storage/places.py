@@ -39,7 +39,7 @@ def written(scope: str, id: str) -> Place:
     if edition() < 3:
         return scope, id
     if is_sharded(scope):
-        return shard_scope(scope, next_shard(scope, id)), id
+        return next_place(scope, id)[0], id
     return latest(scope, id)
 
 
@@ -116,9 +116,10 @@ def other_shards(collection: str) -> list[str]:
     return [shard_scope(collection, shard) for shard in range(1, COUNT)]
 
 
-def next_shard(collection: str, id: str) -> int:
-    """Return the shard for something new."""
-    return shard_of(id) if collection in _spread else 0
+def next_place(collection: str, id: str) -> tuple[str, int]:
+    """Return the scope for a new item of a collection, and the number of its shard."""
+    shard = shard_of(id) if collection in _spread else 0
+    return shard_scope(collection, shard), shard
 
 
 def spread(collection: str) -> None:

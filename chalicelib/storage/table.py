@@ -29,7 +29,7 @@ _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at it
 
 def read(scope: str, id: str) -> Item | None:
     """Return the item, or None when there is none or it has expired. Raises MalformedRecord, aws.Unavailable."""
-    return of_record(_record(scope, id))
+    return items.of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
@@ -37,7 +37,7 @@ def read_any(scope: str, id: str) -> Item | None:
 
     Raises MalformedRecord, aws.Unavailable.
     """
-    item = _live_item(_record(scope, id))
+    item = items.live_item(_record(scope, id))
     if item and item.malformed:
         raise item.malformed
     return item
@@ -45,21 +45,13 @@ def read_any(scope: str, id: str) -> Item | None:
 
 def find(scope: str, id: str) -> Item | None:
     """Return the item as `read` does, also if its record is malformed. Raises aws.Unavailable."""
-    item = _live_item(_record(scope, id))
+    item = items.live_item(_record(scope, id))
     return item if item and (item.body or item.malformed) else None
 
 
 def find_any(scope: str, id: str) -> Item | None:
     """Return the item as `read_any` does, also if its record is malformed. Raises aws.Unavailable."""
-    return _live_item(_record(scope, id))
-
-
-def of_record(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record that was read, as `read` does. Raises MalformedRecord."""
-    item = _live_item(record)
-    if item and item.malformed:
-        raise item.malformed
-    return item if item and item.body else None
+    return items.live_item(_record(scope, id))
 
 
 def well_formed(found: Iterable[Item]) -> Iterator[Item]:
@@ -326,11 +318,6 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
 def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
     """Return the items of records, without malformed ones, which are logged."""
     return well_formed(map(Item.from_record, records))
-
-
-def _live_item(record: Mapping[str, Any] | None) -> Item | None:
-    item = Item.from_record(record) if record else None
-    return item if item and item.is_live else None
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:

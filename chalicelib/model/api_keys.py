@@ -17,7 +17,7 @@ from chalicelib import clock, ids
 from chalicelib.model import accounts, kinds
 from chalicelib.model.accounts import Owner
 from chalicelib.model.records import Owned, Stored
-from chalicelib.storage import decoding, dynamodb, table, unique_keys
+from chalicelib.storage import decoding, direct_writes, dynamodb, unique_keys
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.unique_keys import UniqueKey
@@ -180,7 +180,7 @@ def note_use(key: str, used: int) -> None:
     now = int(time.time())
     if now - max(used, _noted.get(key, 0)) < _HOUR:
         return
-    table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
+    direct_writes.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
     _remember(_noted, key, now)
 
 

@@ -1,8 +1,8 @@
-"""Audit events: who changed what, when and from where. Each is written in the transaction of the change it tells of.
+"""Audit events: who changed what, when and from where. Each is written in the transaction of its change.
 
-An event tells what `details` says, never a secret, no free text but the operator's reason, and nobody can change one.
-`changes` makes them. An account has a partition of them, more where it is busy, and one that the edge puts its own
-into: it may do nothing to the others.
+An event never holds a secret, nor free text except the operator's reason, and cannot be changed. The events of an
+account are in one partition, in more if the account is busy. The edge writes to a partition of its own, because it has
+no right to write to the others.
 """
 
 import getpass
@@ -29,19 +29,19 @@ from chalicelib.storage.items import Item
 
 Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "lapsed"]
 
-BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, in which events alone stand
+BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, which hold only events
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
-OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of what concerns no account
+OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of events that concern no account
 _MAX_BYTES = 4096  # of a value in the details of an event, so that events stay small
 _DAY = 24 * 60 * 60  # seconds
 _MAX_KNOWN = 10_000  # accounts
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
-_MAX_REVISION = 1 << 53  # what every reader of JSON takes
+_MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
 
 
 @dataclass(frozen=True)
 class Actor:
-    """An actor: an API key and its owner, the operator or the edge. `name` is that of the owner, or of the operator."""
+    """An actor: an API key and its owner, the operator or the edge. `name` names the owner or the operator."""
 
     type: Literal["api_key", "operator", "edge"]
     key_id: str = ""
@@ -51,9 +51,10 @@ class Actor:
 
 @dataclass(frozen=True, kw_only=True)
 class Event(Created):
-    """The stored form of an event. `resource_path` is the address of the resource or module, "" where it has none.
+    """The stored form of an event.
 
-    `revision` is that of the resource after the change, None where an earlier edition wrote the event.
+    `resource_path` is the address of the resource or module, "" if it has none. `revision` is the revision of the
+    resource after the change, None in events of an earlier format.
     """
 
     action: str
@@ -97,7 +98,7 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 @contextmanager
 def operated_by(name: str, reason: str = "") -> Iterator[None]:
-    """Attribute the operator's changes in this block to one operation of a named person, "" for the system's user."""
+    """Attribute the operator's changes in this block to a person, "" for the system's user."""
     before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield
@@ -156,12 +157,12 @@ def event(
 
 
 def reason() -> str:
-    """Return why the operator acts."""
+    """Return the reason that the operator gave."""
     return OPERATOR.identified().reason
 
 
 def told(action: str, subject: str) -> Write:
-    """Return the write of an event, with the reason, in the operator's own trail: of what no account has."""
+    """Return the write of an event that concerns no account, with the operator's reason."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=ids.time_of(id),
@@ -178,17 +179,17 @@ def told(action: str, subject: str) -> Write:
 
 
 def kept_until(moment: datetime) -> int:
-    """Return the Unix second until which what happened at a moment is kept: for AUDIT_DAYS."""
+    """Return the Unix second when records of a moment expire, AUDIT_DAYS later."""
     return int(moment.timestamp()) + int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
 
 
 def is_of_the_edge(event: Item) -> bool:
-    """Tell whether an event lies where the edge may put it."""
+    """Return whether an event is in a partition that the edge can write."""
     return event.path == OF_THE_EDGE
 
 
 def is_event(item: Item) -> bool:
-    """Tell whether an item has the form of an event: where the edge may put one, there can be anything."""
+    """Return whether an item has the form of an event. The edge can write any item to its partition."""
     try:
         event = Event.of({"actor": {}, **item.body})
     except MalformedRecord:
@@ -224,28 +225,28 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return the name of an actor in the index, of one of the shards of its account."""
+    """Return the name of an actor in the index of events, for one shard."""
     return f"{key}#{shard}" if shard else key
 
 
 def keys_scope(account: str, owner: str) -> str:
-    """Return the storage scope of the ids of all API keys that a user or bot ever had, without their prefix."""
+    """Return the storage scope of the ids of all present and former API keys of an owner, without prefix."""
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 
 def keep_key(account: str, owner: str, key: str) -> Write:
-    """Return the write that lists a key under its owner, whose events are those of all its keys."""
+    """Return the write that lists a key under its owner, so that events can be found by owner."""
     place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
     return Write.put({**place, "body": {"owner_id": owner}, "revision": 1})
 
 
 def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details of something that was made or removed."""
+    """Return the details of a resource that was created or removed."""
     return {path: _shown(value) for path, value in _flat(told).items()}
 
 
 def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details of a change: `before` and `after`, each with those values that differ; {} where none does."""
+    """Return the values that differ, under "before" and "after", or {} without a difference."""
     old, new = _flat(before), _flat(after)
     differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
     if not differing:
@@ -255,12 +256,12 @@ def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the names that two records have not in common, or not with the same value."""
+    """Return the names that only one record has, or that have different values."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
 def _flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
-    """Return the values of nested mappings by their dotted paths, without those that are not set."""
+    """Return the values of nested mappings by dotted path, without unset values."""
     found: dict[str, Any] = {}
     for name, value in told.items():
         if isinstance(value, Mapping):

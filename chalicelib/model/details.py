@@ -1,7 +1,6 @@
-"""The `details` of audit events: what a stored value tells of itself, and of a change what it was before and after.
+"""Values in the `details` of audit events: printable texts, digests and fingerprints.
 
-Strings and lists of strings, each by its dotted path. What is sealed is told to be there, and never what it is; what is
-long is told by its digest.
+Details are strings and lists of strings by dotted path. A sealed value is shown as "(secret)", a long one as a digest.
 """
 
 import base64
@@ -15,20 +14,20 @@ _MAX_CLEANED = 255  # bytes
 
 
 def cleaned(text: str) -> str:
-    """Return the printable characters of a text that a client or an operator chose, cut after 255 bytes."""
+    """Return the printable characters of a text, at most 255 bytes."""
     printable = "".join(sign for sign in text if sign.isprintable())
     return printable.encode(errors="replace")[:_MAX_CLEANED].decode(errors="ignore")
 
 
 def digest(text: str) -> str:
-    """Return a text by its digest alone."""
+    """Return the SHA-256 digest of a text, for example sha256:9f86…"""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def ssh_fingerprint(line: str) -> str:
-    """Return the fingerprint, as ssh-keygen -l prints it, of a public key in authorized_keys form; "" of another form.
+    """Return the fingerprint of an authorized_keys line, as ssh-keygen -l prints it; "" for another form.
 
-    It is read without cryptography, for which a request that only deletes does not wait.
+    Needs no cryptography, which takes long to import.
     """
     words = line.split()
     if len(words) < 2 or line.startswith("-"):
@@ -38,15 +37,15 @@ def ssh_fingerprint(line: str) -> str:
 
 
 def pem_fingerprint(pem: str) -> str:
-    """Return the SHA-256 of the first certificate of a PEM chain, in hexadecimal."""
+    """Return the SHA-256 of the first certificate of a PEM chain in hexadecimal."""
     body = pem.partition("-----BEGIN CERTIFICATE-----")[2].partition("-----END")[0]
     return hashlib.sha256(base64.b64decode(body)).hexdigest()
 
 
 def are_shown(value: Any) -> bool:
-    """Tell whether a value has the form of the details of an event: strings and lists of strings, also one level down.
+    """Return whether a value has the form of event details.
 
-    That is for a record that another than the API may have written.
+    That is a map of strings and lists of strings, also one level down. Checks events that the edge wrote.
     """
     if not isinstance(value, dict):
         return False
@@ -55,5 +54,5 @@ def are_shown(value: Any) -> bool:
 
 
 def is_texts(value: Any) -> bool:
-    """Tell whether a value is a list of strings."""
+    """Return whether a value is a list of strings."""
     return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from chalicelib import domains
 from chalicelib.model import changes, histories, kinds, listening, name_counts, names, proofs, reservations, tunnels
@@ -11,7 +11,7 @@ from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.modules import EDGE, Place
 from chalicelib.model.records import Described
-from chalicelib.storage import aws, items, table, writes
+from chalicelib.storage import aws, direct_writes, items, table, writes
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
@@ -60,6 +60,9 @@ class HttpsEdge(Edge):
     keep_headers: list[str] = field(default_factory=list)
 
     TOLD = ("hostports", "terminate_at", "keep_headers")
+
+    def told(self) -> dict[str, Any]:
+        return {name: value for name, value in super().told().items() if value or name != "keep_headers"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +210,7 @@ def _named(edge: Item) -> set[str]:
 def _delete_route(change: Change, route: Item) -> None:
     """Remove a route, also one of which only modules were ever set."""
     if not route.malformed and not (route.body and route.is_live):
-        table.drop(route)
+        direct_writes.drop(route)
         return
     try:
         change.remove(route).commit()

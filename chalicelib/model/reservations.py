@@ -34,6 +34,9 @@ class ReservedDomain(Described):
 
     TOLD = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
 
+    def told(self) -> dict[str, Any]:
+        return {name: value for name, value in super().told().items() if value or name != "keep_headers"}
+
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         stored = super().of(record)

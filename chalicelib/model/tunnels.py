@@ -17,7 +17,7 @@ from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.records import Created, Ending, Stored
-from chalicelib.storage import change_log, decoding, dynamodb, items, table, unique_keys, writes
+from chalicelib.storage import change_log, decoding, direct_writes, dynamodb, items, table, unique_keys, writes
 from chalicelib.storage.change_log import Place
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
@@ -198,7 +198,7 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
 
     A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
     """
-    return table.renew(_scope(account), id, lease=clock.seconds() + lease)
+    return direct_writes.renew(_scope(account), id, lease=clock.seconds() + lease)
 
 
 def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
@@ -211,7 +211,7 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         for it in tunnels
         for place in ((_scope(it.account), it.id), (tunnel_ends.carried_scope(it.gateway), it.id))
     ]
-    return frozenset(id for _, id in table.renew_all(places, lease=clock.seconds() + lease))
+    return frozenset(id for _, id in direct_writes.renew_all(places, lease=clock.seconds() + lease))
 
 
 def close_tunnel(
@@ -227,7 +227,7 @@ def close_tunnel(
         changes.delete(change, tunnel_ends.carried_scope(gateway), id)
     elif (item := table.find(_scope(account), id)) and (gateway := _gateway(item)):
         changes.delete(change, tunnel_ends.carried_scope(gateway), id)
-        table.touch(GATEWAYS, gateway)
+        direct_writes.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
         item = table.find(_scope(account), id)

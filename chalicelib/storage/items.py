@@ -1,7 +1,7 @@
-"""Items: what is stored under a scope and an id, and the record that DynamoDB keeps of it.
+"""Items, which are stored under a scope and an id, and their records in DynamoDB.
 
-The record keeps the attribute names of the first edition: `parts` are modules, `claims` unique keys, `points`
-references, `pointed_by` referrers.
+Records have the attribute names of the first format: `parts` are modules, `claims` unique keys, `points` references and
+`pointed_by` referrers.
 """
 
 import secrets
@@ -24,7 +24,7 @@ _DAY = 24 * 60 * 60  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """The attributes of an item's record, beside its key."""
+    """The attributes of an item's record, without its key."""
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Item:
 
     @property
     def place(self) -> Place:
-        """Return where its record lies, or is to lie."""
+        """Return the place of the record, or the place for a new record."""
         return self.read_at or places.written(self.scope, self.id)
 
     @property
@@ -95,7 +95,7 @@ class Item:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
-        """Return the item of a record. An edge of which only modules were ever set has an empty body."""
+        """Return the item of a record. Its body is empty if only modules were ever set."""
         read_at = record["scope"], record["id"]
         scope, id = places.of_item(*read_at)
         try:
@@ -123,11 +123,11 @@ class Item:
             return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
-        """Return the item as a malformed one, whose body cannot be decoded."""
+        """Return the item as a malformed one, without its body and modules."""
         return replace(self, body={}, modules={}, malformed=malformed)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the item as DynamoDB keeps it: without what is empty, except the body."""
+        """Return the record of the item, without empty attributes except the body."""
         optional = {
             "parts": self.modules,
             **_relations(self),
@@ -143,12 +143,12 @@ class Item:
 
 
 def scope(account: str, path: str) -> str:
-    """Return the scope in which an account keeps what a path lists: `acct_…#/edges/tcp`."""
+    """Return the scope of an account's items at a path, for example `acct_…#/edges/tcp`."""
     return f"{account}#{path}"
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the item that a scope lies beneath, None beneath none."""
+    """Return the scope and id of the parent of a scope's items, or None without a parent."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
 
@@ -168,7 +168,7 @@ def live_item(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def rewrite(before: Item, after: Item) -> Write:
-    """Return the write of what differs between two states of an item; it fails if another changed it meanwhile.
+    """Return the write that turns an item into another state; it fails if the item has changed meanwhile.
 
     An item without body and modules is removed.
     """
@@ -185,35 +185,35 @@ def rewrite(before: Item, after: Item) -> Write:
 
 
 def following(item: Item) -> int:
-    """Return the next revision of an item. One that does not exist begins with a number that it never had before.
+    """Return the next revision of an item. A new item gets a number that it never had before.
 
-    That is the Unix second with 20 random bits: below 2^53, and beyond what a record written a million times a second
-    would have reached.
+    That is the Unix second followed by 20 random bits: below 2^53, and above every revision that an earlier item of the
+    same id can have reached.
     """
     is_there = item.body or item.modules
     return item.revision + 1 if is_there else clock.seconds() << 20 | secrets.randbits(20)
 
 
 def live() -> Condition:
-    """Return the condition that there is an item, and that it has not expired."""
+    """Return the condition that an item exists and has not expired."""
     return Condition(f"attribute_exists(#body) AND {_LIVE}", {"now": clock.seconds()})
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item is there and has expired, or its lease has ended."""
+    """Return the condition that an item exists and has expired, or that its lease has ended."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
 
 def leased(until: int) -> dict[str, int]:
-    """Return the attributes of a lease: the table removes the record a day later, if nobody has ended it before."""
+    """Return the attributes of a lease. DynamoDB removes the record a day after its end."""
     return {"lease": until, "expires": until + _DAY}
 
 
 def unchanged(item: Item) -> Condition:
-    """Return the condition that an item has the revision it was read with, and is still live, or still not made.
+    """Return the condition that an item has not changed since it was read.
 
-    Of a malformed item no more is required than that it exists.
+    It must still be live, or still not exist. A malformed item must only exist.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")
@@ -224,14 +224,14 @@ def unchanged(item: Item) -> Condition:
 
 
 def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
-    """Return a malformed item with the relations that can be read."""
+    """Return a malformed item with its readable relations."""
     keys, targets = _keys(found), _references(found)
     referrers = frozenset(found.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
 def _readable(record: Mapping[str, Any]) -> Record:
-    """Return the relations of a malformed record that can be read."""
+    """Return the readable relations of a malformed record."""
     found: dict[str, Any] = {}
     for name in ("claims", "points", "pointed_by"):
         try:
@@ -258,7 +258,7 @@ def _references(record: Record) -> tuple[Reference, ...]:
 
 
 def _relations(item: Item) -> dict[str, Any]:
-    """Return the unique keys and references of a record, by the names of its attributes."""
+    """Return the attributes of a record that hold unique keys and references."""
     return {
         "claims": [[key.kind, key.value] for key in item.unique_keys],
         "points": references.to_record(item.references) if item.references else {},
@@ -266,7 +266,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the modules that differ, each by its path in the record; all of them where there were none."""
+    """Return the modules that differ, by path in the record; all of them if there were none before."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

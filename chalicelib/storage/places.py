@@ -1,11 +1,15 @@
-"""The places of items' records, which is not always where their scope and id say.
+"""Places of records, which can differ from the scopes and ids of their items.
 
-All routes of an account lie in one collection, in the order of their edges, so that one query reads those of a page of
-edges: the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
-`acct_…#/edges/https/routes` and the id `E/R`. Up to the second edition the record had the scope and id of the route.
-Both are read; RECORDS_EDITION says which one is written.
+All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
+the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
+`acct_…#/edges/https/routes` and the id `E/R`. Up to the second format the record had the scope and id of the route.
+Both are read; RECORDS_EDITION selects the one that is written.
 
-SSH certificates of a busy account lie in shards, `acct_…#/ssh_user_certificates/N`, since the third edition.
+A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates since the
+third format (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When
+DynamoDB throttles a write, the process marks the collection for good and puts its new items into shards by id from then
+on. A marked collection is read from all shards. Marks are records without a body whose ids sort after all others, so
+that the newest page begins with them.
 """
 
 import os
@@ -29,13 +33,13 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return where the record of an item lies by the latest edition."""
+    """Return the place of an item's record in the latest format."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
 
 def written(scope: str, id: str) -> Place:
-    """Return where the record of a new item is to lie."""
+    """Return the place for the record of a new item."""
     if edition() < 3:
         return scope, id
     if is_sharded(scope):
@@ -57,7 +61,7 @@ def possible(scope: str, id: str) -> list[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return where a record is to lie that lies at a place of any edition; in whatever shard it is, it stays."""
+    """Return the place to which a record of any format is migrated. A record stays in its shard."""
     scope, id = of_item(*place)
     if edition() < 3:
         return scope, id
@@ -65,19 +69,19 @@ def lasting(place: Place) -> Place:
 
 
 def is_sharded(scope: str) -> bool:
-    """Tell whether a scope is a collection that may have shards."""
+    """Return whether a scope is a collection that can have shards."""
     return (found := _SHARDED.fullmatch(scope)) is not None and not found[2]
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the scope under which the records of a scope's items lie, and what their ids begin with there."""
+    """Return the scope of the records of a scope's items, and the prefix of their ids there."""
     if found := _TOGETHER.fullmatch(scope):
         return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""
 
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
-    """Return the scope and id of the item whose record lies at a place of any edition."""
+    """Return the scope and id of the item of a record of any format."""
     if found := _SHARDED.fullmatch(scope):
         return found[1], id
     if "/" in id and (found := _COLLECTION.fullmatch(scope)):
@@ -87,7 +91,7 @@ def of_item(scope: str, id: str) -> tuple[str, str]:
 
 
 def edition() -> int:
-    """Return the edition whose form new records get: the second while anything runs that reads no other."""
+    """Return the format of new records: 3, or 2 while a running process reads no later one."""
     return int(os.environ.get("RECORDS_EDITION") or 3)
 
 
@@ -102,12 +106,12 @@ T = TypeVar("T", bound=Identified)
 
 
 def shard_of(id: str) -> int:
-    """Return the shard of an id where its collection is busy."""
+    """Return the shard of an id in a busy collection."""
     return 1 + zlib.crc32(id.encode()) % (COUNT - 1)
 
 
 def shard_scope(collection: str, shard: int) -> str:
-    """Return the scope of a shard: the first one is the collection's own."""
+    """Return the scope of a shard. The first shard has the scope of the collection."""
     return f"{collection}/{shard}" if shard else collection
 
 
@@ -123,14 +127,14 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 
 
 def spread(collection: str) -> None:
-    """Spread what this process adds to a collection, which is marked by now."""
+    """Put the items that this process adds to a collection into shards. The collection must be marked."""
     if len(_spread) >= _MAX_KNOWN:
         _spread.clear()  # who is turned away once more is here again
     _spread.add(collection)
 
 
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
-    """Return at most `count` of some pages, newest first, and whether there is more; a page says that of itself too."""
+    """Merge pages into one of at most `count` items, newest first; return it and whether there are more."""
     known = list(pages)
     # Beyond the end of a page that goes on, what the other pages have may not be the next.
     reached = max((found[-1].id for found, has_more in known if has_more), default="")

@@ -1,4 +1,4 @@
-"""The writes of items with their unique keys and references, and the transaction that does them all or not at all."""
+"""Writes of items with their unique keys and references, and the transaction that does all or nothing."""
 
 import random
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from chalicelib.storage import aws, dynamodb, items, places, references, shared_keys, table, unique_keys
+from chalicelib.storage import aws, direct_writes, dynamodb, items, places, references, shared_keys, table, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
@@ -21,11 +21,11 @@ _PAUSE = 0.02  # seconds before the second try, at most; each further one may wa
 
 
 class Overtaken(Exception):
-    """A record has changed since it was read: read it again. Nothing was written."""
+    """A record has changed since it was read. Nothing was written: read it again."""
 
 
 class TransactionTooLarge(Exception):
-    """An item would have, or a change would touch, more relations than a transaction holds; `field` names them."""
+    """An item or a change has more relations than a transaction can hold. `field` names their field."""
 
     def __init__(self, named: Iterable[Reference]) -> None:
         super().__init__()
@@ -33,9 +33,10 @@ class TransactionTooLarge(Exception):
 
 
 def put(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes of a new item; `holder` is the item that shows it, and whose revision thus grows too.
+    """Return the writes of a new item.
 
-    Writing the same item again is harmless, so a retry after a lost answer succeeds. Raises TransactionTooLarge.
+    `holder` is the parent that shows the item, so that its revision grows too. Writing the same item again is
+    harmless: a retry after a lost answer succeeds. Raises TransactionTooLarge.
     """
     write = Write.put(item.to_record())
     if not (item.unique_keys or item.references or holder):
@@ -44,17 +45,17 @@ def put(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that turn an item into another state of it; they fail if it has changed meanwhile.
+    """Return the writes that turn an item into another state; they fail if the item has changed meanwhile.
 
-    A unique key that it keeps and gives attributes has these set. Raises TransactionTooLarge.
+    Attributes of a unique key that stays are set. Raises TransactionTooLarge.
     """
     return [items.rewrite(before, after), *_relations(before, after, holder)]
 
 
 def remove(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that remove an item; they fail if it has changed. Raises InUse when something refers to it.
+    """Return the writes that remove an item; they fail if it has changed. Raises InUse if an item refers to it.
 
-    Of a malformed item, the unique keys that it holds and the references whose targets exist are removed.
+    For a malformed item they remove the unique keys it holds and the references to existing targets.
     """
     if item.referrers:
         raise InUse(item.referrers)
@@ -68,7 +69,7 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item whose lease has ended; they fail if it was renewed."""
+    """Return the writes that remove an item after the end of its lease; they fail if it was renewed."""
     gone = replace(item, unique_keys=(), references=())
     return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
 
@@ -81,7 +82,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
     busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
     for scope in busy:
-        table.spread(scope)
+        direct_writes.spread(scope)
     return bool(busy)
 
 
@@ -101,11 +102,13 @@ def commit(
     created: Sequence[Item] = (),
     ended: Callable[[Item], Sequence[Write]] = lambda _: (),
 ) -> None:
-    """Do all or nothing. `proof` is the place of a record among the writes: where an answer was lost, it is there if
-    they were done. The items `created` take over a unique key whose holder has expired, or has the same `successor`.
-    `ended` returns the writes that tell of the end of such a holder.
+    """Do all writes or none.
 
-    Raises Overtaken where the write that failed has no `failing`, else that, or TooManyReferrers; aws.Unavailable.
+    `proof` is the place of a record among the writes: after a lost answer, its presence proves that they were done.
+    The items `created` take over a unique key if its holder has expired or has the same `successor`. `ended` returns
+    the writes that record the end of such a holder.
+
+    Raises the `failing` of the write that failed, Overtaken if it has none, or TooManyReferrers; aws.Unavailable.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
@@ -141,14 +144,14 @@ def pause(number: int) -> None:
 
 
 def _error_of(failing: Exception | None) -> Exception:
-    """Return the exception to raise for a write that failed with such a `failing`; Overtaken where it has none."""
+    """Return the exception for a failed write: its `failing`, or Overtaken if it has none."""
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
 
 def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
-    """Join the release of a unique key with its taking by another item: it goes over from the one to the other."""
+    """Merge the release of a unique key by one item with its taking by another into one write."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
@@ -163,7 +166,7 @@ def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
 
 
 def _held(item: Item) -> Item:
-    """Return a malformed item with the unique keys and references that its deletion can remove."""
+    """Return a malformed item with only those unique keys and references that can be removed."""
     keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
     targets = [it for it in item.references if dynamodb.get(*it.target)]
     return replace(item, unique_keys=tuple(keys), references=tuple(targets))
@@ -183,7 +186,7 @@ def _conditions(write: Write) -> Mapping[str, Any]:
 
 
 def _joined(writes: Sequence[Write]) -> Sequence[Write]:
-    """Join each check with the update of the same record: a transaction holds one action for each."""
+    """Merge each check with the update of the same record, because a transaction allows one action per record."""
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:
         return writes
@@ -201,7 +204,7 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 def _taken_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], ended: Callable[[Item], Sequence[Write]]
 ) -> Sequence[Write]:
-    """Return the writes with the key taken over for a created item. Raises Taken where its holder may keep it."""
+    """Return the writes with a key taken over for a created item. Raises Taken if the holder is live."""
     key = taken.key
     new = next((item for item in created if key in item.unique_keys), None)
     if new is None:
@@ -229,7 +232,7 @@ def _taken_over(
 
 
 def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
-    """Return the writes that turn the relations of an item into those it is to have. Raises TransactionTooLarge."""
+    """Return the writes that change the relations of an item. Raises TransactionTooLarge."""
     changes = [*_unique_keys(before, after), *_references(before, after, holder)]
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
         raise TransactionTooLarge(after.references)

@@ -11,7 +11,7 @@ from chalicelib import ids, operations, traffic
 from chalicelib.model import audit, events, kinds, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
-from chalicelib.storage import dynamodb, items, places, queries, table
+from chalicelib.storage import direct_writes, dynamodb, items, places, queries, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from tests import records
@@ -102,7 +102,7 @@ def test_certificates_of_a_busy_account_are_listed_changed_and_deleted_as_others
     asked = {"ssh_certificate_authority_id": client.create("/ssh_certificate_authorities", {})["id"]}
     asked["public_key"] = public_key()
     made = [client.create(path, asked) for _ in range(4)]
-    table.spread(scope := items.scope(client.account, path))
+    direct_writes.spread(scope := items.scope(client.account, path))
     made += [client.create(path, asked) for _ in range(10)]
     expected = sorted(made, key=lambda it: it["id"], reverse=True)
     assert len(partitions(scope)) > 2

@@ -9,7 +9,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from chalicelib import ids
-from chalicelib.storage import aws, dynamodb, items, table
+from chalicelib.storage import aws, direct_writes, dynamodb, items, table
 from chalicelib.storage.aws import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -75,7 +75,7 @@ def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
     with answering("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
         records.create(made)
     with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as calls:
-        assert table.renew(made.scope, made.id, lease=2**40)
+        assert direct_writes.renew(made.scope, made.id, lease=2**40)
     assert len(calls) == 2
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib import clock, ids
-from chalicelib.storage import aws, dynamodb, table, unique_keys, writes
+from chalicelib.storage import aws, direct_writes, dynamodb, table, unique_keys, writes
 from chalicelib.storage.dynamodb import TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -116,7 +116,7 @@ def test_who_comes_after_an_expired_holder_takes_its_key_over_and_removes_it() -
     records.create(heir)
     assert table.look_up("colour", "red") == {"shade": "dark"}
     assert {record["id"]["S"] for record in everything()} == {heir.id, "claim"}
-    assert not table.renew(SCOPE, expired.id, lease=clock.seconds() + 60)
+    assert not direct_writes.renew(SCOPE, expired.id, lease=clock.seconds() + 60)
 
 
 def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:

@@ -128,7 +128,7 @@ def event(
     changed: Sequence[str] = (),
     shown: Details = MappingProxyType({}),
 ) -> Item:
-    """Return the audit event of a changed item, given its state after the change, or of a module of the item.
+    """Return the audit event of a changed item or module, given the item's new state.
 
     It is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
@@ -203,7 +203,7 @@ def is_event(item: Item) -> bool:
 
 
 def let_edge_act(account: str) -> None:
-    """Let the edge write events for an account, from now on. Raises aws.Unavailable.
+    """Allow the edge to write events for an account. Raises aws.Unavailable.
 
     Called before the account gets what lets the edge act for it.
     """

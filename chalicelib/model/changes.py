@@ -58,7 +58,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Create an item. `details` replace those that its event shows of the stored value."""
+        """Create an item. `details` replace the details of the stored value in its event."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
@@ -82,7 +82,7 @@ class Change:
         return self._with(Step(kind, before, after, tuple(own), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Remove an item, also a malformed one. `details` are added to those of the stored value.
+        """Remove an item, also a malformed one. `details` extend the details of the stored value.
 
         Raises InUse if another item refers to it.
         """
@@ -94,16 +94,16 @@ class Change:
         return self._with(Step(kind, item, None, tuple(own), event))
 
     def end(self, item: Item) -> "Change":
-        """Remove an item whose lease has ended."""
+        """Remove an item after the end of its lease."""
         kind = kinds.of_item(item)
-        item = _without_malformed_body(kind, item) if kind else item
         ending = kind.stored_type.ending(item) if kind else None
+        item = _without_malformed_body(kind, item) if kind else item
         event = _event_of_removal(self.by, kind, item, ending.details if ending else _NONE) if kind else None
         change = self._with(Step(kind, item, None, tuple(writes.end(item)), event))
         return change.also(*ending.writes) if ending else change
 
     def also(self, *more: Write) -> "Change":
-        """Add writes and conditions that have no audit event of their own."""
+        """Add writes and conditions without an audit event."""
         return replace(self, others=(*self.others, *more))
 
     def commit(self) -> Item | None:
@@ -171,7 +171,7 @@ class Change:
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Replace an item by the result of `edit`; return it, or None if it does not exist.
+    """Replace an item by the result of `edit`; return it, or None without one.
 
     `edit` may raise. It is called again if another writer came first. Raises what `commit` does.
     """
@@ -199,7 +199,7 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 def _takeover(item: Item) -> list[Write]:
-    """Return the writes that record the end of an item whose unique key another item takes over."""
+    """Return the writes that record the end of an item that loses its unique key to another."""
     kind = kinds.at(item.path)
     ending = kind.stored_type.ending(item) if kind and kind.has(item.id) else None
     if kind is None or ending is None:

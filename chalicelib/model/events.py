@@ -114,7 +114,7 @@ def _edge(account: str) -> str:
 
 
 def _trusted(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the events among items; those of the edge with only what the edge can claim."""
+    """Yield the events among items. Events of the edge are restricted to its rights."""
     for item in items:
         if not audit.is_of_the_edge(item):
             yield item

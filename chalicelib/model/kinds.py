@@ -61,7 +61,7 @@ class Kind:
 
     @cached_property
     def parent(self) -> "Kind | None":
-        """Return the kind whose path this path extends, for example HTTPS edges for routes, or None."""
+        """Return the parent kind, for example HTTPS edges for routes, or None."""
         return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.one}/")), None)
 
     @cached_property
@@ -249,7 +249,7 @@ def at(path: str) -> Kind | None:
 
 
 def named_by(field: str) -> tuple[Kind, ...]:
-    """Return the kinds whose ids a field can hold, for example users and bots for `owner_id`."""
+    """Return the kinds that a field can refer to, for example users and bots for `owner_id`."""
     return tuple(kind for kind in TABLE if field in kind.named_by)
 
 

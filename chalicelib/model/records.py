@@ -28,7 +28,7 @@ class Packing(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """What the end of an item adds: details of its audit event, and writes."""
+    """Details of the audit event and writes that go with the end of an item."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
     writes: Sequence[Write] = ()
@@ -111,7 +111,7 @@ class Stored:
 
     @classmethod
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
-        """Return what the transaction of a changed item needs besides the item's own writes.
+        """Return further writes for the transaction of a changed item.
 
         `before` is None for a new item, `after` for a removed one. What must be stored even if the transaction fails
         is written here. Called again when the transaction is tried again. Raises aws.Unavailable.
@@ -120,7 +120,7 @@ class Stored:
 
     @classmethod
     def ending(cls, item: Item) -> Ending | None:
-        """Return what goes with the end of an expired item, or None for a kind whose end is not recorded."""
+        """Return what goes with the end of an expired item, or None if it is not recorded."""
         return None
 
 
@@ -216,7 +216,7 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a changed item. A key that stays has only its changed attributes."""
+    """Return the unique keys of a changed item, with only changed attributes if kept."""
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}

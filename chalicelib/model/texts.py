@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from chalicelib import crypto
 
 _CERTIFICATE = "-cert-v01@openssh.com"
-# How many fields the key has in the wire form of its type (RFC 4253, 5656, 8709).
+# The number of fields of a key in the wire form of its type (RFC 4253, 5656, 8709).
 _FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, **dict.fromkeys((f"ecdsa-sha2-nistp{it}" for it in (256, 384, 521)), 2)}
 _NUMBERS = 12  # bytes of a certificate's serial and type, before its key id (PROTOCOL.certkeys)
 

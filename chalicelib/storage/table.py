@@ -143,7 +143,7 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
 
 
 def every(scope: str) -> Iterator[Item]:
-    """Yield all items of a scope, also malformed ones and those of which only modules were ever set.
+    """Yield all items of a scope, also malformed ones and items that have only modules.
 
     Raises aws.Unavailable.
     """

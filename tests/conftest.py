@@ -26,7 +26,7 @@ from moto.backends import get_backend
 from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
-from chalicelib.model import shards
+from chalicelib.model import audit
 from chalicelib.operator import keys, owners
 from chalicelib.operator.accounts import create_account
 from chalicelib.storage import provisioning
@@ -89,7 +89,7 @@ class Account:
         account, user, token = create_account(name, "admin")
         admin = Client(InProcess(), account=account.id, user=user.id).with_token(token)
         assert admin.get("/api_keys").status == 200
-        shards.reach(account.id)  # tests open tunnels as the edge does, without a credential
+        audit.let_edge_act(account.id)  # tests open tunnels as the edge does, without a credential
         records = {scope: {**items} for scope, items in stored().items()}
         stored().clear()
         return Account(admin, records)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.model import kinds, records
 from chalicelib.model.records import Created, Described
 from chalicelib.storage import items, table
@@ -78,13 +78,13 @@ class Owner:
 def new_account(name: str) -> Item:
     """Make an account, not yet stored."""
     id = ids.new(kinds.ACCOUNTS.prefix)
-    return _new(SCOPE, id, Account(created_at=clock.rfc3339(ids.created_at(id)), name=name))
+    return _new(SCOPE, id, Account(created_at=ids.time_of(id), name=name))
 
 
 def new_user(account: str, name: str, *, admin: bool) -> Item:
     """Make a user of an account, not yet stored."""
     id = ids.new(kinds.USERS.prefix)
-    user = User(created_at=clock.rfc3339(ids.created_at(id)), name=name, admin=admin)
+    user = User(created_at=ids.time_of(id), name=name, admin=admin)
     return _new(items.scope(account, kinds.USERS.path), id, user)
 
 
@@ -93,6 +93,15 @@ def owner(account: str, id: str) -> Owner | None:
     item = read(account, id)
     found = records.decode(User, item) if item else None
     return Owner(id, found.admin, found.active, found.name) if found else None
+
+
+def name_of(account: str, id: str) -> str:
+    """Return the name of a user or bot, or "" if the account has none of that id.
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
+    found = owner(account, id)
+    return found.name if found else ""
 
 
 def read(account: str, id: str) -> Item | None:

@@ -7,6 +7,7 @@ path, with all that lies beneath; write does not include read. What a key may kn
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from chalicelib import clock, ids
 from chalicelib.model import accounts, kinds
 from chalicelib.model.accounts import Owner
 from chalicelib.model.records import Owned, Stored
-from chalicelib.storage import decoding, dynamodb, table, unique_keys
+from chalicelib.storage import decoding, direct_writes, dynamodb, unique_keys
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.unique_keys import UniqueKey
@@ -47,6 +48,7 @@ class ApiKey(Owned):
     scopes: list[str] = field(default_factory=list)
 
     TOLD = ("scopes", "expires_at", "owner_id", "created_by")
+    IS_SHOWN_ONCE = True  # the token
 
     def told(self) -> dict[str, Any]:
         return {**super().told(), "scopes": self.scopes or [ALL]}
@@ -153,11 +155,11 @@ def find(token: str) -> Holder | None:
 
     None also if what authentication needs is malformed. Raises aws.Unavailable.
     """
-    attributes = table.look_up(_KIND, token[:_ID])
-    if attributes is None:
+    record = dynamodb.get(f"{_KIND}#{token[:_ID]}", unique_keys.ID)
+    if record is None:
         return None
     try:
-        found = _Token.of(attributes)
+        found = decoding.decode(_Token, record.get("body", {}))
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{token[:_ID]}", unique_keys.ID, malformed)
         return None
@@ -175,10 +177,10 @@ def note_use(key: str, used: int) -> None:
 
     Raises aws.Unavailable.
     """
-    now = clock.seconds()
+    now = int(time.time())
     if now - max(used, _noted.get(key, 0)) < _HOUR:
         return
-    table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
+    direct_writes.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
     _remember(_noted, key, now)
 
 

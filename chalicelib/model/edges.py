@@ -3,16 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from chalicelib import domains
-from chalicelib.model import changes, kinds, names, proofs, reservations, tunnels
+from chalicelib.model import changes, histories, kinds, listening, name_counts, names, proofs, reservations, tunnels
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.modules import EDGE, Place
 from chalicelib.model.records import Described
-from chalicelib.storage import aws, items, table, writes
+from chalicelib.storage import aws, direct_writes, items, table, writes
 from chalicelib.storage.decoding import MalformedRecord
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import InUse
 from chalicelib.storage.unique_keys import UniqueKey
@@ -44,6 +45,12 @@ class Edge(Described):
         """Return the keys of hostports that edges of the second edition held, unique between all accounts."""
         return tuple(UniqueKey(names.HOSTPORTS, hostport) for hostport in self.hostports)
 
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        if before:
+            histories.record_left(before, after)
+        return (*listening.moved(before, after), *name_counts.prepare(before, after, writes))
+
 
 @dataclass(frozen=True, kw_only=True)
 class HttpsEdge(Edge):
@@ -53,6 +60,9 @@ class HttpsEdge(Edge):
     keep_headers: list[str] = field(default_factory=list)
 
     TOLD = ("hostports", "terminate_at", "keep_headers")
+
+    def told(self) -> dict[str, Any]:
+        return {name: value for name, value in super().told().items() if value or name != "keep_headers"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +210,7 @@ def _named(edge: Item) -> set[str]:
 def _delete_route(change: Change, route: Item) -> None:
     """Remove a route, also one of which only modules were ever set."""
     if not route.malformed and not (route.body and route.is_live):
-        table.drop(route)
+        direct_writes.drop(route)
         return
     try:
         change.remove(route).commit()

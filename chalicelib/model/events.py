@@ -1,7 +1,7 @@
-"""Reading audit events: of an account, of a resource and of an actor, from all partitions that they lie in.
+"""Reads of audit events: by account, by resource and by actor, from all partitions.
 
-A page merges one page of each partition: of what everybody else did, and of what the edge did. A quiet account has one
-of either. In the edge's there may be anything: what has not the form of an event is passed over.
+A page merges one page of each partition: the shards of the account and the partition of the edge. The edge can write
+anything to its partition, so items without the form of an event are skipped.
 """
 
 import heapq
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.model import audit, kinds, shards
 from chalicelib.storage import dynamodb, table
 from chalicelib.storage.items import Item
-from chalicelib.storage.shards import merge_pages
+from chalicelib.storage.places import merged
 
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
-_READ = 500  # items at once where what was read first held no event
-_MAX_KEYS = 20  # of an owner, whose events are looked up key by key; of more they are picked from the newest
+_READ = 500  # items at once after a page without an event
+_MAX_KEYS = 20  # of one owner; for more keys the newest events of the account are filtered
 
 
 def read(account: str, id: str) -> Item | None:
@@ -44,41 +44,41 @@ def page(account: str, *, before: str | None, count: int) -> Page:
         pages += [table.page(scope, before=before, count=count) for scope in shards.scopes(account)[1:]]
     if shards.WITHOUT_EDGE not in marks:
         pages.append(_of_the_edge(account, before, count))
-    return merge_pages(pages, count)
+    return merged(pages, count)
 
 
 def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> Page:
-    """Return at most `count` events of a resource, as `page` does; what is a second old may not be among them."""
+    """Return at most `count` events of a resource, as `page` does. Events of the last second can be missing."""
     return _indexed(audit.BY_RESOURCE, account, id, before, count)
 
 
 def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
     """Return at most `count` events of an API key, or of all keys of a user or bot, as `page_of_resource` does.
 
-    None where they must be picked from those of all actors. Raises aws.Unavailable.
+    Returns None for an owner of too many keys: filter the events of all actors then. Raises aws.Unavailable.
     """
     keys = [id] if kinds.API_KEYS.has(id) else _keys(account, id)
     if len(keys) > _MAX_KEYS:
         return None
     spread = range(shards.COUNT) if keys and shards.is_busy(account) else range(1)
     named = (audit.acting(key, shard) for key in keys for shard in spread)
-    return merge_pages([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
+    return merged([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
 
 
 def of_operator() -> list[Item]:
-    """Return the events of what no account has, newest first. Raises aws.Unavailable."""
+    """Return the events that concern no account, newest first. Raises aws.Unavailable."""
     return table.newest(audit.OF_THE_OPERATOR)
 
 
 def between(account: str, after: str, before: str) -> Iterator[Item]:
-    """Yield all events of an account between two ids, which are left out, the oldest first. Raises aws.Unavailable."""
+    """Yield all events of an account between two ids, exclusive, oldest first. Raises aws.Unavailable."""
     scopes = [_edge(account), *shards.scopes(account)]
     found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
     yield from _trusted(event for event in found if event.id not in (after, before))
 
 
 def _keys(account: str, owner: str) -> list[str]:
-    """Return the ids of the API keys that a user or bot has, or had; a few of very many."""
+    """Return the ids of present and former API keys of an owner, at most one above the limit."""
     found, _ = table.page(audit.keys_scope(account, owner), before=None, count=_MAX_KEYS + 1)
     return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in found]
 
@@ -95,7 +95,7 @@ def _indexed(index: str, account: str, name: str, before: str | None, count: int
 
 
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
-    """Return a page of events, given how items are read; of other scopes than `own` the index key is forged."""
+    """Return a page of events. Items outside the scopes `own` have a forged index key and are skipped."""
     most = count
     while True:
         found, has_more = read(before, most)
@@ -114,22 +114,22 @@ def _edge(account: str) -> str:
 
 
 def _trusted(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the events among some items, those of the edge as it may speak."""
+    """Yield the events among items. Events of the edge are restricted to its rights."""
     for item in items:
         if not audit.is_of_the_edge(item):
             yield item
         elif audit.is_event(item):
-            yield _spoken(item)
+            yield _restricted(item)
 
 
-def _spoken(event: Item) -> Item:
-    """Return an event that the edge could have written; it names nobody else as its actor.
+def _restricted(event: Item) -> Item:
+    """Return an event of the edge with the actor, time and path that the edge can claim.
 
-    Its time is that of its id, or it would end a list that asks for what came after a time. It leads nowhere but into
-    the API, whose address its path is put behind.
+    Its time is the time in its id: another time could end a list early. Its path starts with a slash, so that it can
+    only point into this API.
     """
     known = {
-        "created_at": clock.rfc3339(ids.created_at(event.id)),
+        "created_at": ids.time_of(event.id),
         "resource_path": path if (path := event.body["resource_path"]).startswith("/") else "",
         "actor": asdict(audit.EDGE.actor),
         "operation_id": "",

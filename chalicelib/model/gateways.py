@@ -8,7 +8,7 @@ from chalicelib.model import audit, records
 from chalicelib.model.changes import Change
 from chalicelib.model.records import Stored
 from chalicelib.model.tunnels import GATEWAYS
-from chalicelib.storage import table
+from chalicelib.storage import direct_writes, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.writes import Overtaken
 
@@ -37,8 +37,8 @@ class _Record(Stored):
 def announce(gateway: Gateway, *, lease: int) -> None:
     """Say that a gateway is up for `lease` seconds. Raises aws.Unavailable."""
     until = clock.seconds() + lease
-    if not table.renew(GATEWAYS, gateway.id, lease=until):
-        table.put(GATEWAYS, gateway.id, {"host": gateway.host, "port": gateway.port}, lease=until)
+    if not direct_writes.renew(GATEWAYS, gateway.id, lease=until):
+        direct_writes.put(GATEWAYS, gateway.id, {"host": gateway.host, "port": gateway.port}, lease=until)
 
 
 def withdraw(id: str) -> None:

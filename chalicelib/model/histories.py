@@ -11,7 +11,7 @@ from typing import Any
 from chalicelib import clock, ids
 from chalicelib.model import audit, kinds, listening
 from chalicelib.model.kinds import EDGE
-from chalicelib.storage import items, table
+from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
@@ -65,13 +65,18 @@ def last(name: str, second: int) -> Had | None:
     return Had(tunnel=found[0].id, **found[0].body) if found else None
 
 
-def given_up(before: Item, after: Item | None) -> list[Write]:
-    """Return the writes by which an edge is found by each hostport that a change takes from it."""
+def record_left(before: Item, after: Item | None) -> None:
+    """Record each hostport that a change takes from an edge, so that it leads to the edge later.
+
+    Stored before the change, and harmless if the change fails. Raises aws.Unavailable.
+    """
     old, new = (listening.hostports(item) if item else () for item in (before, after))
     now = clock.now()
     told = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
     body, id, expires = {**told, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end")), audit.kept_until(now)
-    return [Write.put(Item(_left(it), id, body, expires=expires).to_record()) for it in old if it not in new]
+    left = [Write.put(Item(_left(it), id, body, expires=expires).to_record()) for it in old if it not in new]
+    if left:
+        dynamodb.transact(left)
 
 
 def listened(hostport: str) -> Iterator[Listened]:

@@ -1,7 +1,7 @@
-"""Idempotency keys: for 24 hours, one key of one account stands for one request and what it made.
+"""Idempotency keys: a key of an account identifies one request and the item it created, for 24 hours.
 
-What it made is kept in the transaction that made it, without its modules, which the repeated request names again, and
-without secrets, which would stay when it is deleted.
+The item is stored with the key, in the transaction that creates it: without modules, which a repeated request contains
+again, and without secrets, which would outlive the item.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ _KEPT_FOR = 24 * 60 * 60  # seconds
 
 
 class Repeated(Exception):
-    """Another request has used the key already."""
+    """Another request has used the idempotency key."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """The digest of a key's request, the item that it made, and whether its response held a secret shown only once.
+    """The digest of an earlier request, and the item it created without modules and secrets.
 
-    The item has neither modules nor secrets: those are not kept.
+    `once` is set if the response showed a secret that no other response shows.
     """
 
     digest: str
@@ -34,14 +34,17 @@ class Done:
 
 @dataclass(frozen=True)
 class Request:
-    """A request that may be repeated: its account, its idempotency key, and the digest that tells it from others."""
+    """A request with an idempotency key. `digest` distinguishes it from other requests."""
 
     account: str
     key: str
     digest: str
 
     def find(self) -> Done | None:
-        """Return the request that used the key in the last 24 hours, or None. One read. Raises aws.Unavailable."""
+        """Return the request that used the key in the last 24 hours, or None. One read.
+
+        Raises aws.Unavailable.
+        """
         record = dynamodb.get(self._scope, _ID)
         if record is None or record["expires"] <= clock.seconds():
             return None
@@ -49,7 +52,7 @@ class Request:
         return Done(body["digest"], Item.from_record(body["made"]), body["once"])
 
     def keep(self, item: Item, *, once: bool) -> Write:
-        """Return the write that keeps the key for the request; it fails with Repeated where another one has it."""
+        """Return the write that stores the key. It fails with Repeated if another request has the key."""
         made = replace(item, modules={}, sealed={}).to_record()
         record = {
             "scope": self._scope,

@@ -1,7 +1,7 @@
-"""Records of earlier editions: a list of steps, each of which says what a record lacks, and writes it.
+"""Migrations of records of earlier formats: steps, each of which finds and writes what a record lacks.
 
-A record is rewritten by itself, on the condition that nobody has changed it meanwhile: the work can be stopped anywhere
-and gone on with, while the API serves. The code reads every form meanwhile.
+Each record is rewritten on the condition that it has not changed meanwhile. The migration can be stopped and continued
+at any record while the API serves, because the code reads every format.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ from chalicelib.storage import (
     dynamodb,
     items,
     places,
+    queries,
     revocation_lists,
     shared_keys,
     table,
@@ -36,7 +37,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Forms:
-    """The stored types of each kind, and of its modules by their names."""
+    """The stored types of kinds, and of their modules by name."""
 
     kinds: Mapping[Kind, type[Stored]]
     modules: Mapping[Kind, Mapping[str, type[Stored]]]
@@ -44,7 +45,7 @@ class Forms:
 
 @dataclass(frozen=True)
 class Step:
-    """A step: `writes` returns those that bring a record up to date, all or nothing, none where it lacks nothing."""
+    """A step of the migration. `writes` returns the transaction for a record, empty if the record is up to date."""
 
     number: int
     about: str
@@ -52,9 +53,9 @@ class Step:
 
 
 def records() -> Iterator[Record]:
-    """Yield all records, last and the oldest first the edges that lack their names. Raises aws.Unavailable."""
+    """Yield all records. Edges without the keys of their names come last, oldest first. Raises aws.Unavailable."""
     without_names: list[Record] = []
-    for page in dynamodb.scan():
+    for page in queries.scan():
         for record in page:
             if _missing_keys(record):
                 without_names.append(record)
@@ -64,14 +65,14 @@ def records() -> Iterator[Record]:
 
 
 def lacking(record: Record, forms: Forms) -> list[Step]:
-    """Return the steps that a record lacks. Raises aws.Unavailable."""
+    """Return the steps that a record needs. Raises aws.Unavailable."""
     return [step for step in STEPS if step.writes(record, forms)]
 
 
 def apply(record: Record, forms: Forms) -> bool:
-    """Do all steps that a record lacks; False when another has changed it meanwhile.
+    """Apply all steps that a record needs; return False if the record has changed meanwhile.
 
-    Raises Taken where another account has a name of it; aws.Unavailable.
+    Raises Taken if another account has one of its names; aws.Unavailable.
     """
     for step in STEPS:
         if todo := step.writes(record, forms):
@@ -89,7 +90,7 @@ def apply(record: Record, forms: Forms) -> bool:
 
 
 def filter_cost(record: Record) -> int:
-    """Return what the enabled user agent filter of a route costs, 0 for any other record."""
+    """Return the cost of a route's enabled user agent filter, 0 for any other record."""
     if _kind(record) is not kinds.HTTPS_EDGE_ROUTES:
         return 0
     rules = Modules.of(Item.from_record(record).modules).user_agent_filter
@@ -100,7 +101,7 @@ def filter_cost(record: Record) -> int:
 
 
 def end_tunnel_at(name: str) -> str:
-    """End the tunnel that has a name which an edge is to have; return its id, "" where no tunnel has it."""
+    """End the tunnel that has a name; return its id, or "" if no tunnel has the name."""
     found = table.look_up(names.KIND, name) or {}
     if found and tunnels.close_tunnel(found["account"], found["id"], by=audit.OPERATOR):
         return str(found["id"])
@@ -116,7 +117,7 @@ def what(record: Record) -> str:
 
 
 def _kind(record: Record) -> Kind | None:
-    """Return the kind of a record, None for what is of no kind: unique keys, lists, what the edge keeps for itself."""
+    """Return the kind of a record, or None for unique keys, lists and internal records."""
     if record["id"] == unique_keys.ID or record["scope"].partition("#")[0] in (kinds.EDGE, "krl"):
         return None
     try:
@@ -126,7 +127,7 @@ def _kind(record: Record) -> Kind | None:
 
 
 def _to_second_edition(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Write the schema and a revision, and what leads to an authority."""
+    """Write the schema and a revision, and the unique key of an authority."""
     if "schema" in record:
         return ()
     item, kind = Item.from_record(record), _kind(record)
@@ -142,7 +143,7 @@ def _second(scope: str, id: str, **more: Any) -> Write:
 
 
 def _with_unique_key(item: Item) -> Sequence[Write]:
-    """Add the unique key of an authority's public key, and its empty list of revocations, unless it has begun one."""
+    """Add the unique key of an authority's public key, and its list of revocations if it has none."""
     authority = authorities.SshAuthority.of(item.body)
     (key,) = authority.unique_keys(item.account, item.id)
     has_list = revocation_lists.read(item.id) is not None
@@ -152,7 +153,7 @@ def _with_unique_key(item: Item) -> Sequence[Write]:
 
 
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add an event to the index by actor, and to an owner each key that it has or had."""
+    """Add an event to the index by actor, and a key to the list of its owner's keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
         return _kept(item.account, Owned.of(item.body).owner_id, item.id)
@@ -171,7 +172,7 @@ def _kept(account: str, owner: str, key: str) -> Sequence[Write]:
 
 
 def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
-    """Write the fields that the record of a resource, and of its modules, has by default alone; pack its texts."""
+    """Write the missing fields of a resource and its modules; pack texts."""
     kind = _kind(record)
     form = forms.kinds.get(kind) if kind else None
     if form is None or kind is None or not (item := Item.from_record(record)).is_live:
@@ -184,9 +185,9 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
-    """Replace an edge's unique keys: hostports of its account alone, and the names that they lie below.
+    """Replace an edge's unique keys by keys of its hostports within the account and keys of its names.
 
-    Where another account has a name, the edge stays as it is.
+    The edge stays unchanged if another account has a name.
     """
     missing = _missing_keys(record)
     if not missing:
@@ -198,10 +199,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Move a record to where those are written now: a route beside those of the other edges, or back among its own.
-
-    The record is the same there, with its revision.
-    """
+    """Move a record unchanged to its place in the present format, for example a route to the account's routes."""
     item = Item.from_record(record)
     scope, id = places.lasting(item.place)
     if (scope, id) == item.place or record["id"] == unique_keys.ID:
@@ -225,7 +223,7 @@ def _with_counts(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _listed_cooldown(record: Record, name: str) -> Sequence[Write]:
-    """List the cooldown of a name, which an earlier version began, for its account."""
+    """List the cooldown of a name in its account. Earlier versions did not list it."""
     listed = shared_keys.list_cooldown(record, name)
     return (*listed, *name_counts.add(record.get("account", ""), name_counts.of(listed), bounds={}))
 
@@ -240,7 +238,7 @@ def _missing_keys(record: Record) -> list[UniqueKey]:
 
 
 def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
-    """List an edge that listens somewhere, so that the live edge finds it."""
+    """List an edge that has hostports, so that the live edge finds it."""
     if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)

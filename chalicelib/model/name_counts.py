@@ -13,6 +13,7 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.model import kinds, names
+from chalicelib.model.records import LimitReached
 from chalicelib.storage import cooldowns, dynamodb, items, shared_keys, table, unique_keys
 from chalicelib.storage.cooldowns import Cooldowns
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
@@ -28,8 +29,15 @@ _AT_ONCE = 50  # lists of cooldowns in one transaction
 _KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 
 
-class TooManyNames(Exception):
-    """The account holds as many names as it may, or has as many in cooldown."""
+class TooManyNames(LimitReached):
+    """The account would hold too many names, or have too many in cooldown."""
+
+    def __init__(self, account: str, counts: Mapping[str, int]) -> None:
+        super().__init__()
+        self.account, self.counts = account, counts
+
+    def make_room(self) -> bool:
+        return make_room(self.account, self.counts)
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,18 @@ def of(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
     return {name: more for name, more in total.items() if more}
 
 
+def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
+    """Return the write that counts the names which a changed item takes and releases, given the item's own writes.
+
+    Stops counting cooldowns that have ended if the change begins others. Raises aws.Unavailable.
+    """
+    new, old = (elsewhere(item) if item else 0 for item in (after, before))
+    counts = of(own, new - old)
+    account = next(item.account for item in (after, before) if item)
+    settle(account, counts)
+    return add(account, counts)
+
+
 def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
     """Return the write that adds to an account's counts; it fails with TooManyNames beyond the bounds."""
     if not counts:
@@ -75,7 +95,9 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
     text = " AND ".join(f"(attribute_not_exists(#{name}) OR #{name} <= :most_{name})" for name in more)
     free = Condition(text, {f"most_{name}": most for name, most in more.items()})
     adds = {**counts, "revision": 1}
-    return [Write.update(*place(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames())]
+    return [
+        Write.update(*place(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames(account, counts))
+    ]
 
 
 def settle(account: str, counts: Mapping[str, int]) -> None:

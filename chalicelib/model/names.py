@@ -12,7 +12,7 @@ from chalicelib import clock, domains
 from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE, Kind
 from chalicelib.model.listening import HOSTPORTS as HOSTPORTS
-from chalicelib.storage import dynamodb, items, unique_keys
+from chalicelib.storage import dynamodb, items, queries, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -151,7 +151,7 @@ def used() -> Iterator[str]:
     selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
     in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
     values = {"keys": f"{KIND}#", "now": clock.seconds()}
-    for page in dynamodb.scan(values, FilterExpression=f"{selected} AND {in_use}"):
+    for page in queries.scan(values, FilterExpression=f"{selected} AND {in_use}"):
         yield from (str(record["scope"]).removeprefix(f"{KIND}#") for record in page)
 
 
@@ -250,4 +250,4 @@ def reservations(account: str, name: str) -> list[str]:
 
 def is_of_the_operator(taken: Taken) -> bool:
     """Tell whether it is the operator who has a name that was found taken."""
-    return kinds.is_of_the_edge(taken.by)
+    return kinds.is_internal(taken.by)

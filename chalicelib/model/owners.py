@@ -13,7 +13,7 @@ from chalicelib.model import accounts, api_keys, changes, kinds, records
 from chalicelib.model.accounts import Switch, User
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
-from chalicelib.storage import aws, dynamodb, items, table, writes
+from chalicelib.storage import aws, direct_writes, dynamodb, items, table, writes
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -52,12 +52,13 @@ def tell(account: str, id: str) -> Item:
     It begins anew where that record or the account's changes meanwhile, so that it never undoes a later switch. The
     record has an empty body where there is none. Raises aws.Unavailable.
     """
-    for _ in writes.tries():
+    for number in range(writes.TRIES):
         holders = _holders(account, id)
         same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
-        told = table.set_all([(key, _known(holders)) for key in _letting_in(account, id)], checks=same)
+        told = direct_writes.set_all([(key, _known(holders)) for key in _letting_in(account, id)], checks=same)
         if told and (owner := _unmarked(holders[0])):
             return owner
+        writes.pause(number)
     raise aws.Unavailable("TransactionConflict")
 
 
@@ -79,7 +80,7 @@ def tell_new_credential(item: Item) -> None:
     """
     active = _are_on(_holders(item.account, _owner_of(item)))
     for key in item.unique_keys:
-        table.set_once(key, "active", active)
+        direct_writes.set_once(key, "active", active)
 
 
 def may_let_in(item: Item) -> bool:
@@ -135,7 +136,7 @@ def marked(before: Item, after: Item) -> Item:
 
 def shut(account: str, owner: str) -> None:
     """Make the keys and SSH credentials of a user or bot inactive, before it is deleted. Raises aws.Unavailable."""
-    table.set_all([(key, {"active": False}) for key in _letting_in(account, owner)])
+    direct_writes.set_all([(key, {"active": False}) for key in _letting_in(account, owner)])
 
 
 def owned(account: str, owner: str) -> list[Item]:
@@ -212,4 +213,4 @@ def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
 def _unmarked(item: Item) -> Item | None:
     """Take the mark off a record, and return it as it is then; None where it has changed. Raises aws.Unavailable."""
     others = {name: value for name, value in item.unseen.items() if name != _MARK}
-    return item if others == item.unseen else table.exchange(item, replace(item, unseen=others))
+    return item if others == item.unseen else direct_writes.exchange(item, replace(item, unseen=others))

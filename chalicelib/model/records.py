@@ -1,28 +1,45 @@
-"""The typed form of what is stored: frozen dataclasses, whose defaults stand in for what an older record lacks.
+"""Stored types: frozen dataclasses with defaults for fields that older records lack.
 
-A field is added with a default. A record written before shows it at once, and `migrate` writes it down.
+Add a field with a default. Older records then read as if they had it, and `migrate` writes it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from chalicelib.storage import decoding, places
 from chalicelib.storage.decoding import MalformedRecord
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
-References = Mapping[str, Iterable[str]]  # the ids that each field holds
+References = Mapping[str, Iterable[str]]  # ids by field
 
 
 class Packing(Protocol):
-    """The two ways of one form of text: to bytes, and back to the same text."""
+    """A conversion of texts of one form to bytes and back."""
 
     def packed(self, text: str) -> bytes | str:
-        """Return the bytes of a text, or the text where they do not say all of it."""
+        """Return the bytes of a text, or the text if they would lose a part of it."""
 
     def text(self, kept: bytes | str) -> str:
-        """Return the text of what `packed` returned."""
+        """Return the text that `packed` was given."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Details of the audit event and writes that go with the end of an item."""
+
+    details: Mapping[str, Any] = field(default_factory=dict)
+    writes: Sequence[Write] = ()
+
+
+class LimitReached(Exception):
+    """A change met a limit of its account."""
+
+    def make_room(self) -> bool:
+        """Return whether the change can be tried again. Raises aws.Unavailable."""
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,39 +47,42 @@ class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
     `TOLD` are the fields that audit events show: limits, references and rights, never a secret or free text. Of a field
-    that holds stored values itself, only their own `TOLD` is shown. `PACKED` fields are stored as bytes.
+    that holds stored values, only their own `TOLD` is shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE` is
+    set if the response to a creation shows a secret that no other response shows.
     """
 
     TOLD: ClassVar[tuple[str, ...]] = ()
     PACKED: ClassVar[Mapping[str, Packing]] = {}
+    IS_SHOWN_ONCE: ClassVar[bool] = False
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """Return the value of a record of any age. What it lacks has its default, unknown fields are ignored.
+        """Return the value of a record of any age.
 
-        Raises MalformedRecord if a field is not of its annotated type.
+        Missing fields get their defaults, unknown fields are ignored. Raises MalformedRecord if a field is not of its
+        annotated type.
         """
         return decoding.decode(cls, record)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the value as its record keeps it, but for the texts that are `packed`."""
+        """Return the record of the value, with its texts unpacked."""
         return dict(vars(self))
 
     def packed(self) -> dict[str, Any]:
-        """Return the value as its record keeps it: since the third edition some texts are bytes."""
+        """Return the record of the value, with `PACKED` fields as bytes since the third format."""
         record = self.to_record()
-        if places.edition() < 3:
+        if not self.PACKED or places.edition() < 3:
             return record
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of this value in the place of an earlier one, whose unknown fields stay."""
+        """Return the record of this value, with the unknown fields of an earlier record."""
         own = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in own}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
 
     def _with_values(self) -> dict[str, Any]:
-        """Return the packed record, in which fields of stored values hold these values themselves."""
+        """Return the packed record, except that nested stored values stay values."""
         return {
             name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
             for name, value in self.packed().items()
@@ -70,24 +90,38 @@ class Stored:
 
     @classmethod
     def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record with the fields that it lacks, as `of` reads them."""
+        """Return a record with its missing fields added."""
         return cls.of(record).over(record)
 
     def told(self) -> dict[str, Any]:
-        """Return the fields that audit events show; of sealed bytes they show only that there are some."""
+        """Return the fields that audit events show. Events show only the presence of sealed bytes."""
         return {name: _told(getattr(self, name)) for name in self.TOLD}
 
     def references(self) -> References:
-        """Return by field the ids of other resources, which must exist where references are strict."""
+        """Return the ids of other resources by field. They must exist if references are strict."""
         return {}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the values that no other resource may have; `account` and `id` are those of the resource itself."""
+        """Return the values that no other resource can have. `account` and `id` belong to this resource."""
         return ()
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return those that it had in an earlier edition, which a change of it replaces."""
+        """Return the keys of an earlier format, which the next change replaces."""
         return ()
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        """Return further writes for the transaction of a changed item.
+
+        `before` is None for a new item, `after` for a removed one. What must be stored even if the transaction fails
+        is written here. Called again when the transaction is tried again. Raises aws.Unavailable.
+        """
+        return ()
+
+    @classmethod
+    def ending(cls, item: Item) -> Ending | None:
+        """Return what goes with the end of an expired item, or None if it is not recorded."""
+        return None
 
 
 S = TypeVar("S", bound=Stored)
@@ -110,9 +144,10 @@ class Described(Created):
 
 @dataclass(frozen=True, kw_only=True)
 class Traced(Described):
-    """The stored form of what says who made it: the id of an API key, `operator`, or "" where nobody knows.
+    """The stored form of a resource that names its creator.
 
-    The record has none then, as those of earlier editions.
+    `created_by` is the id of an API key, `operator`, or "" if unknown, as in records of earlier formats. The record
+    has no such field then.
     """
 
     created_by: str = ""
@@ -123,7 +158,7 @@ class Traced(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Owned(Traced):
-    """The stored form of a credential, which a user or bot owns."""
+    """The stored form of a credential, owned by a user or bot."""
 
     owner_id: str = ""
 
@@ -132,7 +167,7 @@ class Owned(Traced):
 
 
 def decoded(form: type[S], found: Iterable[Item]) -> Iterator[tuple[Item, S]]:
-    """Yield items with their stored values. Those that cannot be decoded are logged and left out."""
+    """Yield items with their stored values. Malformed items are logged and left out."""
     for item in found:
         try:
             yield item, decode(form, item)
@@ -148,7 +183,7 @@ def decode(form: type[S], item: Item) -> S:
 
 
 def _told(value: Any) -> Any:
-    """Return what audit events show of a field: of a stored value its own `TOLD`."""
+    """Return what audit events show of the value of a field."""
     if isinstance(value, Stored):
         return value.told()
     if isinstance(value, Mapping):
@@ -163,7 +198,7 @@ def _holds_stored(value: Any) -> bool:
 
 
 def _over(before: Any, value: Any) -> Any:
-    """Return the record of a field's value in the place of an earlier record of it."""
+    """Return the record of a field's value, with the unknown fields of an earlier record."""
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
         return value.over(known)
@@ -173,7 +208,7 @@ def _over(before: Any, value: Any) -> Any:
 
 
 def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
-    """Return the body of a changed item; what did not change stays as its edition wrote it."""
+    """Return the body of a changed item. Unchanged fields stay as they were written."""
     if after == before:
         return item.body
     old, new = vars(before), after.packed()
@@ -181,7 +216,7 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a changed item; one that it had before has only those attributes that changed."""
+    """Return the unique keys of a changed item, with only changed attributes if kept."""
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}

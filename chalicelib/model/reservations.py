@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any, Self
 
 from chalicelib import clock, domains
-from chalicelib.model import kinds, names, proofs, records
+from chalicelib.model import kinds, name_counts, names, proofs, records
 from chalicelib.model.proofs import Proof
 from chalicelib.model.records import Described, References
 from chalicelib.storage import decoding, dynamodb, items, table, unique_keys
@@ -34,6 +34,9 @@ class ReservedDomain(Described):
 
     TOLD = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
 
+    def told(self) -> dict[str, Any]:
+        return {name: value for name, value in super().told().items() if value or name != "keep_headers"}
+
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         stored = super().of(record)
@@ -57,6 +60,10 @@ class ReservedDomain(Described):
             return (own, names.key(unit, field="domain")) if unit else (own,)
         proved = UniqueKey(_PROVED, self.domain, {"account": account, "id": id})
         return (own, proved) if proof.holds else (own,)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return name_counts.prepare(before, after, writes)
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,10 @@ class ReservedAddr(Described):
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (names.key(self.addr, field="addr"),)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return name_counts.prepare(before, after, writes)
 
 
 def with_proof(item: Item, proof: Proof) -> Item:

@@ -1,6 +1,6 @@
-"""Texts that are stored as the bytes they stand for: lines of SSH keys and certificates, and chains of PEM.
+"""Packings of texts that are stored as bytes: lines of SSH keys and certificates, and PEM chains.
 
-A text that cannot be made of its bytes again, to the letter, is stored as it is.
+A text that its bytes do not reproduce exactly is stored as text.
 """
 
 import base64
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from chalicelib import crypto
 
 _CERTIFICATE = "-cert-v01@openssh.com"
-# How many fields the key has in the wire form of its type (RFC 4253, 5656, 8709).
+# The number of fields of a key in the wire form of its type (RFC 4253, 5656, 8709).
 _FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, **dict.fromkeys((f"ecdsa-sha2-nistp{it}" for it in (256, 384, 521)), 2)}
 _NUMBERS = 12  # bytes of a certificate's serial and type, before its key id (PROTOCOL.certkeys)
 
@@ -34,7 +34,10 @@ class Packing:
 
 
 def _of_line(line: str) -> bytes:
-    """Return the wire form of a key, and behind it the comment; of a certificate without: it is its key id."""
+    """Return the wire form of a key and its comment; of a certificate only the wire form.
+
+    The comment of a certificate is its key id, which the wire form contains.
+    """
     name, encoded, *rest = line.split(" ", 2)
     content = base64.b64decode(encoded, validate=True)
     return content if name.endswith(_CERTIFICATE) else content + " ".join(["", *rest]).encode()
@@ -44,7 +47,7 @@ def _line(content: bytes) -> str:
     name = content[4 : _behind(content, 1)].decode()
     if name.endswith(_CERTIFICATE):
         fields = _FIELDS[name.removesuffix(_CERTIFICATE)]
-        start = _behind(content, 2 + fields) + _NUMBERS  # behind the name, a nonce and the key
+        start = _behind(content, 2 + fields) + _NUMBERS  # after the name, a nonce and the key
         key_id = content[start + 4 : _behind(content, 1, start)].decode()
         return f"{name} {base64.b64encode(content).decode()} {key_id}"
     end = _behind(content, 1 + _FIELDS[name])
@@ -52,7 +55,7 @@ def _line(content: bytes) -> str:
 
 
 def _behind(content: bytes, count: int, start: int = 0) -> int:
-    """Return where so many strings of the wire form end: each stands behind its length in four bytes."""
+    """Return the offset after `count` strings of the wire form, each preceded by its length in four bytes."""
     for _ in range(count):
         start += 4 + int.from_bytes(content[start : start + 4])
     return start
@@ -63,7 +66,7 @@ def _of_pem(text: str) -> bytes:
 
 
 def _pem(content: bytes) -> str:
-    """Return the PEM of certificates in DER, each of which says how long it is."""
+    """Return the PEM of concatenated DER certificates."""
     found, start = [], 0
     while start < len(content):
         count = content[start + 1] - 0x80  # bytes of the length, as in all that are of 128 bytes and more

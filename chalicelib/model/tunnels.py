@@ -16,8 +16,8 @@ from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created, Stored
-from chalicelib.storage import change_log, decoding, dynamodb, items, table, unique_keys, writes
+from chalicelib.model.records import Created, Ending, Stored
+from chalicelib.storage import change_log, decoding, direct_writes, dynamodb, items, table, unique_keys, writes
 from chalicelib.storage.change_log import Place
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
@@ -83,6 +83,12 @@ class EitherTunnel(Tunnel):
     def told(self) -> dict[str, Any]:
         url = urlsplit(self.public_url)
         return {**super().told(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
+
+    @classmethod
+    def ending(cls, item: Item) -> Ending:
+        end = min(tunnel_ends.until(item), clock.seconds())
+        writes = (*tunnel_ends.kept(item, end), *tunnel_ends.uncarried(item))
+        return Ending(tunnel_ends.details(item, end), writes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +168,7 @@ def open_tunnel(
     the failing of a check means; aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
-    started_at = clock.rfc3339(ids.created_at(id))
+    started_at = ids.time_of(id)
     body = {**tunnel.to_record(), "started_at": started_at, "client": details.cleaned(tunnel.client)}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
@@ -192,7 +198,7 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
 
     A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
     """
-    return table.renew(_scope(account), id, lease=clock.seconds() + lease)
+    return direct_writes.renew(_scope(account), id, lease=clock.seconds() + lease)
 
 
 def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
@@ -205,7 +211,7 @@ def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         for it in tunnels
         for place in ((_scope(it.account), it.id), (tunnel_ends.carried_scope(it.gateway), it.id))
     ]
-    return frozenset(id for _, id in table.renew_all(places, lease=clock.seconds() + lease))
+    return frozenset(id for _, id in direct_writes.renew_all(places, lease=clock.seconds() + lease))
 
 
 def close_tunnel(
@@ -221,13 +227,13 @@ def close_tunnel(
         changes.delete(change, tunnel_ends.carried_scope(gateway), id)
     elif (item := table.find(_scope(account), id)) and (gateway := _gateway(item)):
         changes.delete(change, tunnel_ends.carried_scope(gateway), id)
-        table.touch(GATEWAYS, gateway)
+        direct_writes.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
         item = table.find(_scope(account), id)
         if item:
             end = clock.seconds()
-            change.remove(item, more=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
+            change.remove(item, details=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -286,9 +292,7 @@ def end_lapsed(account: str) -> list[Item]:
     found = list(table.every(_scope(account)))
     for lapsed in (item for item in found if not item.is_live):
         with suppress(Overtaken):  # another has done it
-            end = tunnel_ends.until(lapsed)
-            others = (*tunnel_ends.kept(lapsed, end), *tunnel_ends.uncarried(lapsed))
-            Change(audit.EDGE).end(lapsed, more=tunnel_ends.details(lapsed, end)).also(*others).commit()
+            Change(audit.EDGE).end(lapsed).commit()
     return [item for item in found if item.is_live]
 
 
@@ -346,7 +350,7 @@ def banned_names() -> list[str]:
 
 def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
     """Return the further details of the event of a tunnel's end: how long it was online, and its usage."""
-    return {**tunnel_ends.details(item, end), **details.of(asdict(usage) if usage else {})}
+    return {**tunnel_ends.details(item, end), **audit.details_of(asdict(usage) if usage else {})}
 
 
 def _carried(

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from chalicelib import clock
-from chalicelib.http import body
+from chalicelib.http import messages
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.accounts import Owner
@@ -48,7 +48,7 @@ def _build(resource: EditableResource, caller: Caller, values: Mapping[str, Any]
 
 
 def _read(shape: type[S], values: Mapping[str, Any]) -> S:
-    content, errors = body.read(shape, values, {})
+    content, errors = messages.read(shape, values, {})
     if content is None:
         field, rule = next(iter(errors.items()))
         raise CommandError(f"The {field} {rule}.")

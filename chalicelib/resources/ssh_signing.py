@@ -2,10 +2,10 @@
 
 import secrets
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from chalicelib import clock, crypto, ids
+from chalicelib import clock, crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
@@ -32,23 +32,20 @@ def signer(caller: Caller, request: Any) -> Signer:
     Raises UnknownReference, aws.Unavailable.
     """
     digest = crypto.keys.digest(request.public_key.key)
+    fingerprint = crypto.keys.fingerprint(digest)
     found, has_revoked_key = authorities.signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
-        raise UnknownReference(
-            "'ssh_certificate_authority_id' names a resource that does not exist.",
-            {"ssh_certificate_authority_id": rule},
-        )
-    return Signer(found, crypto.keys.fingerprint(digest), has_revoked_key)
+        raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
+    return Signer(found, fingerprint, has_revoked_key)
 
 
-def common(id: str, request: Any, bounds: Bounds, default: timedelta) -> dict[str, Any]:
-    """Return the fields that certificates of users and hosts share.
+def common(id: str, created_at: datetime, request: Any, bounds: Bounds, default: timedelta) -> dict[str, Any]:
+    """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource.
 
     The key id is the id of the resource, the serial is random. Without an end in the request, the certificate is valid
     from its creation for the policy's lifetime, or else the default.
     """
-    created_at = ids.created_at(id)
     return {
         "key_id": id,
         "serial": secrets.randbelow(2**64 - 1) + 1,
@@ -59,11 +56,13 @@ def common(id: str, request: Any, bounds: Bounds, default: timedelta) -> dict[st
     }
 
 
-def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller) -> None:
-    """Raise InvalidRequest if a certificate breaks its authority's policy; aws.Unavailable."""
+def check(
+    certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller, created_at: datetime
+) -> None:
+    """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = records.decode(User, owner).name if owner else None
-    if wrong := policies.violations(bounds, certificate, name, ids.created_at(certificate.key_id)):
+    if wrong := policies.violations(bounds, certificate, name, created_at):
         raise InvalidRequest.of(wrong)
 
 

@@ -5,6 +5,7 @@ import math
 import os
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -12,12 +13,17 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore import exceptions, handlers
+from botocore import handlers
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.model import OperationModel
 from botocore.session import Session, get_session
 
-from chalicelib.storage import answers, models, parameters, transport
+from chalicelib.storage import models, transport
+from chalicelib.storage.aws_errors import AwsError as AwsError
+from chalicelib.storage.aws_errors import Misconfigured as Misconfigured
+from chalicelib.storage.aws_errors import Unavailable as Unavailable
+from chalicelib.storage.aws_errors import translated
 
 # A call takes at most 15 seconds: three attempts of four seconds and three seconds of pauses. If it begins within these
 # seconds, it ends before the gateway's timeout of 29.
@@ -30,51 +36,23 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # the service validates, and its refusal is Misconfigured too
 )
-_BUSY = {
-    "DependencyTimeoutException",
-    "InternalServerError",
-    "KMSInternalException",
-    "KeyUnavailableException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "RequestTimeout",
-    "ServiceUnavailable",
-    "ThrottlingException",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-}
-_UNREACHABLE = (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError)
-_MISCONFIGURED = {
-    "AccessDeniedException",
-    "DisabledException",
-    "ExpiredTokenException",
-    "InvalidSignatureException",
-    "KMSInvalidStateException",
-    "NotFoundException",
-    "ResourceNotFoundException",
-    "UnrecognizedClientException",
-}
+# Those whose answers hold texts, numbers and attributes. Others, which hold times, are left to botocore.
+PARSED = (
+    "BatchGetItem",
+    "DeleteItem",
+    "GetItem",
+    "PutItem",
+    "Query",
+    "Scan",
+    "TransactWriteItems",
+    "UpdateItem",
+)
+_TRANSACTION = "TransactWriteItems"
+_BODY = "body"  # of a transaction, in the context of its call
 
 _clients: dict[str, Any] = {}
 _lock = threading.Lock()
 _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
-
-
-class AwsError(Exception):
-    """A call to AWS failed. `code` names the error and never contains data of the request."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class Unavailable(AwsError):
-    """DynamoDB or KMS is throttling, down or unreachable."""
-
-
-class Misconfigured(AwsError):
-    """The credentials, region, profile, table, key or permissions are wrong, or the request is malformed."""
 
 
 def client(service: str) -> Any:
@@ -96,7 +74,7 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
     except (BotoCoreError, ClientError) as error:
-        raise _translate(error) from None
+        raise translated(error) from None
     return answer
 
 
@@ -123,16 +101,16 @@ def _connect(service: str) -> Any:
     else:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
-    made.meta.events.register_first(f"before-parse.{name}", answers.blank_unreadable)
-    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # no service uses them
+    made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
+    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # nobody reads them
     made.meta.events.register_first(f"before-call.{name}", _set_host)
-    made.meta.events.register_first(f"needs-retry.{name}", _retry_truncated)
+    made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
     if service == "dynamodb":
-        for operation in answers.OPERATIONS:
-            made.meta.events.register_first(f"before-parse.dynamodb.{operation}", answers.parse)
-        made.meta.events.register_last("before-parameter-build", parameters.take)
-        made.meta.events.register_first(f"before-call.dynamodb.{parameters.OPERATION}", parameters.put)
+        for operation in PARSED:
+            made.meta.events.register_first(f"before-parse.dynamodb.{operation}", parse_answer)
+        made.meta.events.register_last("before-parameter-build", take_parameters)
+        made.meta.events.register_first(f"before-call.dynamodb.{_TRANSACTION}", put_parameters)
     return made
 
 
@@ -157,8 +135,57 @@ def _host(address: str) -> str:
     return netloc.rpartition("@")[2].lower().removesuffix({"http": ":80", "https": ":443"}[scheme])
 
 
-def _retry_truncated(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
-    """Retry a truncated answer. botocore would read it as "nothing found" or "done"."""
+def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
+    """Empty a body that is no JSON object in UTF-8, at which botocore's parser would fail."""
+    body = response_dict["body"]
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        body = b""
+    response_dict["body"] = body if body.lstrip().startswith(b"{") or response_dict["status_code"] >= 300 else b""
+
+
+def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
+    """Add to an answer what its body holds, in botocore's form, and leave nothing to botocore's parser.
+
+    Raises ValueError where bytes in it cannot be read: it is whole, so that it is no better when it comes again.
+    """
+    body = response_dict["body"]
+    if response_dict["status_code"] >= 300:
+        return
+    response_dict["body"] = b""
+    try:
+        answer = json.loads(body.decode(), object_hook=_with_bytes if b'"B"' in body else None)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return
+    if isinstance(answer, dict):
+        customized_response_dict.update({name: value for name, value in answer.items() if value is not None})
+
+
+def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an attribute of bytes, which JSON holds in base64, with its bytes, and any other object as it is."""
+    text = value.get("B")
+    return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value
+
+
+def take_parameters(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:
+    """Keep the body of a transaction, when botocore has added its token, and leave botocore's serializer nothing."""
+    if model.name == _TRANSACTION:
+        context[_BODY] = json.dumps(params, default=_base64).encode()
+        params.clear()
+
+
+def put_parameters(params: dict[str, Any], context: dict[str, Any], **_: object) -> None:
+    """Give the request the body that was kept."""
+    params["body"] = context.pop(_BODY)
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
+    """Retry an answer that is not whole: botocore does not check, and reads it as "nothing found" or "done"."""
     if response and not _is_complete(*response, operation):
         answer, parsed = response
         answer.status_code = 503
@@ -205,18 +232,7 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise _translate(error) from None
-
-
-def _translate(error: BotoCoreError | ClientError) -> Exception:
-    """Return Unavailable or Misconfigured for such an error. Another ClientError is returned unchanged."""
-    if not isinstance(error, ClientError):  # only its type: its message may contain data of the request
-        return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
-    code = error.response["Error"]["Code"]
-    if code in _MISCONFIGURED:
-        return Misconfigured(code)
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return Unavailable(code) if status >= 500 or code in _BUSY else error
+        raise translated(error) from None
 
 
 # In Lambda an import has a full CPU, a request only a part of one.

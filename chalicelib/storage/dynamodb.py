@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
-from chalicelib.storage import aws, marshal
+from chalicelib.storage import aws
 
 SCHEMA = 2  # the schema of every written record; a record of the first format has none until it is migrated
 
@@ -50,9 +50,9 @@ class Write:
 
     @staticmethod
     def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":
-        """Return the write that puts a whole record."""
-        request = {"TableName": table_name(), **_conditional(condition)}
-        return Write("Put", {**request, "Item": marshal.attributes({**record, "schema": SCHEMA})}, failing)
+        """Return the write of a whole record."""
+        own = {"TableName": table_name(), **_conditional(condition)}
+        return Write("Put", {**own, "Item": attributes({**record, "schema": SCHEMA})}, failing)
 
     @staticmethod
     def update(
@@ -84,8 +84,8 @@ class Write:
         }
         update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
         conditional = {"ConditionExpression": condition.text} if condition.text else {}
-        expressions = _expressions({**condition.values, **values}, UpdateExpression=update, **conditional)
-        return Write("Update", {**_key(scope, id), **expressions}, failing)
+        request = expressed({**condition.values, **values}, UpdateExpression=update, **conditional)
+        return Write("Update", {**_key(scope, id), **request}, failing)
 
     @staticmethod
     def delete(scope: str, id: str, condition: Condition | None = None, failing: Exception | None = None) -> "Write":
@@ -133,21 +133,21 @@ class Throttled(aws.Unavailable):
 
 
 def get(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record with a key, by a consistent read, or None. Raises aws.Unavailable."""
-    item = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
-    return marshal.plain(item) if item else None
+    """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
+    found = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
+    return plain(found) if found else None
 
 
 def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
-    """Return the records with keys of scope and id, by one consistent read. Raises aws.Unavailable."""
-    wanted = [marshal.attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
+    """Return the records under some keys of scope and id, as they are now, in one call. Raises aws.Unavailable."""
+    wanted = [attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
     left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
         if pause:  # sleep(0) would yield the CPU
             time.sleep(pause)
         answer = aws.call("dynamodb", "batch_get_item", RequestItems=left)
-        records = map(marshal.plain, answer["Responses"].get(table_name(), ()))
+        records = map(plain, answer["Responses"].get(table_name(), ()))
         found |= {(record["scope"], record["id"]): record for record in records}
         left = answer.get("UnprocessedKeys", {})
         if not left:
@@ -164,7 +164,7 @@ def do(write: Write) -> dict[str, Any]:
         if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
             raise
         raise ConditionFailed from None
-    return marshal.plain(answer.get("Attributes", {}))
+    return plain(answer.get("Attributes", {}))
 
 
 def transact(writes: Sequence[Write]) -> None:
@@ -200,46 +200,6 @@ def _try_transaction(writes: Sequence[Write]) -> bool:
     return True
 
 
-def pages(
-    values: Mapping[str, Any],
-    *,
-    limit: int | None,
-    index: str = "",
-    first: Literal["highest", "lowest"] = "highest",
-    **expressions: str,
-) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records of a query in pages, highest or lowest id first. Raises aws.Unavailable.
-
-    `limit` applies only to the first page: it counts records before the filter, which may remove all of them.
-    """
-    query: dict[str, Any] = {
-        "TableName": table_name(),
-        **({"IndexName": index} if index else {"ConsistentRead": True}),
-        "ScanIndexForward": first == "lowest",
-        **_expressions(values, **expressions),
-        **({"Limit": limit} if limit else {}),
-    }
-    while True:
-        answer = aws.call("dynamodb", "query", **query)
-        yield [marshal.plain(item) for item in answer["Items"]]
-        if "LastEvaluatedKey" not in answer:
-            return
-        query.pop("Limit", None)
-        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-
-def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
-    """Yield all records of the table that pass a filter, in pages without order. Raises aws.Unavailable."""
-    selected = _expressions(values, **expressions) if expressions else {}
-    request: dict[str, Any] = {"TableName": table_name(), "ConsistentRead": True, **selected}
-    while True:
-        answer = aws.call("dynamodb", "scan", **request)
-        yield [marshal.plain(item) for item in answer["Items"]]
-        if "LastEvaluatedKey" not in answer:
-            return
-        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
     """Use the named table in this block, not the environment's."""
@@ -254,6 +214,38 @@ def table_name() -> str:
     return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
 
 
+def attribute(value: Any) -> dict[str, Any]:
+    """Return a value as one attribute, for example {"S": "text"}. Raises TypeError for what DynamoDB cannot keep."""
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int():
+            return {"N": str(value)}
+        case bytes():
+            return {"B": value}
+        case dict():
+            return {"M": attributes(value)}
+        case list() | tuple():
+            return {"L": [attribute(entry) for entry in value]}
+        case set() | frozenset():
+            return {"SS": sorted(value)}
+    raise TypeError(f"{type(value).__name__} is nothing that DynamoDB keeps")
+
+
+def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as DynamoDB takes it."""
+    return {name: attribute(value) for name, value in record.items()}
+
+
+def plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as it was before `attributes`."""
+    return {name: _plain(attribute) for name, attribute in record.items()}
+
+
 def _scope(write: Write) -> str:
     return str((write.request.get("Key") or write.request["Item"])["scope"]["S"])
 
@@ -263,13 +255,13 @@ def _path(name: str) -> str:
 
 
 def _conditional(condition: Condition | None) -> dict[str, Any]:
-    return _expressions(condition.values, ConditionExpression=condition.text) if condition else {}
+    return expressed(condition.values, ConditionExpression=condition.text) if condition else {}
 
 
-def _expressions(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return the parameters of a request for expressions, with their attribute names and values."""
+def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+    """Return expressions as a request carries them, with the names and values that stand in them."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
-    given = {f":{name}": marshal.attribute(value) for name, value in values.items()}
+    given = {f":{name}": attribute(value) for name, value in values.items()}
     return {
         **expressions,
         "ExpressionAttributeNames": {f"#{name}": name for name in names},
@@ -279,3 +271,21 @@ def _expressions(values: Mapping[str, Any], **expressions: str) -> dict[str, Any
 
 def _key(scope: str, id: str) -> dict[str, Any]:
     return {"TableName": table_name(), "Key": {"scope": {"S": scope}, "id": {"S": id}}}
+
+
+def _plain(attribute: Mapping[str, Any]) -> Any:
+    ((kind, kept),) = attribute.items()
+    match kind:
+        case "S" | "BOOL" | "B":
+            return kept
+        case "N":
+            return int(kept) if kept.lstrip("-").isdigit() else kept
+        case "M":
+            return plain(kept)
+        case "L":
+            return [_plain(entry) for entry in kept]
+        case "SS":
+            return set(kept)
+        case "NULL":
+            return None
+    return kept  # of a kind that is not written here: whoever reads the record judges it

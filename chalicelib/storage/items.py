@@ -1,6 +1,6 @@
-"""Items, which are stored with a scope and an id, and their DynamoDB records.
+"""Items, which are stored under a scope and an id, and their records in DynamoDB.
 
-A record has the attribute names of the first format: `parts` are modules, `claims` unique keys, `points` references,
+Records have the attribute names of the first format: `parts` are modules, `claims` unique keys, `points` references and
 `pointed_by` referrers.
 """
 
@@ -86,7 +86,7 @@ class Item:
 
     @property
     def place(self) -> Place:
-        """Return the key of its present or future record."""
+        """Return the place of the record, or the place for a new record."""
         return self.read_at or places.written(self.scope, self.id)
 
     @property
@@ -96,7 +96,7 @@ class Item:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
-        """Return the item of a record. An edge with only modules has an empty body."""
+        """Return the item of a record. Its body is empty if only modules were ever set."""
         read_at = record["scope"], record["id"]
         scope, id = places.of_item(*read_at)
         try:
@@ -108,8 +108,8 @@ class Item:
                 "modules": found.parts,
                 "sealed": found.sealed,
                 "unseen": found.unseen,
-                "unique_keys": _keys(found),
-                "references": _references(found),
+                "unique_keys": _keys(found) if found.claims else (),
+                "references": _references(found) if found.points else (),
                 "referrers": frozenset(found.pointed_by),
                 "expires": None if "lease" in record else found.expires,
                 "revision": found.revision,
@@ -124,11 +124,11 @@ class Item:
             return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
-        """Return the item as a malformed one, for a body that cannot be decoded."""
+        """Return the item as a malformed one, without its body and modules."""
         return replace(self, body={}, modules={}, malformed=malformed)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the item's record, without empty attributes except the body."""
+        """Return the record of the item, without empty attributes except the body."""
         optional = {
             "parts": self.modules,
             **_relations(self),
@@ -144,18 +144,32 @@ class Item:
 
 
 def scope(account: str, path: str) -> str:
-    """Return the scope of an account's items at a path: `acct_…#/edges/tcp`."""
+    """Return the scope of an account's items at a path, for example `acct_…#/edges/tcp`."""
     return f"{account}#{path}"
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the parent item in a scope, or None."""
-    parent, _, id = scope.rpartition("/")[0].rpartition("/")
-    return (parent, id) if ids.is_id(id, id.partition("_")[0]) else None
+    """Return the scope and id of the parent of a scope's items, or None without a parent."""
+    holder, _, id = scope.rpartition("/")[0].rpartition("/")
+    return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
+
+
+def of_record(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, or None if it has expired or only modules were ever set. Raises MalformedRecord."""
+    item = live_item(record)
+    if item and item.malformed:
+        raise item.malformed
+    return item if item and item.body else None
+
+
+def live_item(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, also a malformed one, or None if it has expired."""
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live else None
 
 
 def rewrite(before: Item, after: Item) -> Write:
-    """Return the write that changes an item. It fails if the item has changed meanwhile.
+    """Return the write that turns an item into another state; it fails if the item has changed meanwhile.
 
     An item without body and modules is deleted.
     """
@@ -172,10 +186,10 @@ def rewrite(before: Item, after: Item) -> Write:
 
 
 def following(item: Item) -> int:
-    """Return the next revision of an item. A new item starts with an unused number.
+    """Return the next revision of an item. A new item gets a number that it never had before.
 
-    That is the Unix second followed by 20 random bits: below 2^53, and above any revision that a deleted record with a
-    million writes per second could have reached.
+    That is the Unix second followed by 20 random bits: below 2^53, and above every revision that an earlier item of the
+    same id can have reached.
     """
     exists = item.body or item.modules
     return item.revision + 1 if exists else clock.seconds() << 20 | secrets.randbits(20)
@@ -187,20 +201,20 @@ def live() -> Condition:
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item exists and has expired, or its lease has ended."""
+    """Return the condition that an item exists and has expired, or that its lease has ended."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
 
 def leased(until: int) -> dict[str, int]:
-    """Return the attributes of a lease. DynamoDB deletes the record a day after its end."""
+    """Return the attributes of a lease. DynamoDB removes the record a day after its end."""
     return {"lease": until, "expires": until + _DAY}
 
 
 def unchanged(item: Item) -> Condition:
-    """Return the condition that an item is unchanged and live, or still does not exist.
+    """Return the condition that an item has not changed since it was read.
 
-    For a malformed item the condition is only that it exists.
+    It must still be live, or still not exist. A malformed item must only exist.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")
@@ -211,14 +225,14 @@ def unchanged(item: Item) -> Condition:
 
 
 def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
-    """Return a malformed item with the relations that can be read."""
+    """Return a malformed item with its readable relations."""
     keys, targets = _keys(found), _references(found)
     referrers = frozenset(found.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
 def _readable(record: Mapping[str, Any]) -> Record:
-    """Return the relations of a malformed record that can be read."""
+    """Return the readable relations of a malformed record."""
     found: dict[str, Any] = {}
     for name in ("claims", "points", "pointed_by"):
         try:
@@ -245,7 +259,7 @@ def _references(record: Record) -> tuple[Reference, ...]:
 
 
 def _relations(item: Item) -> dict[str, Any]:
-    """Return the record's attributes for unique keys and references."""
+    """Return the attributes of a record that hold unique keys and references."""
     return {
         "claims": [[key.kind, key.value] for key in item.unique_keys],
         "points": references.to_record(item.references) if item.references else {},
@@ -253,7 +267,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the changed modules by their paths in the record, or `parts` if there were none."""
+    """Return the modules that differ, by path in the record; all of them if there were none before."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

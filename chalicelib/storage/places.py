@@ -1,58 +1,67 @@
-"""Keys of items' records. The key of a record can differ from the scope and id of its item.
+"""Places of records, which can differ from the scopes and ids of their items.
 
-All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges.
-The route R of the edge E has the scope `acct_…#/edges/https/E/routes`. Its record has the scope
-`acct_…#/edges/https/routes` and the id `E/R`. In the first two formats the record had the scope and id of the route.
-Both are read; the setting RECORDS_EDITION selects the format that is written.
+All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
+the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
+`acct_…#/edges/https/routes` and the id `E/R`. Up to the second format the record had the scope and id of the route.
+Both are read; RECORDS_EDITION selects the one that is written.
 
-Since the third format, SSH certificates of a busy account are in shards, `acct_…#/ssh_user_certificates/N`.
+A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates since the
+third format (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When
+DynamoDB throttles a write, the process marks the collection for good and puts its new items into shards by id from then
+on. A marked collection is read from all shards. Marks are records without a body whose ids sort after all others, so
+that the newest page begins with them.
 """
 
 import os
 import re
-from collections.abc import Iterator
-
-from chalicelib.storage import shards
+import zlib
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 Place = tuple[str, str]  # the scope and id of a record
 
-_NESTED = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
+COUNT = 9  # with the first, which takes no more once the others are there
+MARKS = "~"  # with which the ids of marks begin
+MARK = f"{MARKS}shards"
+
+_MAX_KNOWN = 10_000  # collections
+_spread: set[str] = set()  # those that this process spreads
+
+_TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
 _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
 _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return the key of an item's record in the latest format, without a shard."""
-    collection, prefix = collected(scope)
-    return collection, f"{prefix}{id}"
+    """Return the place of an item's record in the latest format."""
+    collection, before = collected(scope)
+    return collection, f"{before}{id}"
 
 
 def written(scope: str, id: str) -> Place:
-    """Return the key for the record of a new item."""
+    """Return the place for the record of a new item."""
     if edition() < 3:
         return scope, id
     if is_sharded(scope):
-        return shards.scope(scope, shards.next_for(scope, id)), id
+        return next_place(scope, id)[0], id
     return latest(scope, id)
 
 
-def possible(scope: str, id: str) -> Iterator[Place]:
-    """Yield the keys that an item's record can have.
-
-    Reading in this order also finds a record that is moved at the same time.
-    """
+def possible(scope: str, id: str) -> list[Place]:
+    """Return where the record of an item can be, in an order that finds a record which is moved meanwhile."""
     own, last = (scope, id), latest(scope, id)
-    yield last
+    places = [last]
     if is_sharded(scope):
-        yield shards.scope(scope, shards.of(id)), id
+        places.append((shard_scope(scope, shard_of(id)), id))
     if last != own:
-        yield own
+        places.append(own)
     if last != own or (is_sharded(scope) and edition() < 3):
-        yield last
+        places.append(last)
+    return places
 
 
 def lasting(place: Place) -> Place:
-    """Return the key to which a record is migrated. A record in a shard stays there."""
+    """Return the place to which a record of any format is migrated. A record stays in its shard."""
     scope, id = of_item(*place)
     if edition() < 3:
         return scope, id
@@ -61,26 +70,73 @@ def lasting(place: Place) -> Place:
 
 def is_sharded(scope: str) -> bool:
     """Return whether a scope is a collection that can have shards."""
-    return (match := _SHARDED.fullmatch(scope)) is not None and not match[2]
+    return (found := _SHARDED.fullmatch(scope)) is not None and not found[2]
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the collection that contains a scope's records, and the prefix of their ids in it."""
-    if match := _NESTED.fullmatch(scope):
-        return f"{match[1]}{match[3]}", f"{match[2]}/"
+    """Return the scope of the records of a scope's items, and the prefix of their ids there."""
+    if found := _TOGETHER.fullmatch(scope):
+        return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""
 
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
-    """Return the scope and id of the item of a record, from its key in any format."""
-    if match := _SHARDED.fullmatch(scope):
-        return match[1], id
-    if "/" in id and (match := _COLLECTION.fullmatch(scope)):
-        edge, _, route = id.partition("/")
-        return f"{match[1]}/{edge}{match[2]}", route
+    """Return the scope and id of the item of a record of any format."""
+    if found := _SHARDED.fullmatch(scope):
+        return found[1], id
+    if "/" in id and (found := _COLLECTION.fullmatch(scope)):
+        above, _, own = id.partition("/")
+        return f"{found[1]}/{above}{found[2]}", own
     return scope, id
 
 
 def edition() -> int:
-    """Return the format of new records: 2 while any running version cannot read format 3."""
+    """Return the format of new records: 3, or 2 while a running process reads no later one."""
     return int(os.environ.get("RECORDS_EDITION") or 3)
+
+
+class Identified(Protocol):
+    """Whatever has an id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Identified)
+
+
+def shard_of(id: str) -> int:
+    """Return the shard of an id in a busy collection."""
+    return 1 + zlib.crc32(id.encode()) % (COUNT - 1)
+
+
+def shard_scope(collection: str, shard: int) -> str:
+    """Return the scope of a shard. The first shard has the scope of the collection."""
+    return f"{collection}/{shard}" if shard else collection
+
+
+def other_shards(collection: str) -> list[str]:
+    """Return the scopes of all shards but the first."""
+    return [shard_scope(collection, shard) for shard in range(1, COUNT)]
+
+
+def next_place(collection: str, id: str) -> tuple[str, int]:
+    """Return the scope for a new item of a collection, and the number of its shard."""
+    shard = shard_of(id) if collection in _spread else 0
+    return shard_scope(collection, shard), shard
+
+
+def spread(collection: str) -> None:
+    """Put the items that this process adds to a collection into shards. The collection must be marked."""
+    if len(_spread) >= _MAX_KNOWN:
+        _spread.clear()  # who is turned away once more is here again
+    _spread.add(collection)
+
+
+def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
+    """Merge pages into one of at most `count` items, newest first; return it and whether there are more."""
+    known = list(pages)
+    # Beyond the end of a page that goes on, what the other pages have may not be the next.
+    reached = max((found[-1].id for found, has_more in known if has_more), default="")
+    every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
+    return every[:count], bool(reached) or len(every) > count

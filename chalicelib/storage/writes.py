@@ -1,4 +1,4 @@
-"""Writes of items with their unique keys and references, and the transaction that commits them."""
+"""Writes of items with their unique keys and references, and the transaction that does all or nothing."""
 
 import random
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from chalicelib.storage import aws, dynamodb, items, places, references, shared_keys, table, unique_keys
+from chalicelib.storage import aws, direct_writes, dynamodb, items, places, references, shared_keys, table, unique_keys
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
@@ -16,16 +16,16 @@ from chalicelib.storage.unique_keys import Taken, UniqueKey
 T = TypeVar("T")
 # Per item and per change: a transaction has 100 actions, four of them for item, event, idempotency key and change log.
 MAX_RELATIONS = 96
-_TRIES = 12  # of a change that conflicts with others
-_PAUSE = 0.02  # seconds at most before the second try; each further try can wait as much longer
+TRIES = 12  # at a change that others overtake
+_PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
 
 
 class Overtaken(Exception):
-    """A record has changed since it was read, and nothing was written. Read it again."""
+    """A record has changed since it was read. Nothing was written: read it again."""
 
 
 class TransactionTooLarge(Exception):
-    """An item or a change has more relations than fit a transaction; `field` names them."""
+    """An item or a change has more relations than a transaction can hold. `field` names their field."""
 
     def __init__(self, named: Iterable[Reference]) -> None:
         super().__init__()
@@ -33,9 +33,10 @@ class TransactionTooLarge(Exception):
 
 
 def put(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes of a new item. They also increment the revision of `holder`, which shows it.
+    """Return the writes of a new item.
 
-    Writing the same item again is harmless, so a retry after a lost answer succeeds. Raises TransactionTooLarge.
+    `holder` is the parent that shows the item, so that its revision grows too. Writing the same item again is
+    harmless: a retry after a lost answer succeeds. Raises TransactionTooLarge.
     """
     write = Write.put(item.to_record())
     if not (item.unique_keys or item.references or holder):
@@ -44,23 +45,23 @@ def put(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that change an item. They fail if it has changed meanwhile.
+    """Return the writes that turn an item into another state; they fail if the item has changed meanwhile.
 
-    New attributes of an unchanged unique key are set too. Raises TransactionTooLarge.
+    Attributes of a unique key that stays are set. Raises TransactionTooLarge.
     """
     return [items.rewrite(before, after), *_relations(before, after, holder)]
 
 
 def remove(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that delete an item. They fail if it has changed. Raises InUse if it has referrers.
+    """Return the writes that remove an item; they fail if it has changed. Raises InUse if an item refers to it.
 
-    For a malformed item, the unique keys that it holds and the references to existing targets are removed too.
+    For a malformed item they remove the unique keys it holds and the references to existing targets.
     """
     if item.referrers:
         raise InUse(item.referrers)
     if item.malformed:
         gone = replace(item, unique_keys=(), references=())
-        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_removable(item), gone, holder)]
+        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_held(item), gone, holder)]
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
@@ -68,21 +69,30 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that delete an item with an ended lease. They fail if it was renewed."""
+    """Return the writes that remove an item after the end of its lease; they fail if it was renewed."""
     gone = replace(item, unique_keys=(), references=())
     return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
 
 
-def reshard(writes: Sequence[Write], throttled: Sequence[str]) -> tuple[Write, ...] | None:
-    """Add shards to throttled collections. Return the writes with their new items in the shards.
+def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
+    """Divide the throttled collections of new items into shards; return whether there were any.
 
-    Return None if no new item is in such a collection. Raises aws.Unavailable.
+    `moved` then returns such a write with its new place. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
     busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
     for scope in busy:
-        table.add_shards(scope)
-    return tuple(map(_move_to_shard, writes)) if busy else None
+        direct_writes.spread(scope)
+    return bool(busy)
+
+
+def moved(write: Write) -> Write:
+    """Return the write of a new item with the place where its record belongs now."""
+    if write.action != "Put":
+        return write
+    item = write.request["Item"]
+    scope, id = places.written(item["scope"]["S"], item["id"]["S"])
+    return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
 
 
 def commit(
@@ -94,17 +104,17 @@ def commit(
 ) -> None:
     """Do all writes or none.
 
-    `proof` is the key of a record among the writes: after a lost answer its existence shows that they were done. The
-    items `created` take over unique keys of holders that have expired or have the same `successor`; `ended` returns the
-    writes that record the end of such a holder.
+    `proof` is the place of a record among the writes: after a lost answer, its presence proves that they were done.
+    The items `created` take over a unique key if its holder has expired or has the same `successor`. `ended` returns
+    the writes that record the end of such a holder.
 
-    Raises the `failing` of the write that failed, or Overtaken if it has none; TooManyReferrers; aws.Unavailable.
+    Raises the `failing` of the write that failed, Overtaken if it has none, or TooManyReferrers; aws.Unavailable.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
         return None
-    writes = _join_checks(_join_transfers(writes))
-    for _ in tries():
+    writes = _joined(_passed_on(writes))
+    for number in range(TRIES):
         try:
             return dynamodb.transact(writes)
         except TransactionFailed as failed:
@@ -112,47 +122,36 @@ def commit(
                 return None
             failing = writes[failed.places[0]].failing
         if not isinstance(failing, Taken):
-            raise _error_for(failing)
+            raise _error_of(failing)
         writes = _take_over(writes, failing, created, ended)
+        pause(number)
     raise aws.Unavailable("TransactionConflict")
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Call a function until it does not raise Overtaken. Return its result. Raises aws.Unavailable."""
-    for _ in tries():
+    """Call `attempt`, again if it raises Overtaken; return its result. Raises aws.Unavailable."""
+    for number in range(TRIES):
         try:
             return attempt()
         except Overtaken:
-            continue
+            pause(number)
     raise aws.Unavailable("TransactionConflict")
 
 
-def tries() -> Iterator[None]:
-    """Yield at most twelve times, after random pauses that grow, so that writers stop conflicting."""
-    for number in range(_TRIES):
-        if number:
-            time.sleep(random.uniform(0, number * _PAUSE))
-        yield
+def pause(number: int) -> None:
+    """Wait for a random time, longer after each try, so that competing writers spread out."""
+    time.sleep(random.uniform(0, (number + 1) * _PAUSE))
 
 
-def _error_for(failing: Exception | None) -> Exception:
-    """Return the exception for a failed write, given its `failing`."""
+def _error_of(failing: Exception | None) -> Exception:
+    """Return the exception for a failed write: its `failing`, or Overtaken if it has none."""
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
 
-def _move_to_shard(write: Write) -> Write:
-    """Return the write of a new item with its present key."""
-    if write.action != "Put":
-        return write
-    item = write.request["Item"]
-    scope, id = places.written(item["scope"]["S"], item["id"]["S"])
-    return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
-
-
-def _join_transfers(writes: Sequence[Write]) -> Sequence[Write]:
-    """Join the release of a unique key with its taking by another item into one write."""
+def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
+    """Merge the release of a unique key by one item with its taking by another into one write."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
@@ -166,8 +165,8 @@ def _join_transfers(writes: Sequence[Write]) -> Sequence[Write]:
     return joined
 
 
-def _removable(item: Item) -> Item:
-    """Return a malformed item with only those relations that its deletion can remove."""
+def _held(item: Item) -> Item:
+    """Return a malformed item with only those unique keys and references that can be removed."""
     keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
     targets = [it for it in item.references if dynamodb.get(*it.target)]
     return replace(item, unique_keys=tuple(keys), references=tuple(targets))
@@ -186,8 +185,8 @@ def _conditions(write: Write) -> Mapping[str, Any]:
     return {name: value for name, value in write.request.items() if name not in ("TableName", "Key")}
 
 
-def _join_checks(writes: Sequence[Write]) -> Sequence[Write]:
-    """Join checks with updates of the same record, since a transaction has one action per record."""
+def _joined(writes: Sequence[Write]) -> Sequence[Write]:
+    """Merge each check with the update of the same record, because a transaction allows one action per record."""
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:
         return writes
@@ -205,7 +204,7 @@ def _join_checks(writes: Sequence[Write]) -> Sequence[Write]:
 def _take_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], ended: Callable[[Item], Sequence[Write]]
 ) -> Sequence[Write]:
-    """Return the writes with a take-over of the key by a created item. Raises Taken if its holder keeps it."""
+    """Return the writes with a key taken over for a created item. Raises Taken if the holder is live."""
     key = taken.key
     new = next((item for item in created if key in item.unique_keys), None)
     if new is None:
@@ -233,7 +232,7 @@ def _take_over(
 
 
 def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
-    """Return the writes that change an item's relations. Raises TransactionTooLarge."""
+    """Return the writes that change the relations of an item. Raises TransactionTooLarge."""
     changes = [*_unique_keys(before, after), *_references(before, after, holder)]
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
         raise TransactionTooLarge(after.references)

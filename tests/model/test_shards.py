@@ -8,12 +8,11 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import ids
-from chalicelib.model import audit, events, shards
+from chalicelib.model import audit, events, kinds, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
 from chalicelib.operator import accounts, tunnels
-from chalicelib.storage import dynamodb, items, table
-from chalicelib.storage import shards as spreading
+from chalicelib.storage import direct_writes, dynamodb, items, places, queries, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from tests import records
@@ -32,7 +31,7 @@ def put(account: str, key: str, shard: int = 0) -> Item:
         Trail(Actor("api_key", key, "usr_x", "ada")),
         Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
     )
-    made = audit.event(by, changed, "create", "", (), {})
+    made = audit.event(by, kinds.of(changed.id), changed, "create", "", (), {})
     placed = Item(
         shards.scope(account, shard),
         made.id,
@@ -51,7 +50,7 @@ def mark(account: str) -> None:
 
 def partitions(scope: str) -> set[str]:
     """Return the scopes that begin so and have records."""
-    return {record["scope"] for page in dynamodb.scan() for record in page if record["scope"].startswith(scope)}
+    return {record["scope"] for page in queries.scan() for record in page if record["scope"].startswith(scope)}
 
 
 def newcomer(admin: Client, name: str) -> Client:
@@ -91,7 +90,7 @@ def test_a_thousand_certificates_of_an_account_in_a_second_leave_no_key_above_it
             Change(by).put(Item(scope, ids.new(prefix), issued.body, unseen=issued.unseen)).commit()
     assert max(spent.values()) <= UNITS
     for collection in (scope, shards.scope(client.account, 0)):
-        assert sum(spent[it] for it in (collection, *spreading.others(collection))) == 2 * 1000
+        assert sum(spent[it] for it in (collection, *places.other_shards(collection))) == 2 * 1000
         assert spent[collection] > UNITS - 10  # until it was hot
     assert 1 <= len(turned_away) <= 2  # both at once, or one after the other
 
@@ -104,7 +103,7 @@ def test_certificates_of_a_busy_account_are_listed_changed_and_deleted_as_others
     asked = {"ssh_certificate_authority_id": client.create("/ssh_certificate_authorities", {})["id"]}
     asked["public_key"] = public_key()
     made = [client.create(path, asked) for _ in range(4)]
-    table.add_shards(scope := items.scope(client.account, path))
+    direct_writes.spread(scope := items.scope(client.account, path))
     made += [client.create(path, asked) for _ in range(10)]
     expected = sorted(made, key=lambda it: it["id"], reverse=True)
     assert len(partitions(scope)) > 2
@@ -137,7 +136,7 @@ def test_a_change_of_what_lies_in_a_hot_partition_is_refused_for_now(admin: Clie
     with limited() as (spent, _):
         spent[scope := items.scope(admin.account, "/ssh_user_certificates")] = UNITS
         assert admin.patch(f"/ssh_user_certificates/{made['id']}", {"description": "new"}).status == 503
-    assert not table.has_shards(scope)
+    assert not table.is_spread(scope)
 
 
 def test_a_busy_account_is_listed_as_a_quiet_one(admin: Client) -> None:

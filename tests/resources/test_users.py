@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.operator import owners
 from chalicelib.operator.keys import issue_key
 from tests.queries import calls
@@ -39,7 +39,7 @@ def test_every_key_sees_who_the_users_of_its_account_are(admin: Client, member: 
     shown = {
         "id": admin.user,
         "uri": f"http://localhost{of(admin)}",
-        "created_at": clock.rfc3339(ids.created_at(admin.user)),
+        "created_at": ids.time_of(admin.user),
         "name": "admin",
         "role": "admin",
         "active": True,
@@ -47,7 +47,7 @@ def test_every_key_sees_who_the_users_of_its_account_are(admin: Client, member: 
     for client in (admin, member):
         assert client.get(of(admin)).json == shown
     other = {**shown, "id": member.user, "uri": f"http://localhost{of(member)}", "name": "member", "role": "member"}
-    other["created_at"] = clock.rfc3339(ids.created_at(member.user))
+    other["created_at"] = ids.time_of(member.user)
     assert member.get(PATH).json == {"users": [other, shown], "uri": f"http://localhost{PATH}", "next_page_uri": None}
 
 

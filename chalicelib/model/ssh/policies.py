@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from chalicelib import crypto
 from chalicelib.model.modules import Module
 from chalicelib.model.records import Stored
+from chalicelib.storage import decoding
 from chalicelib.storage.items import Item
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def of(authority: Item, holders: Holders) -> Bounds:
 
     Raises MalformedRecord.
     """
-    policy = Policy.of(authority.modules.get(NAME, {}))
+    policy = decoding.decode(Policy, authority.modules.get(NAME, {}))
     bounds = policy.user if holders == "user" else policy.host
     return bounds if bounds and policy.enabled else Bounds()
 
@@ -118,13 +119,13 @@ def violations(bounds: Bounds, certificate: "Certificate", caller: str | None, n
     """
     return {
         **dict(_of_lifetime(bounds, certificate, now)),
-        **dict(_of_key(bounds, certificate)),
         **dict(_of_principals(bounds, certificate, caller)),
         **(
             dict(_of_options(bounds, certificate))
             if isinstance(certificate, crypto.ssh_certificates.UserCertificate)
             else {}
         ),
+        **dict(_of_key(bounds, certificate)),
     }
 
 

@@ -133,12 +133,12 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     revocation = _of_serial(item.id, certificate, signed.serial)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
     record, fingerprint = _record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
-    more = authorities.told_of(certificate, signed.serial, fingerprint)
+    details = authorities.told_of(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
         found = table.find(scope, id)
         if found:
-            removed = change.remove(found, more=more).also(*listed)
+            removed = change.remove(found, details=details).also(*listed)
             (removed.put(record) if is_new else removed).commit()
         return found is not None
 
@@ -181,7 +181,7 @@ def _signed_part(item: Item) -> IssuedCertificate:
 
 def _record(issuer: Issuer, revocation: Revocation) -> Item:
     id = ids.new(kinds.SSH_REVOCATIONS.prefix)
-    body = replace(revocation, created_at=clock.rfc3339(ids.created_at(id))).to_record()
+    body = replace(revocation, created_at=ids.time_of(id)).to_record()
     entry = revocation.entry
     end = entry.valid_until if isinstance(entry, crypto.packed_revocations.RevokedSerial) else None
     return Item(issuer.scope, id, body, expires=end)

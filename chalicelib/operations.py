@@ -12,7 +12,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, changes, kinds, owners, shards
 from chalicelib.model.accounts import Owner, Switch, User
-from chalicelib.model.audit import OPERATOR, keep_key, told
+from chalicelib.model.audit import OPERATOR, keep_key, operator_event
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import Kind
 from chalicelib.model.migrations import Forms
@@ -94,12 +94,12 @@ def suspend(id: str) -> None:
 
     Raises CommandError.
     """
-    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.suspend", id)), id, "off")
+    _switch(Change(OPERATOR).also(operator_event(f"{_noun(id)}.suspend", id)), id, "off")
 
 
 def resume(id: str) -> None:
     """Let in again what was suspended. Raises CommandError."""
-    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.resume", id)), id, "on")
+    _switch(Change(OPERATOR).also(operator_event(f"{_noun(id)}.resume", id)), id, "on")
 
 
 def _switch(change: Change, id: str, to: Switch) -> None:

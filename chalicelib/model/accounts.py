@@ -24,7 +24,7 @@ class Switched(Created):
     name: str = ""
     active: bool = True
 
-    TOLD = ("name", "active")
+    AUDITED = ("name", "active")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +47,8 @@ class User(Switched):
     def role(self) -> Literal["admin", "member"]:
         return "admin" if self.admin else "member"
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "role": self.role}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "role": self.role}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return two keys of its name, so that no two users and bots of an account share one.

@@ -46,10 +46,10 @@ class ApiKey(Owned):
     expires_at: str | None = None
     scopes: list[str] = field(default_factory=list)
 
-    TOLD = ("scopes", "expires_at", "owner_id", "created_by")
+    AUDITED = ("scopes", "expires_at", "owner_id", "created_by")
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "scopes": self.scopes or [ALL]}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "scopes": self.scopes or [ALL]}
 
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes")

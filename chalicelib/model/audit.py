@@ -106,7 +106,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str], told: Details) -> Item:
+def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str], audited: Details) -> Item:
     """Return the event of a change of an item, given its state after it, or of a module of the item.
 
     It is kept for AUDIT_DAYS (400).
@@ -125,7 +125,7 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
         source_ip=by.source_ip,
         revision=item.revision,
         changed=list(changed),
-        details={**told, **({"reason": by.reason} if by.reason else {})},
+        details={**audited, **({"reason": by.reason} if by.reason else {})},
     )
     expires, indexed = kept_until(created_at), f"{account}#{item.id}"
     acted = f"{account}#{acting(by.actor.key_id or by.actor.type, 0)}"
@@ -138,7 +138,7 @@ def reason() -> str:
     return OPERATOR.identified().reason
 
 
-def told(action: str, subject: str) -> Write:
+def operator_event(action: str, subject: str) -> Write:
     """Return the write of an event, with the reason, in the operator's own trail: of what no account has."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(

@@ -24,7 +24,7 @@ class TunnelGroup(Described):
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    TOLD = ("labels",)
+    AUDITED = ("labels",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Weighted(Described):
 
     backends: Mapping[str, int] = field(default_factory=dict)
 
-    TOLD = ("backends",)
+    AUDITED = ("backends",)
 
     def references(self) -> References:
         return {"backends": self.backends}

@@ -34,7 +34,7 @@ from chalicelib.storage.places import Place
 
 _NONE: Mapping[str, Any] = {}
 SUSPENDED = "suspended"  # the mark of a record that the operator has suspended
-_UNTOLD = (["description"], ["metadata"], ["description", "metadata"])  # free text, of which events tell nothing
+_NOT_AUDITED = (["description"], ["metadata"], ["description", "metadata"])  # free text, of which events tell nothing
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Change:
             return replace(self, item=self.item or before)
         after = replace(after, revision=items.following(before))
         changed = details.differing(*_parts(before, after, module))
-        told = {} if changed in _UNTOLD else _between(before, after, module)
+        told = {} if changed in _NOT_AUDITED else _between(before, after, module)
         own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.moved(before, after))
         created = (*self.created, after)
         count = self.names + name_counts.elsewhere(after) - name_counts.elsewhere(before)
@@ -257,18 +257,18 @@ def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]
 
 def _telling(item: Item) -> dict[str, Any]:
     """Return the fields of an item, and of its modules by name, that events tell; and that it is suspended."""
-    told = _told(forms.of(kinds.of(item.id)), item.body) if item.body else {}
+    told = _audited(forms.of(kinds.of(item.id)), item.body) if item.body else {}
     suspended = {SUSPENDED: True} if item.unseen.get(SUSPENDED) else {}
     return {**told, **suspended, **{name: _telling_of(name, item.modules) for name in item.modules}}
 
 
 def _telling_of(module: str, modules: Mapping[str, Any]) -> dict[str, Any]:
-    return _told(forms.of_module(module), modules[module]) if module in modules else {}
+    return _audited(forms.of_module(module), modules[module]) if module in modules else {}
 
 
-def _told(form: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
+def _audited(form: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a record that its audit events show. Raises MalformedRecord."""
     try:
-        return form.of(record).told()
+        return form.of(record).audited_fields()
     except ValueError:  # of a fingerprint of what is no key
         raise MalformedRecord(form.__name__, "", "cannot be described") from None

@@ -27,7 +27,7 @@ class Edge(Described):
 
     hostports: list[str] = field(default_factory=list)
 
-    TOLD: ClassVar[tuple[str, ...]] = ("hostports",)
+    AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return a key for each hostport, which leads to the edge and is unique in its account, and those of its names.
@@ -52,7 +52,7 @@ class HttpsEdge(Edge):
     terminate_at: Place = EDGE
     keep_headers: list[str] = field(default_factory=list)
 
-    TOLD = ("hostports", "terminate_at", "keep_headers")
+    AUDITED = ("hostports", "terminate_at", "keep_headers")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Route(Described):
     match: str
     edge_id: str = ""
 
-    TOLD = ("match_type", "match")
+    AUDITED = ("match_type", "match")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the key of its edge, match type and path."""

@@ -11,7 +11,7 @@ from chalicelib.model import kinds
 from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Stored
 
-_UNTOLD = "records.Stored"
+_NOT_AUDITED = "records.Stored"
 _KINDS: Mapping[Kind, str] = {
     kinds.ACCOUNTS: "accounts.Account",
     kinds.API_KEYS: "api_keys.ApiKey",
@@ -49,12 +49,12 @@ _MODULES: Mapping[str, str] = {
 
 def of(kind: Kind) -> type[Stored]:
     """Return the stored form of a kind."""
-    return _form(_KINDS.get(kind, _UNTOLD))
+    return _form(_KINDS.get(kind, _NOT_AUDITED))
 
 
 def of_module(name: str) -> type[Stored]:
     """Return the stored form of the modules of a name."""
-    return _form(_MODULES.get(name, _UNTOLD))
+    return _form(_MODULES.get(name, _NOT_AUDITED))
 
 
 def _form(path: str) -> type[Stored]:

@@ -15,11 +15,11 @@ UPSTREAM: Final = "upstream"
 
 @dataclass(frozen=True, kw_only=True)
 class Module(Stored):
-    """The base of all modules. Each names in `TOLD` what its audit events show of it."""
+    """The base of all modules. Each names in `AUDITED` what its audit events show of it."""
 
     enabled: bool = True
 
-    TOLD: ClassVar[tuple[str, ...]] = ("enabled",)
+    AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
@@ -42,7 +42,7 @@ class OAuthProvider(Stored):
     teams: list[str] | None = None
     organizations: list[str] | None = None
 
-    TOLD = ("client_id", "client_secret", "scopes", "email_addresses", "email_domains", "teams", "organizations")
+    AUDITED = ("client_id", "client_secret", "scopes", "email_addresses", "email_domains", "teams", "organizations")
 
     def to_record(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value is not None}
@@ -66,7 +66,7 @@ class OAuth(Module):
     maximum_duration: int = 0
     auth_check_interval: int = 0
 
-    TOLD = (
+    AUDITED = (
         *("enabled", "provider", "options_passthrough", "cookie_prefix"),
         *("inactivity_timeout", "maximum_duration", "auth_check_interval"),
     )
@@ -99,7 +99,7 @@ class UserAgentFilter(Module):
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
 
-    TOLD = ("enabled", "allow", "deny")
+    AUDITED = ("enabled", "allow", "deny")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class Backend(Module):
 
     backend_id: str | None = None
 
-    TOLD = ("enabled", "backend_id")
+    AUDITED = ("enabled", "backend_id")
 
     def references(self) -> References:
         return {"backend_id": [self.backend_id] if self.backend_id else []}
@@ -120,11 +120,11 @@ class TrafficPolicy(Module):
 
     value: str
 
-    TOLD = ("enabled", "value")
+    AUDITED = ("enabled", "value")
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         """Return the document by its digest: its rules may hold what a secret is compared with."""
-        return {**super().told(), "value": details.digest(self.value)}
+        return {**super().audited_fields(), "value": details.digest(self.value)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class MutualTls(Module):
 
     certificate_authority_ids: list[str]
 
-    TOLD = ("enabled", "certificate_authority_ids")
+    AUDITED = ("enabled", "certificate_authority_ids")
 
     def references(self) -> References:
         return {"certificate_authority_ids": self.certificate_authority_ids}
@@ -145,4 +145,4 @@ class TlsTermination(Module):
 
     min_version: str | None = None
 
-    TOLD = ("enabled", "min_version")
+    AUDITED = ("enabled", "min_version")

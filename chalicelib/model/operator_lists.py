@@ -30,11 +30,11 @@ class OperatorList:
         """Add a text, or replace its entry. Raises aws.Unavailable."""
         body = Entry(created_at=clock.rfc3339(clock.now()), reason=audit.reason()).to_record()
         record = Item(self._scope, text, body).to_record()
-        Change(audit.OPERATOR).also(Write.put(record), audit.told(f"{self.noun}.create", text)).commit()
+        Change(audit.OPERATOR).also(Write.put(record), audit.operator_event(f"{self.noun}.create", text)).commit()
 
     def remove(self, text: str) -> bool:
         """Remove a text; False where it is not listed. Raises aws.Unavailable."""
-        change = Change(audit.OPERATOR).also(audit.told(f"{self.noun}.delete", text))
+        change = Change(audit.OPERATOR).also(audit.operator_event(f"{self.noun}.delete", text))
         return changes.delete(change, self._scope, text)
 
     def entries(self) -> list[tuple[str, Entry]]:

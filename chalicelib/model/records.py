@@ -29,11 +29,11 @@ class Packing(Protocol):
 class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
-    `TOLD` are the fields that audit events show: limits, references and rights, never a secret or free text. Of a field
-    that holds stored values itself, only their own `TOLD` is shown. `PACKED` fields are stored as bytes.
+    `AUDITED` are the fields that audit events show: limits, references and rights, never a secret or free text. Of a
+    nested stored value, only its own `AUDITED` fields are shown. `PACKED` fields are stored as bytes.
     """
 
-    TOLD: ClassVar[tuple[str, ...]] = ()
+    AUDITED: ClassVar[tuple[str, ...]] = ()
     PACKED: ClassVar[Mapping[str, Packing]] = {}
 
     @classmethod
@@ -73,9 +73,9 @@ class Stored:
         """Return a record with the fields that it lacks, as `of` reads them."""
         return cls.of(record).over(record)
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         """Return the fields that audit events show; of sealed bytes they show only that there are some."""
-        return {name: _told(getattr(self, name)) for name in self.TOLD}
+        return {name: _audited(getattr(self, name)) for name in self.AUDITED}
 
     def references(self) -> References:
         """Return by field the ids of other resources, which must exist where references are strict."""
@@ -147,12 +147,12 @@ def decode(form: type[S], item: Item) -> S:
     return form.of(item.body)
 
 
-def _told(value: Any) -> Any:
-    """Return what audit events show of a field: of a stored value its own `TOLD`."""
+def _audited(value: Any) -> Any:
+    """Return what audit events show of a field: of a stored value its own `AUDITED`."""
     if isinstance(value, Stored):
-        return value.told()
+        return value.audited_fields()
     if isinstance(value, Mapping):
-        return {name: _told(entry) for name, entry in value.items()}
+        return {name: _audited(entry) for name, entry in value.items()}
     return value
 
 

@@ -32,7 +32,7 @@ class ReservedDomain(Described):
     keep_headers: list[str] = field(default_factory=list)
     proof: Mapping[str, Any] = field(default_factory=dict)
 
-    TOLD = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
+    AUDITED = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
@@ -119,7 +119,7 @@ class ReservedAddr(Described):
     region: str = ""
     proxy_protocol: bool = False
 
-    TOLD = ("addr", "region", "proxy_protocol")
+    AUDITED = ("addr", "region", "proxy_protocol")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (names.key(self.addr, field="addr"),)

@@ -35,12 +35,16 @@ class TlsCertificate(Traced):
     subject_province: str = ""
     subject_country: str = ""
 
-    TOLD = ("not_after",)
+    AUDITED = ("not_after",)
     PACKED = MappingProxyType({"certificate_pem": texts.CERTIFICATES})
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         names = [name for kept in self.subject_alternative_names.values() for name in kept]
-        return {**super().told(), "fingerprint": details.pem_fingerprint(self.certificate_pem), "names": names}
+        return {
+            **super().audited_fields(),
+            "fingerprint": details.pem_fingerprint(self.certificate_pem),
+            "names": names,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +58,11 @@ class ClientAuthority(Described):
     key_usages: list[str] = field(default_factory=list)
     extended_key_usages: list[str] = field(default_factory=list)
 
-    TOLD = ("not_after",)
+    AUDITED = ("not_after",)
     PACKED = MappingProxyType({"ca_pem": texts.CERTIFICATES})
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "fingerprint": details.pem_fingerprint(self.ca_pem)}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "fingerprint": details.pem_fingerprint(self.ca_pem)}
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,11 @@ class EitherTunnel(Tunnel):
     public_url: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    TOLD = ("credential", "public_url", "labels", "address", "client")
+    AUDITED = ("credential", "public_url", "labels", "address", "client")
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         url = urlsplit(self.public_url)
-        return {**super().told(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
+        return {**super().audited_fields(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,7 +319,7 @@ def ban_name(name: str) -> None:
     """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
     body = Created(created_at=clock.rfc3339(clock.now())).to_record()
     item = Item(_BANNED, name, body, unique_keys=(UniqueKey(names.KIND, name, hold="over"),))
-    ban = Change(audit.OPERATOR).put(item).also(audit.told("name_ban.create", name))
+    ban = Change(audit.OPERATOR).put(item).also(audit.operator_event("name_ban.create", name))
     while True:
         try:
             ban.commit()
@@ -331,7 +331,7 @@ def ban_name(name: str) -> None:
 
 def allow_name(name: str) -> bool:
     """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
-    return changes.delete(Change(audit.OPERATOR).also(audit.told("name_ban.delete", name)), _BANNED, name)
+    return changes.delete(Change(audit.OPERATOR).also(audit.operator_event("name_ban.delete", name)), _BANNED, name)
 
 
 def is_banned(name: str) -> bool:

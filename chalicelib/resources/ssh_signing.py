@@ -85,7 +85,7 @@ def signed(
         certificate=crypto.ssh_certificates.sign(certificate, authorities.signing_key(authority)),
         **options,
     )
-    return New(issued, details=authorities.told_of(issued, certificate.serial, signer.fingerprint))
+    return New(issued, details=authorities.audited_certificate(issued, certificate.serial, signer.fingerprint))
 
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:

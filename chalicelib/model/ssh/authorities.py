@@ -26,10 +26,10 @@ class SshAuthority(Described):
     public_key: str
     key_type: str = ""
 
-    TOLD = ("key_type",)
+    AUDITED = ("key_type",)
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "fingerprint": details.ssh_fingerprint(self.public_key)}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "fingerprint": details.ssh_fingerprint(self.public_key)}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the key of its fingerprint, with the account and id as attributes."""
@@ -53,7 +53,7 @@ class SshAuthority(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedCertificate(Traced):
-    """The stored form of an SSH certificate, of a user or a host. Its events tell what `told_of` returns of it."""
+    """The stored form of an SSH user or host certificate. `audited_certificate` returns what its events show."""
 
     public_key: str
     key_type: str = ""
@@ -158,7 +158,7 @@ def signing_key(authority: Item) -> "crypto.keys.PrivateKey":
     return vault.unseal(authority.sealed["private_key"], context, crypto.keys.from_der)
 
 
-def told_of(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
+def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
     """Return the `details` of the audit events of a certificate with a serial, for a key with a fingerprint."""
     return {
         "ssh_certificate_authority_id": certificate.ssh_certificate_authority_id,

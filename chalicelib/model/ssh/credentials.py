@@ -21,11 +21,11 @@ class SshCredential(Owned):
     public_key: str
     acl: list[str] = field(default_factory=list)
 
-    TOLD = ("owner_id", "acl")
+    AUDITED = ("owner_id", "acl")
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         found = details.ssh_fingerprint(self.public_key) or crypto.public_keys.fingerprint(self.public_key)
-        return {**super().told(), "fingerprint": found}
+        return {**super().audited_fields(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the unique key of its public key, with the ACL; `owners` adds whether the owner may act."""

@@ -42,7 +42,7 @@ class Bounds(Stored):
     allowed_key_types: list[str] | None = None
     min_rsa_bits: int | None = None
 
-    TOLD = (
+    AUDITED = (
         *("backdate", "default_lifetime", "max_lifetime", "allowed_principals", "require_principals"),
         *("allowed_extensions", "default_extensions", "critical_options", "allowed_key_types", "min_rsa_bits"),
     )
@@ -60,7 +60,7 @@ class Policy(Module):
     user: Bounds | None = None
     host: Bounds | None = None
 
-    TOLD = ("enabled", "user", "host")
+    AUDITED = ("enabled", "user", "host")
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:

@@ -56,7 +56,7 @@ class Revocation(Created):
     key_fingerprint: str = ""
     valid_until: str = ""
 
-    TOLD = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "key_fingerprint", "valid_until")
+    AUDITED = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "key_fingerprint", "valid_until")
 
     def to_record(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value}
@@ -133,7 +133,7 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     revocation = _of_serial(item.id, certificate, signed.serial)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
     record, fingerprint = _record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
-    more = authorities.told_of(certificate, signed.serial, fingerprint)
+    more = authorities.audited_certificate(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
         found = table.find(scope, id)

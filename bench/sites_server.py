@@ -14,7 +14,7 @@ from pathlib import Path
 from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control.control import Control
 from edge.link import authority
 from edge.link.authority import KeyPair
@@ -41,7 +41,7 @@ class Store(Memory):
     def certificates(self, account: str) -> list[Sealed]:
         return self.of_account[account]
 
-    def carry(self, tunnel: Carried) -> None:
+    def carry(self, tunnel: ServedTunnel) -> None:
         """Put an open tunnel into the store."""
         opening = Opening(Grant(tunnel.account, "sshcr_1", ()), tunnel.gateway, "ts_1", "192.0.2.9", tunnel.name)
         self.online[tunnel.id] = tunnel, opening
@@ -59,7 +59,7 @@ def upload(store: Store, number: int, pair: KeyPair, days: int) -> None:
 def open_tunnel(store: Store, account: str, name: str) -> None:
     """Put a tunnel into the store."""
     id, until = f"tn_Test{len(store.online):023}", int(time.time()) + _LONG
-    store.carry(Carried(account, id, "gw-1", f"{name}.tunnels.localhost", until))
+    store.carry(ServedTunnel(account, id, "gw-1", f"{name}.tunnels.localhost", until))
 
 
 async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None:

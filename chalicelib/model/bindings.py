@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from chalicelib import domains
 from chalicelib.model import accounts, names, proofs, reservations, tunnels
-from chalicelib.model.reservations import Held
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.reservations import ServedReservation
+from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage import table, unique_keys
 
 
-def refused(carried: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
+def refused(carried: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
     """Return the ids of tunnels that may not keep their names or ports. Raises aws.Unavailable."""
     named = [it for it in carried if it.name]
     listening = table.records(_edge(it) for it in named)
@@ -20,17 +20,17 @@ def refused(carried: Sequence[Carried], tunnel_domain: str) -> frozenset[str]:
     return frozenset({it.id for it in named if _edge(it) in listening} | unproved | unreserved)
 
 
-def _edge(tunnel: Carried) -> tuple[str, str]:
+def _edge(tunnel: ServedTunnel) -> tuple[str, str]:
     """Return the place of the record that is there while an edge of the account listens on a tunnel's name."""
     return names.listening(tunnel.account, tunnels.listener(tunnel.name)).scope, unique_keys.ID
 
 
-def _unproved(elsewhere: Sequence[Carried], tunnel_domain: str) -> set[str]:
+def _unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]:
     """Return the ids of tunnels whose names another account has proved, or nobody."""
-    found = reservations.held_for("", {it.name for it in elsewhere}, tunnel_domain)
+    found = reservations.reservations_for("", {it.name for it in elsewhere}, tunnel_domain)
     proved = {held.domain: held for held in found if held.is_proved}
 
-    def owner(held: Held | None) -> str:
+    def owner(held: ServedReservation | None) -> str:
         return held.account if held else ""
 
     return {it.id for it in elsewhere if owner(proofs.proving(it.name, proved)) != it.account}

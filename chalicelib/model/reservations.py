@@ -60,7 +60,7 @@ class ReservedDomain(Described):
 
 
 @dataclass(frozen=True)
-class Held:
+class ServedReservation:
     """A reserved domain as the edge serves it; below TUNNEL_DOMAIN it counts as proved.
 
     Where its record is of another form than the API writes, `is_readable` is False, and nothing is known but what its
@@ -77,14 +77,14 @@ class Held:
     keep_headers: tuple[str, ...] = ()
 
     @staticmethod
-    def of(item: Item) -> "Held | None":
+    def of(item: Item) -> "ServedReservation | None":
         """Return the reservation that an item holds, None where nothing says of which domain it is."""
         try:
             stored = records.decode(ReservedDomain, item)
         except MalformedRecord as malformed:
             decoding.report(item.scope, item.id, malformed)
             return _by_keys(item)
-        return Held(
+        return ServedReservation(
             item.account,
             item.id,
             stored.domain,
@@ -95,12 +95,12 @@ class Held:
         )
 
 
-def _by_keys(item: Item) -> Held | None:
+def _by_keys(item: Item) -> ServedReservation | None:
     """Return a reservation as its unique keys describe it, None where they do not name its domain."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_OWN, "").partition("/")[2]
     is_proved = _PROVED in keys or names.KIND in keys
-    return Held(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
+    return ServedReservation(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
 
 
 class Unreadable(Exception):
@@ -145,7 +145,7 @@ def listed(before: Item, after: Item | None) -> list[Write]:
     return [Write.delete(old, before.id)] if old and old != new else []
 
 
-def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Held]:
+def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
     """Return the reservations that matter for hosts of an account: its own below TUNNEL_DOMAIN, elsewhere whoever has
     proved one, and all that are proved directly below a wildcard. Raises aws.Unavailable.
     """
@@ -157,7 +157,7 @@ def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Hel
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
             places += _proved_below(host.removeprefix(domains.WILDCARD))
     stored = map(Item.from_record, table.records(places).values())
-    return [held for item in stored if item.is_live and (held := Held.of(item))]
+    return [held for item in stored if item.is_live and (held := ServedReservation.of(item))]
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
@@ -179,13 +179,13 @@ def _proved_below(domain: str) -> list[tuple[str, str]]:
     ]
 
 
-def proving(host: str, tunnel_domain: str) -> Held | None:
+def proving(host: str, tunnel_domain: str) -> ServedReservation | None:
     """Return the reservation that proves a host elsewhere, None where nobody's does. Raises aws.Unavailable."""
-    found = held_for("", [host], tunnel_domain)
+    found = reservations_for("", [host], tunnel_domain)
     return proofs.proving(host, {it.domain: it for it in found if it.is_proved})
 
 
-def still_proved(held: Held) -> Write:
+def still_proved(held: ServedReservation) -> Write:
     """Return the check that a reservation proves its domain as long as nothing else is written; NotProved."""
     same = Condition("#holder = :proved", {"proved": held.id})
     return Write.check(UniqueKey(_PROVED, held.domain).scope, unique_keys.ID, same, NotProved())
@@ -234,7 +234,7 @@ def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
     """
     if ":" in name:
         return any(_is_proxied(account, id) for id in names.reservations(account, name))
-    found = {it.domain: it for it in held_for(account, [name], tunnel_domain) if it.is_proved}
+    found = {it.domain: it for it in reservations_for(account, [name], tunnel_domain) if it.is_proved}
     held = proofs.proving(name, found)
     if held is None or held.account != account:
         return False

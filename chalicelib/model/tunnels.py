@@ -126,7 +126,7 @@ class EdgeHasName(Exception):
 
 
 @dataclass(frozen=True)
-class Carried:
+class ServedTunnel:
     """A tunnel as its gateway carries it. The name of a backend tunnel is "", and others have no labels.
 
     The name of a tunnel of TCP is its address, host:port. With `proxy_protocol`, what it leads to reads the visitor's
@@ -195,7 +195,7 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
     return table.renew(_scope(account), id, lease=clock.seconds() + lease)
 
 
-def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
+def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
     """Keep tunnels of a gateway online for `lease` seconds from now; return the ids of those that are not any more.
 
     Raises aws.Unavailable.
@@ -233,7 +233,7 @@ def close_tunnel(
     return writes.retried(attempt)
 
 
-def note_refusal(tunnel: Carried, reason: str) -> None:
+def note_refusal(tunnel: ServedTunnel, reason: str) -> None:
     """Note why an edge host does not serve a tunnel, "" where it does after all, for its gateway, which hears of it.
 
     Nothing is noted of a tunnel that has ended. Raises aws.Unavailable.
@@ -244,7 +244,7 @@ def note_refusal(tunnel: Carried, reason: str) -> None:
         dynamodb.transact([noted, change_log.entry_of(Place(_scope(tunnel.account), tunnel.id))])
 
 
-def refusal(tunnel: Carried) -> str:
+def refusal(tunnel: ServedTunnel) -> str:
     """Return why an edge host does not serve a tunnel, "" where nothing is noted. Raises aws.Unavailable."""
     record = dynamodb.get(tunnel_ends.carried_scope(tunnel.gateway), tunnel.id)
     return str(record["body"].get("refusal", "")) if record else ""
@@ -256,7 +256,7 @@ def end_other(account: str, name: str) -> bool:
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 
 
-def carried_by(gateway: str) -> list[Carried]:
+def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
     """Return the tunnels that a gateway carries, newest first, also those whose lease has ended.
 
     Raises aws.Unavailable.
@@ -265,7 +265,7 @@ def carried_by(gateway: str) -> list[Carried]:
     return [_carried(item, stored.account, gateway, stored.name, stored) for item, stored in found]
 
 
-def read(account: str, id: str) -> Carried | None:
+def read(account: str, id: str) -> ServedTunnel | None:
     """Return a tunnel that is online as its gateway carries it, or None. Raises aws.Unavailable."""
     item = table.find(_scope(account), id)
     if item is None:
@@ -351,13 +351,13 @@ def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
 
 def _carried(
     item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _CarriedRecord"
-) -> Carried:
+) -> ServedTunnel:
     """Return the tunnel of a record, its own or that of its gateway."""
     until = tunnel_ends.until(item)
     if isinstance(stored, BackendTunnel):
-        return Carried(account, item.id, gateway, name, until, stored.labels)
+        return ServedTunnel(account, item.id, gateway, name, until, stored.labels)
     labels = {} if isinstance(stored, AgentTunnel) else stored.labels
-    return Carried(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
+    return ServedTunnel(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
 
 
 def _gateway(item: Item) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import Sealed, ServedCertificate
 from edge.link.authority import KeyPair
 from edge.process import log
@@ -25,7 +25,7 @@ class Uploaded:
     account: str
     names: frozenset[str]
     certificates: tuple[ServedCertificate, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[ServedReservation, ...] = ()
     pairs: Mapping[str, KeyPair] = field(default_factory=dict, repr=False)
     is_away: bool = False
 
@@ -69,7 +69,7 @@ class Certificates:
     def _read(self, account: str, names: frozenset[str], known: frozenset[str]) -> Uploaded:
         """Read an account's certificates; one whose records cannot be read has none, and keeps nobody else waiting."""
         try:
-            held = tuple(self._store.held_for(account, names))
+            held = tuple(self._store.reservations_for(account, names))
             every = {it.certificate.id: it for it in self._store.certificates(account)}
             served = [it.certificate for it in every.values()]
             wanted = [it for it in served if any(certificate_choice.covers_any(it, name) for name in names)]

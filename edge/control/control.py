@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedEdge
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control import pressure
 from edge.control.certificates import Certificates, Uploaded
 from edge.control.discovery import Discovery
@@ -161,7 +161,7 @@ class Control:
 
     def _reserved(self, facts: Iterable[Fact]) -> frozenset[str]:
         """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
-        known = (fact if isinstance(fact, Held) else self._world.held.get(fact.id) for fact in facts)
+        known = (fact if isinstance(fact, ServedReservation) else self._world.held.get(fact.id) for fact in facts)
         return frozenset(account for it in known if it for account in self._world.accounts_at(it))
 
     def _update(self, facts: Sequence[Fact], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
@@ -191,7 +191,7 @@ class Control:
         account, kept = uploaded.account, {it.id for it in uploaded.certificates}
         gone = [Gone(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
         held = {it.id for it in uploaded.held}
-        freed = [Gone(it.id) for it in self._world.held_for(account, uploaded.names) if it.id not in held]
+        freed = [Gone(it.id) for it in self._world.reservations_for(account, uploaded.names) if it.id not in held]
         if uploaded.names == self._world.ready_of(account) and (gone or uploaded.pairs):
             self.reader.suspect(account)
         names = self._world.ready(account, uploaded.names)
@@ -242,7 +242,7 @@ class Control:
 
 def _named(facts: Iterable[Fact]) -> set[str]:
     """Return the accounts that facts may give a name."""
-    return {it.account for it in facts if isinstance(it, Carried | ServedEdge)}
+    return {it.account for it in facts if isinstance(it, ServedTunnel | ServedEdge)}
 
 
 def _version_key(link_authority: Authority) -> bytes:

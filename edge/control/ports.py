@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control.catalog import Name
 from edge.control.discovery import Discovery
 from edge.control.status import cleaned
@@ -21,7 +21,7 @@ class Ports:
     """The ports of one edge host. `tunnel_at` returns the tunnel of a port, None where that is no tunnel's."""
 
     def __init__(
-        self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], Carried | None], opened: OpenPorts
+        self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
     ) -> None:
         self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
         self._tunnels: dict[Name, str] = {}  # of the open ports

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage.change_log import Place
 from edge.process import log
 from edge.store.changes import Follower
@@ -45,10 +45,10 @@ class Look:
     """The gateways and tunnels that are live, and the ids of those whose lease has ended."""
 
     gateways: tuple[Gateway, ...]
-    tunnels: tuple[Carried, ...]
+    tunnels: tuple[ServedTunnel, ...]
     lapsed: frozenset[str] = frozenset()
 
-    def differing(self, known: Iterable[Gateway | Carried]) -> list[Fact]:
+    def differing(self, known: Iterable[Gateway | ServedTunnel]) -> list[Fact]:
         """Return the facts that are not known yet, and those of what is gone."""
         before, after = {it.id: it for it in known}, _by_id(self.gateways, self.tunnels)
         new = [it for id, it in after.items() if before.get(id) != it]
@@ -61,7 +61,7 @@ class Look:
         return fact.id in self.lapsed or bool(is_orphan)
 
 
-def _by_id(*found: Sequence[Gateway | Carried]) -> dict[str, Gateway | Carried]:
+def _by_id(*found: Sequence[Gateway | ServedTunnel]) -> dict[str, Gateway | ServedTunnel]:
     return {it.id: it for each in found for it in each}
 
 
@@ -130,14 +130,14 @@ class Reader:
         accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATES.fullmatch(place.scope)}
         facts = [_fact(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
         back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
-        facts += _served(self._store.carried_by(id) for id in back)
+        facts += _served(self._store.tunnels_of_gateway(id) for id in back)
         of_edges, self._of_edges = frozenset(self._of_edges), set()
         return News(tuple(facts), frozenset(accounts), of_edges)
 
     def _look(self) -> Look:
         """Return all there is; end what has lapsed, each with its event."""
         every = self._store.gateways()
-        carried = {gateway.id: self._store.carried_by(gateway.id) for gateway, _ in every}
+        carried = {gateway.id: self._store.tunnels_of_gateway(gateway.id) for gateway, _ in every}
         lapsed = [it for tunnels in carried.values() for it in tunnels if not it.is_live]
         for account in {tunnel.account for tunnel in lapsed}:
             self._store.end_lapsed(account)
@@ -152,24 +152,26 @@ class Reader:
         """Return which of some gateways are up, and what they carry."""
         wanted = set(gateways)
         up = tuple(gateway for gateway, is_up in self._store.gateways() if is_up and gateway.id in wanted)
-        return Look(up, _served(self._store.carried_by(gateway.id) for gateway in up))
+        return Look(up, _served(self._store.tunnels_of_gateway(gateway.id) for gateway in up))
 
 
-def _served(lists: Iterable[Sequence[Carried]]) -> tuple[Carried, ...]:
+def _served(lists: Iterable[Sequence[ServedTunnel]]) -> tuple[ServedTunnel, ...]:
     return tuple(it for tunnels in lists for it in tunnels if it.is_live and (it.name or it.labels))
 
 
-def _known(world: World) -> list[Gateway | Carried]:
+def _known(world: World) -> list[Gateway | ServedTunnel]:
     """Return the facts with which a look at all is compared: also tunnels whose gateway is not known."""
     return [*world.gateways.values(), *world.tunnels.values()]
 
 
-def _carried(world: World) -> list[Gateway | Carried]:
+def _carried(world: World) -> list[Gateway | ServedTunnel]:
     """Return the gateways that are known, and what they carry."""
-    carried = [it for gateway in world.gateways for it in world.carried_by(gateway)]
+    carried = [it for gateway in world.gateways for it in world.tunnels_of_gateway(gateway)]
     return [*world.gateways.values(), *carried]
 
 
-def _fact(place: Place, found: Gateway | Carried | Held | None) -> Fact:
-    is_served = isinstance(found, Gateway | Held) or (found and found.gateway and (found.name or found.labels))
+def _fact(place: Place, found: Gateway | ServedTunnel | ServedReservation | None) -> Fact:
+    is_served = isinstance(found, Gateway | ServedReservation) or (
+        found and found.gateway and (found.name or found.labels)
+    )
     return found if found and is_served else Gone(place.id)

@@ -16,7 +16,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from chalicelib.model import bans
-from chalicelib.model.tunnels import Carried, Usage
+from chalicelib.model.tunnels import ServedTunnel, Usage
 from edge.link.proxy_protocol import Header
 from edge.process import log, memory
 from edge.process.settings import Limits
@@ -88,7 +88,7 @@ class Joined(Protocol):
 class OnlineTunnel:
     """A tunnel that is online through this gateway; `until` is the end of its lease in time.monotonic() seconds."""
 
-    carried: Carried
+    carried: ServedTunnel
     opening: Opening
     asked: tuple[str, int]  # as ssh wrote it, which it wants to read again with every connection
     carrier: Carrier
@@ -348,7 +348,7 @@ class Tunnels:
     def _turn(self, account: str) -> asyncio.Semaphore:
         return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))
 
-    def _open(self, opening: Opening) -> tuple[Carried, bool]:
+    def _open(self, opening: Opening) -> tuple[ServedTunnel, bool]:
         most, account, name = self._limits.max_tunnels_per_account, opening.grant.account, opening.name
         is_reserved = bool(name) and self._store.is_reserved(account, name)
         if is_reserved and self._store.wants_proxy_protocol(account, name):

@@ -31,11 +31,11 @@ from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.looks import Due
 from chalicelib.model.proofs import Step
-from chalicelib.model.reservations import Held, NotProved
+from chalicelib.model.reservations import NotProved, ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import credentials, revoked
 from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried, Usage
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Usage
 from chalicelib.storage import aws, change_log, decoding, items, table
 from chalicelib.storage.change_log import Change, Place
 from chalicelib.storage.decoding import MalformedRecord
@@ -109,7 +109,7 @@ class Records:
         return change_log.since(since)
 
     @_translated
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
+    def present(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
         account, _, path = place.scope.partition("#")
         if place.scope == tunnels.GATEWAYS:
             return gateways.read(place.id)
@@ -120,7 +120,7 @@ class Records:
             return ServedCertificate.of(found) if found else None
         if path == kinds.RESERVED_DOMAINS.path:
             found = table.find_any(place.scope, place.id)
-            return Held.of(found) if found else None
+            return ServedReservation.of(found) if found else None
         return None
 
     # For the gateway
@@ -143,7 +143,7 @@ class Records:
         return Grant(found.account, found.id, tuple(found.acl)) if found else None
 
     @_translated
-    def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
+    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
         account, name = opening.grant.account, opening.name
         proof = self._proof(opening)
         if name and not proof and accounts.may_bind_reserved_alone(account) and not names.is_reserved(account, name):
@@ -159,9 +159,9 @@ class Records:
                 tunnels.close_tunnel(account, id, gateway=opening.gateway)
             raise
         how = (opening.proto, opening.proxy_protocol)
-        return Carried(account, id, opening.gateway, name, 0, dict(opening.labels), *how)
+        return ServedTunnel(account, id, opening.gateway, name, 0, dict(opening.labels), *how)
 
-    def _proof(self, opening: Opening) -> Held | None:
+    def _proof(self, opening: Opening) -> ServedReservation | None:
         """Return the reservation that lets an account bind a name, None where none is needed; raise NameNotProved."""
         name = opening.name
         if not name or self._is_ours(name):
@@ -171,7 +171,7 @@ class Records:
             raise NameNotProved
         return held
 
-    def _opened(self, opening: Opening, lease: int, proof: Held | None) -> str:
+    def _opened(self, opening: Opening, lease: int, proof: ServedReservation | None) -> str:
         """Open a tunnel; end that of another account where the name is proved to be this one's."""
         account, name = opening.grant.account, opening.name
         checks = [reservations.still_proved(proof)] if proof else []
@@ -227,12 +227,12 @@ class Records:
         )
 
     @_translated
-    def renew(self, carried: Sequence[Carried], *, lease: int) -> frozenset[str]:
+    def renew(self, carried: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
         refused = bindings.refused(carried, self._tunnel_domain)
         return refused | tunnels.renew_leases([it for it in carried if it.id not in refused], lease=lease)
 
     @_translated
-    def close(self, tunnel: Carried, usage: Usage) -> None:
+    def close(self, tunnel: ServedTunnel, usage: Usage) -> None:
         tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
 
     @_translated
@@ -240,11 +240,11 @@ class Records:
         used.write(account, hour, gateway, usage)
 
     @_translated
-    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+    def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
         tunnels.note_refusal(tunnel, reason)
 
     @_translated
-    def refusal(self, tunnel: Carried) -> str:
+    def refusal(self, tunnel: ServedTunnel) -> str:
         return tunnels.refusal(tunnel)
 
     @_translated
@@ -274,16 +274,16 @@ class Records:
         return gateways.every()
 
     @_translated
-    def carried_by(self, gateway: str) -> list[Carried]:
-        return tunnels.carried_by(gateway)
+    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
+        return tunnels.tunnels_of_gateway(gateway)
 
     @_translated
     def certificates(self, account: str) -> list[Sealed]:
         return tls_certificates.of_account(account)
 
     @_translated
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
-        return reservations.held_for(account, hosts, self._tunnel_domain)
+    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
+        return reservations.reservations_for(account, hosts, self._tunnel_domain)
 
     @_translated
     def key_pair(self, sealed: Sealed) -> KeyPair:

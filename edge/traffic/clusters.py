@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.link import proxy_protocol
 from edge.process.settings import Settings
 from edge.traffic import parts
@@ -20,7 +20,7 @@ _RAW = parts.typed(
 )
 TUNNEL_KEY = "edge.tunnel"  # under which a connection of bytes has the id of its tunnel
 _LEFT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
-Members: TypeAlias = "Sequence[tuple[Carried, Gateway]]"
+Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
 _NOTHING = "AA=="  # the value of what is said by its type, as base64: Envoy wants a byte
 _HTTP1: Json = {"http_protocol_options": {"enable_trailers": True}}
 _MOST_RESPONSE_HEADERS = 1000

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges, listeners, routes, standing
 from edge.traffic.edge_index import hosts_of, port_of
@@ -161,7 +161,7 @@ class EdgeServing:
         found = [(id, weight, self._members(id)) for id, weight in plan.destinations.leading]
         return self._units.put(unit, [clusters.of_stream(plan, found, self._link_authority, self._settings)])
 
-    def _members(self, id: str) -> list[tuple[Carried, Gateway]]:
+    def _members(self, id: str) -> list[tuple[ServedTunnel, Gateway]]:
         return self._world.members(self._world.backends[id])
 
     def _kept(self, changes: Changes, now: datetime) -> Changes:

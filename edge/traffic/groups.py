@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from chalicelib.model import tunnels
 from chalicelib.model.backends import TunnelGroup
 from chalicelib.model.served import ServedBackend
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -39,29 +39,29 @@ class Groups:
     """Tunnels by each of their labels, groups by one of theirs."""
 
     def __init__(self) -> None:
-        self._tunnels: Index[tuple[str, str, str], Carried] = Index()
+        self._tunnels: Index[tuple[str, str, str], ServedTunnel] = Index()
         self._groups: Index[tuple[str, str, str], ServedBackend] = Index()
 
-    def put(self, fact: Carried | ServedBackend) -> None:
-        if isinstance(fact, Carried):
+    def put(self, fact: ServedTunnel | ServedBackend) -> None:
+        if isinstance(fact, ServedTunnel):
             self._tunnels.put(_labels(fact.account, fact.labels), fact.id, fact)
         else:
             self._groups.put(_first(fact), fact.id, fact)
 
-    def drop(self, fact: Carried | ServedBackend) -> None:
-        if isinstance(fact, Carried):
+    def drop(self, fact: ServedTunnel | ServedBackend) -> None:
+        if isinstance(fact, ServedTunnel):
             self._tunnels.drop(_labels(fact.account, fact.labels), fact.id)
         else:
             self._groups.drop(_first(fact), fact.id)
 
-    def members(self, group: ServedBackend) -> list[Carried]:
+    def members(self, group: ServedBackend) -> list[ServedTunnel]:
         """Return the tunnels that carry all labels of a group, in the order of their ids; none where it has none."""
         labels = _labels_of(group)
         found = [self._tunnels.get(key) for key in _labels(group.account, labels)]
         fewest = min(found, key=len, default={})
         return [it for _, it in sorted(fewest.items()) if tunnels.has_labels(it.labels, labels)]
 
-    def of(self, tunnel: Carried) -> frozenset[str]:
+    def of(self, tunnel: ServedTunnel) -> frozenset[str]:
         """Return the ids of the groups that a tunnel belongs to."""
         found = (it for key in _labels(tunnel.account, tunnel.labels) for it in self._groups.get(key).values())
         return frozenset(it.id for it in found if tunnels.has_labels(tunnel.labels, _labels_of(it)))

@@ -7,7 +7,7 @@ refuses a listener as a whole, so one that it cannot use closes nobody else's ad
 import re
 from collections.abc import Mapping
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic import blocking, parts, proxies, stream_filters
 from edge.traffic import routes as http
@@ -100,13 +100,13 @@ def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> 
     return Resource(Key("listener", name), listener, (name, *words))
 
 
-def of_port_of(tunnel: Carried, port: str, settings: Settings) -> Resource:
+def of_port_of(tunnel: ServedTunnel, port: str, settings: Settings) -> Resource:
     """Return the listener of a port that a tunnel has."""
     filters = stream_filters.of_tunnel(tunnel, settings)
     return of_port(port, filters, settings, tunnel.id, tunnel.account, tunnel.gateway)
 
 
-def of_tunnel(tunnel: Carried, settings: Settings) -> Resource:
+def of_tunnel(tunnel: ServedTunnel, settings: Settings) -> Resource:
     """Return the listener of a tunnel whose TLS ends upstream."""
     words = (tunnel.id, tunnel.account, tunnel.gateway)
     return of_bytes(tunnel_name(tunnel.id), {"filters": stream_filters.of_tunnel(tunnel, settings)}, *words)

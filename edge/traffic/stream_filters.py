@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic import access_log, blocking, clusters, parts
 from edge.traffic.edges import Plan
@@ -25,7 +25,7 @@ def of_edge(plan: Plan, settings: Settings) -> list[Json]:
     return [bound(settings), blocking.network_filter(), _proxy(settings, whose, **_upstreams(plan), **mode)]
 
 
-def of_tunnel(tunnel: Carried, settings: Settings) -> list[Json]:
+def of_tunnel(tunnel: ServedTunnel, settings: Settings) -> list[Json]:
     """Return the filters of the connections of a tunnel: no more than it may have channels."""
     whose = {"account": tunnel.account, "tunnel": tunnel.id}
     most, upstream = settings.limits.max_channels_per_tunnel, clusters.of_bytes(tunnel.gateway)

@@ -13,10 +13,10 @@ from typing import TypeAlias, TypeVar
 from chalicelib import domains
 from chalicelib.model import proofs
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.traffic import certificate_choice
 from edge.traffic.edge_index import EdgeIndex, host_of, hosts_of, port_of
 from edge.traffic.groups import Groups
@@ -33,7 +33,9 @@ class Gone:
     id: str
 
 
-Known: TypeAlias = Gateway | Carried | ServedCertificate | Held | ServedEdge | ServedBackend | ServedAuthority
+Known: TypeAlias = (
+    Gateway | ServedTunnel | ServedCertificate | ServedReservation | ServedEdge | ServedBackend | ServedAuthority
+)
 Fact: TypeAlias = Known | Gone
 
 
@@ -45,7 +47,7 @@ class Site:
     """
 
     name: str
-    tunnel: Carried
+    tunnel: ServedTunnel
     certificate: str
     keep_headers: tuple[str, ...] = ()
     refuses_challenges: bool = False
@@ -58,19 +60,19 @@ class World:
         self.tunnel_domain, self.tcp_ports = tunnel_domain, tcp_ports
         self._operator_names = frozenset({tunnel_domain, f"*.{tunnel_domain}"})
         self.gateways: dict[str, Gateway] = {}
-        self.tunnels: dict[str, Carried] = {}
+        self.tunnels: dict[str, ServedTunnel] = {}
         self.certificates: dict[str, ServedCertificate] = {}
-        self.held: dict[str, Held] = {}
-        self._by_domain: defaultdict[str, dict[str, Held]] = defaultdict(dict)
-        self._held_below: defaultdict[str, dict[str, Held]] = defaultdict(dict)
+        self.held: dict[str, ServedReservation] = {}
+        self._by_domain: defaultdict[str, dict[str, ServedReservation]] = defaultdict(dict)
+        self._held_below: defaultdict[str, dict[str, ServedReservation]] = defaultdict(dict)
         self.edges: dict[str, ServedEdge] = {}
         self.backends: dict[str, ServedBackend] = {}
         self.authorities: dict[str, ServedAuthority] = {}
         self.groups, self.edge_index = Groups(), EdgeIndex()
-        self._by_name: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
-        self._by_account: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
-        self._below: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
-        self._by_gateway: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
+        self._by_name: defaultdict[str, dict[str, ServedTunnel]] = defaultdict(dict)
+        self._by_account: defaultdict[str, dict[str, ServedTunnel]] = defaultdict(dict)
+        self._below: defaultdict[str, dict[str, ServedTunnel]] = defaultdict(dict)
+        self._by_gateway: defaultdict[str, dict[str, ServedTunnel]] = defaultdict(dict)
         self._of_account: defaultdict[str, dict[str, ServedCertificate]] = defaultdict(dict)
         self._ready: dict[str, frozenset[str]] = {}
         self.refused: dict[str, str] = {}  # certificates that the engine cannot use, each with its sentence
@@ -132,7 +134,7 @@ class World:
     def ready_of(self, account: str) -> frozenset[str]:
         return self._ready.get(account, frozenset())
 
-    def waits(self, tunnel: Carried) -> bool:
+    def waits(self, tunnel: ServedTunnel) -> bool:
         """Tell whether a tunnel's name waits for the certificates of its account."""
         return tunnel.name not in self._ready.get(tunnel.account, ())
 
@@ -146,7 +148,7 @@ class World:
         every = self.edge_index.hosts(account).union(tunnels)
         return frozenset(host_of(name) for name in every if not port_of(name) or self.is_own_domain(name))
 
-    def carried_by(self, gateway: str) -> list[Carried]:
+    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
         return list(self._by_gateway.get(gateway, {}).values())
 
     def certificates_of(self, account: str) -> list[ServedCertificate]:
@@ -170,7 +172,7 @@ class World:
         """Tell whether what an account has at a name may be served."""
         return not self.is_own_domain(name) or self.owner_of(host_of(name)) == account
 
-    def reservation_of(self, account: str, host: str) -> Held | None:
+    def reservation_of(self, account: str, host: str) -> ServedReservation | None:
         """Return the reservation of an account that stands for a host, the longest one; None where it has none."""
         every = (it for domain in proofs.proving_names(host) for it in self._held_at(domain))
         return next((it for it in every if it.account == account and it.is_proved), None)
@@ -182,8 +184,8 @@ class World:
         """
         return not self.is_own_domain(host) and self.reservation_of(account, host) is None
 
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
-        """Return the known reservations that matter for hosts of an account, as Store.held_for does."""
+    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
+        """Return the known reservations that matter for hosts of an account, as Store.reservations_for does."""
         wanted = list(hosts)
         every = {it for host in wanted for domain in proofs.proving_names(host) for it in self._held_at(domain)}
         every |= {it for host in wanted for it in self._held_under(host)}
@@ -216,12 +218,12 @@ class World:
         kept, refuses = held.keep_headers if held else (), self.refuses_challenges(newest.account, name)
         return Site(name, newest, certificate, kept, refuses) if certificate else None
 
-    def tunnel_at(self, port: str) -> Carried | None:
+    def tunnel_at(self, port: str) -> ServedTunnel | None:
         """Return the tunnel that serves a port: its newest whose gateway is up, where no edge has it."""
         is_open = int(port) in self.tcp_ports and not self.edge_at(port)
         return self._newest(f"{self.tunnel_domain}:{port}") if is_open else None
 
-    def _newest(self, name: str) -> Carried | None:
+    def _newest(self, name: str) -> ServedTunnel | None:
         """Return the newest tunnel of a name that may be served and whose gateway is up."""
         live = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
         up = [it for it in live if self.may_serve(it.account, name)]
@@ -253,7 +255,7 @@ class World:
         wildcard = self.listening(f"*.{name.partition('.')[2]}")
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 
-    def members(self, group: ServedBackend) -> list[tuple[Carried, Gateway]]:
+    def members(self, group: ServedBackend) -> list[tuple[ServedTunnel, Gateway]]:
         """Return the tunnels of a group whose gateways are up."""
         found = self.groups.members(group)
         return [(it, self.gateways[it.gateway]) for it in found if it.gateway in self.gateways]
@@ -287,7 +289,7 @@ class World:
         match fact:
             case Gateway():
                 self.gateways[fact.id] = fact
-            case Carried():
+            case ServedTunnel():
                 self.tunnels[fact.id] = fact
                 self.groups.put(fact)
                 for index, key in self._indexes(fact):
@@ -295,7 +297,7 @@ class World:
             case ServedCertificate():
                 self.certificates[fact.id] = fact
                 self._of_account[fact.account][fact.id] = fact
-            case Held():
+            case ServedReservation():
                 self.held[fact.id] = fact
                 self._by_domain[fact.domain][fact.id] = fact
                 self._held_below[fact.domain.partition(".")[2]][fact.id] = fact
@@ -315,7 +317,7 @@ class World:
         match fact:
             case Gateway():
                 del self.gateways[fact.id]
-            case Carried():
+            case ServedTunnel():
                 del self.tunnels[fact.id]
                 self.groups.drop(fact)
                 for index, key in self._indexes(fact):
@@ -324,7 +326,7 @@ class World:
                 del self.certificates[fact.id]
                 self.refused.pop(fact.id, None)
                 _remove(self._of_account, fact.account, fact.id)
-            case Held():
+            case ServedReservation():
                 del self.held[fact.id]
                 _remove(self._by_domain, fact.domain, fact.id)
                 _remove(self._held_below, fact.domain.partition(".")[2], fact.id)
@@ -339,21 +341,21 @@ class World:
                 del self.authorities[fact.id]
         return touched
 
-    def _held_at(self, domain: str) -> list[Held]:
+    def _held_at(self, domain: str) -> list[ServedReservation]:
         return list(self._by_domain.get(domain, {}).values())
 
-    def _held_under(self, host: str) -> list[Held]:
+    def _held_under(self, host: str) -> list[ServedReservation]:
         """Return the reservations of a wildcard host and of the names directly below it; none for any other host."""
         found = self._held_below.get(host.removeprefix(domains.WILDCARD), {}) if host.startswith("*") else {}
         return list(found.values())
 
-    def accounts_at(self, held: Held) -> frozenset[str]:
+    def accounts_at(self, held: ServedReservation) -> frozenset[str]:
         """Return the accounts with names that a reservation stands for."""
         hosts = self.hosts_of(held)
         tunnels = (it.account for host in hosts for it in self._by_name.get(host, {}).values())
         return frozenset(it.account for host in hosts for it in self.edge_index.at(host)).union(tunnels)
 
-    def hosts_of(self, held: Held) -> frozenset[str]:
+    def hosts_of(self, held: ServedReservation) -> frozenset[str]:
         """Return the served names of any account for which a reservation matters, and the wildcard above its domain."""
         if not held.domain.startswith(domains.WILDCARD):
             wildcard = f"*.{held.domain.partition('.')[2]}"
@@ -365,7 +367,7 @@ class World:
         every = self._by_name.keys() | self.edge_index.all_hosts() | withheld
         return frozenset(name for name in every if host_of(name).endswith(held.domain.removeprefix("*")))
 
-    def _indexes(self, tunnel: Carried) -> Iterable[tuple[defaultdict[str, dict[str, Carried]], str]]:
+    def _indexes(self, tunnel: ServedTunnel) -> Iterable[tuple[defaultdict[str, dict[str, ServedTunnel]], str]]:
         yield self._by_gateway, tunnel.gateway
         if tunnel.name:
             yield self._by_name, tunnel.name
@@ -375,13 +377,13 @@ class World:
     def _touched(self, fact: Known) -> frozenset[str]:
         match fact:
             case Gateway():
-                return frozenset(tunnel.name for tunnel in self.carried_by(fact.id) if tunnel.name)
-            case Carried():
+                return frozenset(tunnel.name for tunnel in self.tunnels_of_gateway(fact.id) if tunnel.name)
+            case ServedTunnel():
                 return frozenset({fact.name} - {""})
             case ServedCertificate():
                 names = self.names_of(fact.account)
                 return frozenset(name for name in names if certificate_choice.covers_any(fact, name))
-            case Held():
+            case ServedReservation():
                 return self.hosts_of(fact)
             case ServedEdge():
                 hosts = hosts_of(fact)

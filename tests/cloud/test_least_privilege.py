@@ -107,7 +107,7 @@ def _work_as_an_edge(admin: Client) -> None:
         for place in change.places:
             edge.present(place)
     edge.gateways()
-    edge.carried_by("gw-1")
+    edge.tunnels_of_gateway("gw-1")
     edge.blocked()
     edge.banned_patterns()
     edge.banned()
@@ -182,7 +182,7 @@ def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
     edge.close(
         edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Usage(0, 0, 0)
     )
-    edge.held_for(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
+    edge.reservations_for(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
     assert edge.record(second, Step(replace(second.proof, status="lapsed"), "lapsed"))
 
 

@@ -138,7 +138,7 @@ def test_an_edge_host(admin: Client) -> None:
         "control: blocks and bans": every(control._BLOCKS, lambda: (STORE.blocked(), STORE.banned())),
         "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._READ)),
         "control: gateways and their tunnels": every(
-            reading._CARRYING, lambda: (STORE.gateways(), STORE.carried_by(HERE.id))
+            reading._CARRYING, lambda: (STORE.gateways(), STORE.tunnels_of_gateway(HERE.id))
         ),
         "control: its sign of life": every(
             statuses._LIVES, lambda: (STORE.live("host-1", lease=lease), STORE.end_hosts(grace=statuses._GRACE))

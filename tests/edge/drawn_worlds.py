@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
 from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from tests.edge.model_of_requests import Records, Request, meets
 
 ACCOUNTS = ("acct_a", "acct_b")
@@ -41,7 +41,9 @@ _BACKENDS = [*GROUPS, *ANSWERS, *SHARED]
 def records(draw: st.DrawFn) -> Records:
     """Draw what two accounts have; some of it names what is not there, or is another's."""
     whose = st.sampled_from(draw(st.sampled_from([(*ACCOUNTS[:1] * 5, ACCOUNTS[1]), ACCOUNTS])))
-    tunnels = [Carried(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]]
+    tunnels = [
+        ServedTunnel(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]
+    ]
     pem = st.sampled_from([*[True] * 7, False])  # one that cannot be understood has none
     authorities = [ServedAuthority(draw(whose), id, id * draw(pem)) for id in AUTHORITIES if draw(st.integers(0, 3))]
     backends = [ServedBackend(draw(whose), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]

@@ -11,7 +11,7 @@ import re2
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.modules import UserAgentFilter
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 
 REFUSED, CLOSED, ODD = "the handshake is refused", "the connection is closed", range(100, 200)
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
@@ -27,7 +27,7 @@ class Records:
     edges: Mapping[str, ServedEdge] = field(default_factory=dict)
     backends: Mapping[str, ServedBackend] = field(default_factory=dict)
     authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
-    tunnels: Mapping[str, Carried] = field(default_factory=dict)
+    tunnels: Mapping[str, ServedTunnel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

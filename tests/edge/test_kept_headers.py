@@ -7,7 +7,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.backends import TunnelGroup
 from chalicelib.model.modules import Backend
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, until
@@ -33,7 +33,7 @@ def test_a_reserved_domain_keeps_the_headers_that_it_names(edge: Edge, origin: i
     until(lambda: edge.status(name) == edge.status(f"un{name}") == "200")
     assert read(edge, name, protocol) == ["accept: */*"]
 
-    held = Held(ACCOUNT, ids.new("rd"), f"{name}.{edge.settings.tunnel_domain}", True)
+    held = ServedReservation(ACCOUNT, ids.new("rd"), f"{name}.{edge.settings.tunnel_domain}", True)
     edge.store.reserve(replace(held, keep_headers=KEPT))
 
     until(lambda: read(edge, name, protocol) == READ)

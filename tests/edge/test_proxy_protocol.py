@@ -12,7 +12,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.backends import TunnelGroup
 from chalicelib.model.modules import Backend
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link import proxy_protocol
 from edge.link.proxy_protocol import Header
@@ -111,7 +111,7 @@ def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Ed
     with answering() as (port, visitors):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "shop"}))
         route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(backend=Backend(backend_id=group.id)))
-        edge.store.reserve(Held("acct_A", "rd_shop", name, True, proxy_protocol=True))
+        edge.store.reserve(ServedReservation("acct_A", "rd_shop", name, True, proxy_protocol=True))
         edge.store.keep(group)
         edge.store.keep(ServedEdge("acct_A", ids.new("edghts"), 1, (f"{name}:443",), routes=(route,)))
         edge.ssh(edge.key("acct_A"), "-R", f"app=shop:80:127.0.0.1:{port}").says("is online")

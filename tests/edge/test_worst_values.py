@@ -10,7 +10,7 @@ from chalicelib import ids
 from chalicelib.model.backends import HttpResponse
 from chalicelib.model.edge_status import HostportStatus, RouteStatus
 from chalicelib.model.modules import Backend
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link.authority import KeyPair
 from tests import openssl
@@ -30,8 +30,8 @@ class Bad:
         self._store = edge.store
         self.edge = ServedEdge(BAD, ids.new("edghts"), 1, (f"all.{DOMAIN}:443",))
         self.edges = {self.edge.id: self.edge}
-        self._store.reserve(Held(BAD, ids.new("rd"), DOMAIN, True))
-        self._store.reserve(Held(BAD, ids.new("rd"), f"*.{DOMAIN}", True))
+        self._store.reserve(ServedReservation(BAD, ids.new("rd"), DOMAIN, True))
+        self._store.reserve(ServedReservation(BAD, ids.new("rd"), f"*.{DOMAIN}", True))
         issued = openssl.issue(f"/CN={DOMAIN}")
         self._store.upload(uploaded(ids.new("cert"), BAD, f"*.{DOMAIN}"), KeyPair(issued.certificate, issued.key))
         self.answer = self._backend({"body": "fine"})

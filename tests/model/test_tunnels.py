@@ -8,7 +8,7 @@ from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.model import bans, gateways, names, tunnels
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import AgentTunnel, Carried
+from chalicelib.model.tunnels import AgentTunnel, ServedTunnel
 from chalicelib.storage import dynamodb, table
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.unique_keys import Taken
@@ -41,7 +41,7 @@ def online(account: str) -> list[str]:
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in tunnels.carried_by(gateway) if tunnel.is_live]
+    return [tunnel.id for tunnel in tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
 
 
 def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None:
@@ -58,8 +58,8 @@ def test_what_was_carried_before_there_was_a_protocol_is_https(admin: Client) ->
     ):
         sets = {f"body.{field}": None for field in lacking}
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), sets=sets))
-    now = Carried(admin.account, id, "gw-1", NAME)
-    assert (tunnels.carried_by("gw-1"), tunnels.read(admin.account, id)) == ([now], now)
+    now = ServedTunnel(admin.account, id, "gw-1", NAME)
+    assert (tunnels.tunnels_of_gateway("gw-1"), tunnels.read(admin.account, id)) == ([now], now)
 
 
 def test_a_name_is_had_by_one_tunnel(admin: Client, stranger: Client) -> None:
@@ -92,9 +92,9 @@ def test_a_credential_takes_its_own_name_over_and_the_first_tunnel_cannot_be_ren
     first = opened(admin.account)
     second = opened(admin.account, gateway="gw-2")
     assert online(admin.account) == [second]
-    lost = tunnels.renew_leases([Carried(admin.account, first, "gw-1", NAME, 0)], lease=60)
+    lost = tunnels.renew_leases([ServedTunnel(admin.account, first, "gw-1", NAME, 0)], lease=60)
     assert lost == {first}
-    assert tunnels.renew_leases([Carried(admin.account, second, "gw-2", NAME, 0)], lease=60) == set()
+    assert tunnels.renew_leases([ServedTunnel(admin.account, second, "gw-2", NAME, 0)], lease=60) == set()
 
 
 def ended(client: Client) -> list[tuple[str, str]]:
@@ -129,7 +129,7 @@ def test_a_lapsed_tunnel_whose_name_is_taken_has_its_end_told_where_it_was(
     else:
         operator.main(["names", "ban", NAME])
     assert ended(admin) == [(lapsed, "edge")]
-    assert (ended(stranger), tunnels.carried_by("gw-1")) == ([], [])
+    assert (ended(stranger), tunnels.tunnels_of_gateway("gw-1")) == ([], [])
     had = table.read(f"edge#/served_names/{NAME}", lapsed)
     assert had
     assert had.body["ended_at"] >= had.body["started_at"]
@@ -140,10 +140,10 @@ def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: 
     lost = {ids_[0], ids_[59]}
     for id in lost:
         tunnels.close_tunnel(admin.account, id)
-    leases = [Carried(admin.account, id, "gw-1", "", 0) for id in ids_]
+    leases = [ServedTunnel(admin.account, id, "gw-1", "", 0) for id in ids_]
     assert tunnels.renew_leases(leases, lease=6000) == lost
-    ends = {tunnel.expires for tunnel in tunnels.carried_by("gw-1")}
-    assert len(tunnels.carried_by("gw-1")) == 58
+    ends = {tunnel.expires for tunnel in tunnels.tunnels_of_gateway("gw-1")}
+    assert len(tunnels.tunnels_of_gateway("gw-1")) == 58
     assert min(ends) > clock.seconds() + 5000
 
 
@@ -181,9 +181,9 @@ def test_a_lease_of_the_edition_before_is_served_renewed_and_ended(admin: Client
             dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#lease)"), sets=without))
 
     assert online(admin.account) == [second]
-    lost = tunnels.renew_leases([Carried(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
+    lost = tunnels.renew_leases([ServedTunnel(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
     assert lost == {first}
-    assert {it.expires for it in tunnels.carried_by("gw-1") if it.is_live} == {clock.seconds() + 600}
+    assert {it.expires for it in tunnels.tunnels_of_gateway("gw-1") if it.is_live} == {clock.seconds() + 600}
     tunnels.end_lapsed(admin.account)
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [event["resource_id"] for event in deleted] == [first]

@@ -6,7 +6,7 @@ from hashlib import blake2b
 import pytest
 from google.protobuf import json_format
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control import catalog
 from edge.control.catalog import Answer, Catalog, Name
 from edge.process.settings import Settings
@@ -15,15 +15,15 @@ from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import Site
 
 SITES = [
-    Site("a.example.com", Carried("acct_1", "tn_1", "gw-1", "a.example.com"), "cert_1"),
-    Site("b.example.com", Carried("acct_2", "tn_2", "gw-1", "b.example.com"), "cert_2"),
-    Site("cert_2", Carried("a", "", "gw-1", "cert_2"), "cert_2cert_2"),  # within one another, too short
-    Site("same", Carried("same", "same", "gw-1", "same"), "same"),
-    Site("name", Carried("type", "STATIC", "gw-1", "name"), "virtual_hosts"),  # also words of Envoy's
-    Site("0s", Carried("googleapis", "inline", "gw-1", "0s"), "/"),
-    Site("B\x7f\x7f", Carried("xyz", "abc", "gw-1", "B\x7f\x7f"), "B\x7f\x7f"),  # as the blank of the next one is
-    Site("A\x7f\x7f", Carried("B\x7f\x7f", "tn_", "gw-1", "A\x7f\x7f"), "abc"),  # as blanks are
-    Site('"\n\\', Carried("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
+    Site("a.example.com", ServedTunnel("acct_1", "tn_1", "gw-1", "a.example.com"), "cert_1"),
+    Site("b.example.com", ServedTunnel("acct_2", "tn_2", "gw-1", "b.example.com"), "cert_2"),
+    Site("cert_2", ServedTunnel("a", "", "gw-1", "cert_2"), "cert_2cert_2"),  # within one another, too short
+    Site("same", ServedTunnel("same", "same", "gw-1", "same"), "same"),
+    Site("name", ServedTunnel("type", "STATIC", "gw-1", "name"), "virtual_hosts"),  # also words of Envoy's
+    Site("0s", ServedTunnel("googleapis", "inline", "gw-1", "0s"), "/"),
+    Site("B\x7f\x7f", ServedTunnel("xyz", "abc", "gw-1", "B\x7f\x7f"), "B\x7f\x7f"),  # as the blank of the next one is
+    Site("A\x7f\x7f", ServedTunnel("B\x7f\x7f", "tn_", "gw-1", "A\x7f\x7f"), "abc"),  # as blanks are
+    Site('"\n\\', ServedTunnel("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
 ]
 RESOURCES = {
     "cluster": clusters.of_name,

@@ -82,7 +82,7 @@ def change(store: Store, number: int, chance: random.Random) -> None:
         return
     account = f"acct_{number}"
     name = f"n{chance.randrange(20)}.{account}.tunnels.localhost"
-    carried = [it for it in store.carried_by(gateway) if it.account == account] if chance.random() < 0.4 else []
+    carried = [it for it in store.tunnels_of_gateway(gateway) if it.account == account] if chance.random() < 0.4 else []
     if carried:
         store.close(chance.choice(carried), Usage(0, 0, 0))
         return
@@ -214,7 +214,7 @@ def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
     control = Control(records, 0)
     control.hear()
     assert control.known() == ({}, {})
-    assert (records.gateways(), records.carried_by("gw-1"), tunnels.end_lapsed(admin.account)) == ([], [], [])
+    assert (records.gateways(), records.tunnels_of_gateway("gw-1"), tunnels.end_lapsed(admin.account)) == ([], [], [])
     events = table.newest(f"{admin.account}#/audit_events/edge")
     assert [(it.body["action"], it.body["resource_id"]) for it in events] == [
         ("tunnel.delete", lost.id),

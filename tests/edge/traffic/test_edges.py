@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.model.modules import Place, UserAgentFilter
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import UNREADABLE, ServedBackend, ServedRoute
 from edge.traffic import edges, pages
 from edge.traffic.edges import Host
@@ -37,7 +37,7 @@ from tests.edge.traffic.worlds import (
 )
 
 OWN = "shop.example.com"
-MINE = Held(A, "rd_1", OWN, True)
+MINE = ServedReservation(A, "rd_1", OWN, True)
 DOMAIN = "tunnels.localhost"
 DEEP = f"x.t.{DOMAIN}"
 NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for"
@@ -295,7 +295,7 @@ def staged(changes: Changes) -> list[set[str]]:
 
 
 def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> None:
-    telling = Held(A, "rd_2", HOST, True, proxy_protocol=True)
+    telling = ServedReservation(A, "rd_2", HOST, True, proxy_protocol=True)
     proxied_group = {f"cluster group/{GROUP}/proxied", f"cluster group/{GROUP}/proxied/http2"}
     made = serving(*WHOLE)
     reserved = {f"listener https[{HOST}]", f"routes http[{HOST}]"}
@@ -388,7 +388,7 @@ def test_a_wildcard_leaves_the_names_below_it_that_are_served_elsewhere() -> Non
 
 
 WILD = edge(route(), hosts=["*.example.com"])
-PROOF: list[Fact] = [Held(A, "rd_0", "*.example.com", True), certificate("cert_1", "*.example.com")]
+PROOF: list[Fact] = [ServedReservation(A, "rd_0", "*.example.com", True), certificate("cert_1", "*.example.com")]
 CLOSED = {"listener https[shop.example.com]", "routes operator[shop.example.com]"}
 
 
@@ -418,7 +418,7 @@ def test_a_wildcard_does_not_stand_for_what_is_proved_to_be_another_account_s(pl
         replace(MINE, account=B, domain="example.com"),
     ],
 )
-def test_a_wildcard_stands_for_whatever_is_not_proved_to_be_another_account_s(held: Held) -> None:
+def test_a_wildcard_stands_for_whatever_is_not_proved_to_be_another_account_s(held: ServedReservation) -> None:
     assert told(serving(GATEWAY, group(), tunnel(), WILD, *PROOF).update([held], NOW)) == set()
 
 
@@ -429,13 +429,13 @@ def test_a_name_that_is_withheld_is_a_tunnel_s_of_its_account_and_passes_with_th
     assert site
     assert site.tunnel == own
     assert told(made.update([Gone("tn_2")], NOW)) >= CLOSED
-    moved = Held(B, "rd_9", "*.example.com", True)
+    moved = ServedReservation(B, "rd_9", "*.example.com", True)
     other: list[Fact] = [Gone("rd_0"), moved, replace(WILD, id="edghts_2", account=B)]
     assert told(made.update(other, NOW)) >= {f"-{it}" for it in CLOSED}
 
 
 def test_a_host_whose_reservation_cannot_be_understood_is_closed_and_the_others_are_not() -> None:
-    unreadable = Held(A, "rd_2", HOST, True, is_readable=False)
+    unreadable = ServedReservation(A, "rd_2", HOST, True, is_readable=False)
     beside = "beside.tunnels.localhost"
     made = serving(GATEWAY, group(), unreadable, edge(route(), hosts=[HOST, beside]), certificate("cert_1", HOST))
     found = made.standing(EDGE)
@@ -471,7 +471,7 @@ def test_how_an_edge_stands() -> None:
 
 
 OF_ROUTES = Key("routes", "edge")
-TELLING = Held(A, "rd_2", HOST, True, proxy_protocol=True)
+TELLING = ServedReservation(A, "rd_2", HOST, True, proxy_protocol=True)
 NO_GROUP = "The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed."
 SHARED = "bkdhr_1 is an HTTP response: what it gets is closed."
 

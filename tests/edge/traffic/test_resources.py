@@ -10,7 +10,7 @@ import pytest
 import re2
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits, Settings
 from edge.traffic import (
     blocking,
@@ -30,7 +30,7 @@ from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED, Site
 
 SETTINGS = Settings(directory=Path("/edge"), edge_port=8443, http_port=8080, limits=Limits(max_socket_kib=1))
-PLAIN = Site("a.example.com", Carried("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
+PLAIN = Site("a.example.com", ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
 OWN = replace(PLAIN, certificate="cert_1")
 GATEWAY = Gateway("gw-AB", "192.0.2.1", 4433)
 TYPE = "type.googleapis.com/envoy"
@@ -390,7 +390,7 @@ def test_requests_of_blocked_networks_are_refused(networks: list[str], principal
 
 
 def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() -> None:
-    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
     port, http = listeners.of_port_of(tunnel, "20001", SETTINGS), listeners.fixed(SETTINGS)[0]
     served, part = blocking.Listeners(), Key("listener", port.key.name, "blocked")
     assert served.guarded({port.key: port, http.key: http}) == {port.key: port, http.key: http}
@@ -512,7 +512,7 @@ def test_a_tunnel_that_reads_who_visitors_are_is_led_to_by_connections_of_its_ow
 
 
 def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
-    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
     found = listeners.of_port_of(tunnel, "20001", SETTINGS)
     assert found.key == Key("listener", "port/20001")
     body = plain(found)
@@ -551,7 +551,7 @@ def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_r
 
 
 def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is() -> None:
-    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
     for settings, read in ((SETTINGS, []), (BELIEVING, ["envoy.filters.listener.proxy_protocol"])):
         http, https = map(plain, listeners.fixed(settings))
         port = plain(listeners.of_port_of(tunnel, "20001", settings))

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic.resources import Changes, Key, Resource, stages
 from edge.traffic.serving import Serving
@@ -15,7 +15,7 @@ from edge.traffic.world import Fact, Gone
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UP, OTHER = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
-TUNNEL = Carried("acct_a", "tn_1", "gw-1", "a.example.com")
+TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com")
 CERTIFICATE = ServedCertificate("acct_a", "cert_1", "", ("*.example.com",), NOW, NOW + timedelta(days=1))
 GATEWAY = {f"cluster gw-1{way}" for way in ("", "/http2", "/proxied", "/proxied/http2", "/bytes")}
 PLAIN = {"routes operator[a.example.com]"}
@@ -115,7 +115,7 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate_alone_and_redi
         made.update(facts, NOW)
         return made
 
-    held, redirect = Held("acct_a", "rd_1", "a.example.com", True), {"routes http[a.example.com]"}
+    held, redirect = ServedReservation("acct_a", "rd_1", "a.example.com", True), {"routes http[a.example.com]"}
     assert told(elsewhere(UP, TUNNEL, CERTIFICATE).update([held], NOW)) == OWN | redirect
     assert told(elsewhere(UP, held, CERTIFICATE).update([TUNNEL], NOW)) == OWN | redirect
     assert told(elsewhere(UP, TUNNEL).update([held], NOW)) == set()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits, Settings
 from edge.traffic import stream_filters
 from edge.traffic.edges import Host, Plan
@@ -57,7 +57,7 @@ def test_an_edge_passes_bytes_to_its_groups_and_the_share_of_others_to_nobody(
 
 def test_a_tunnel_is_passed_bytes_on_no_more_connections_than_it_has_channels() -> None:
     settings = Settings(limits=Limits(max_channels_per_tunnel=7))
-    found: Any = stream_filters.of_tunnel(Carried(A, "tn_1", "gw-1", "a.example.com", proto="tls"), settings)
+    found: Any = stream_filters.of_tunnel(ServedTunnel(A, "tn_1", "gw-1", "a.example.com", proto="tls"), settings)
     bound, blocked, named, passed = found
     assert (bound["typed_config"]["stat_prefix"], bound["typed_config"]["max_connections"]) == ("tunnel", 7)
     assert blocked["name"] == "blocked/bytes"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from chalicelib.model.modules import UserAgentFilter
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedEdge
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic import edges, streams
 from edge.traffic.edges import Host
@@ -42,7 +42,7 @@ from tests.edge.traffic.worlds import (
 
 TLS, TCP = "edgtls_1", "edgtcp_1"
 PORT, OWN = "tunnels.localhost:20001", "db.example.com:20001"
-MINE = Held(A, "rd_1", "db.example.com", True)
+MINE = ServedReservation(A, "rd_1", "db.example.com", True)
 WHOLE = 1_000_000_000
 UNPROVED = "The domain is not proved to be the account's."
 NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
@@ -178,7 +178,7 @@ BASE = (GATEWAY, tunnel(), group(), response())
             weighted("bkdwd_1", {GROUP: 9, "bkdtg_2": 1}),
             {f"cluster stream/{TCP}"},
         ),
-        ((*BASE, tcp(OWN, PORT)), Held(A, "rd_1", "db.example.com", True), set()),
+        ((*BASE, tcp(OWN, PORT)), ServedReservation(A, "rd_1", "db.example.com", True), set()),
         (
             (*BASE, MINE, tcp(OWN, id="edgtcp_0")),
             tcp(),
@@ -245,7 +245,7 @@ def test_a_tunnel_of_tls_or_tcp_is_made_of_its_own_listener(
     facts: tuple[Fact, ...], change: Fact, expected: set[str]
 ) -> None:
     made = serving(*facts)
-    if isinstance(change, Carried) and change.id != "tn_2":  # in the place of the one before
+    if isinstance(change, ServedTunnel) and change.id != "tn_2":  # in the place of the one before
         changes = made.update([change, Gone("tn_2")], NOW) if change.id == "tn_3" else made.update([change], NOW)
     else:
         changes = made.update([change], NOW)
@@ -258,7 +258,10 @@ def test_a_tunnel_of_tls_or_tcp_is_made_of_its_own_listener(
 )
 def test_all_hosts_of_an_edge_tell_who_visitors_are_or_none(first: bool, second: bool, expected: list[str]) -> None:
     hosts = [HOST, "b.tunnels.localhost"]
-    held = [Held(A, f"rd_{host}", host, True, "", flag) for host, flag in zip(hosts, (first, second), strict=True)]
+    held = [
+        ServedReservation(A, f"rd_{host}", host, True, "", flag)
+        for host, flag in zip(hosts, (first, second), strict=True)
+    ]
     made = serving(*BASE, *held, tls(hosts=hosts))
     found = edges.plan(made.world.edges[TLS], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (expected, first)

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.traffic.world import OPERATOR, Fact, Gone, Site, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 UP, DOWN = Gateway("gw-1", "192.0.2.1", 4433), "gw-2"
-TUNNEL = Carried("acct_a", "tn_1", "gw-1", "a.example.com")
+TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com")
 
 
 def certificate(id: str, *names: str, account: str = "acct_a", since: int = -1, until: int = 1) -> ServedCertificate:
@@ -22,8 +22,8 @@ def certificate(id: str, *names: str, account: str = "acct_a", since: int = -1, 
 
 
 CERTIFICATE, WILDCARD = certificate("cert_1", "a.example.com"), certificate("cert_2", "*.example.com", until=9)
-MINE = Held("acct_a", "rd_1", "a.example.com", True)
-ABOVE = Held("acct_a", "rd_2", "*.example.com", True)
+MINE = ServedReservation("acct_a", "rd_1", "a.example.com", True)
+ABOVE = ServedReservation("acct_a", "rd_2", "*.example.com", True)
 
 
 def known(*facts: Fact, domain: str = "example.com") -> World:
@@ -62,7 +62,7 @@ def test_a_name_is_served_to_whom_it_belongs_under_that_accounts_certificate(
     domain: str, held: tuple[Fact, ...], served_under: str | None
 ) -> None:
     site = known(UP, TUNNEL, *held, domain=domain).site("a.example.com", NOW)
-    is_reserved = any(isinstance(it, Held) and it.account == TUNNEL.account for it in held)
+    is_reserved = any(isinstance(it, ServedReservation) and it.account == TUNNEL.account for it in held)
     refuses_challenges = domain == "example.com" and not is_reserved
     expected = Site("a.example.com", TUNNEL, served_under or "", refuses_challenges=refuses_challenges)
     assert site == (expected if served_under else None)
@@ -92,8 +92,8 @@ def test_a_name_is_served_to_whom_it_belongs_under_that_accounts_certificate(
 def test_the_longest_proved_domain_says_whose_a_host_is(proved: tuple[str, ...], host: str, owner: str | None) -> None:
     made = World("tunnels.localhost")
     for place, (account, _, domain) in enumerate(text.partition(" ") for text in proved):
-        made.take(Held(account, f"rd_{place}", domain, True))
-        made.take(Held(f"not {account}", f"rd_not{place}", host, False))
+        made.take(ServedReservation(account, f"rd_{place}", domain, True))
+        made.take(ServedReservation(f"not {account}", f"rd_not{place}", host, False))
     assert made.owner_of(host) == owner
     assert made.may_serve("a", host) is (owner == "a")
     assert made.may_serve("anybody", "x.tunnels.localhost") is True
@@ -195,7 +195,7 @@ def test_the_reservations_for_hosts_are_an_account_s_own_or_all_at_a_domain_that
 ) -> None:
     held = replace(MINE, id="rd_x", domain="x.tunnels.localhost")
     made = known(MINE, ABOVE, held, domain="tunnels.localhost")
-    assert sorted(it.id for it in made.held_for(account, hosts)) == found
+    assert sorted(it.id for it in made.reservations_for(account, hosts)) == found
 
 
 def test_a_wildcard_leaves_alone_what_others_have_below_it_and_may_serve() -> None:
@@ -209,9 +209,9 @@ def test_a_wildcard_leaves_alone_what_others_have_below_it_and_may_serve() -> No
 def test_what_is_gone_leaves_nothing() -> None:
     made = known(UP, TUNNEL, certificate("cert_1", "a.example.com"), MINE)
     assert [made.known(id) for id in ("gw-1", "tn_1")] == [UP, TUNNEL]
-    assert (made.carried_by("gw-1"), [it.id for it in made.certificates_of("acct_a")]) == ([TUNNEL], ["cert_1"])
+    assert (made.tunnels_of_gateway("gw-1"), [it.id for it in made.certificates_of("acct_a")]) == ([TUNNEL], ["cert_1"])
     for id in ("tn_1", "gw-1", "cert_1", "rd_1"):
         made.take(Gone(id))
-    assert (made.accounts(), made.carried_by("gw-1"), made.certificates_of("acct_a")) == ([], [], [])
+    assert (made.accounts(), made.tunnels_of_gateway("gw-1"), made.certificates_of("acct_a")) == ([], [], [])
     assert (made.gateways, made.tunnels, made.certificates, made.known("tn_1")) == ({}, {}, {}, None)
     assert (made.held, made.owner_of("a.example.com")) == ({}, None)

@@ -8,7 +8,7 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried, Proto
+from chalicelib.model.tunnels import Proto, ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
@@ -41,8 +41,8 @@ def tunnel(
     name: str = "",
     proto: Proto = "https",
     **labels: str,
-) -> Carried:
-    return Carried(account, id, gateway, name, labels=labels or {"app": "web"}, proto=proto)
+) -> ServedTunnel:
+    return ServedTunnel(account, id, gateway, name, labels=labels or {"app": "web"}, proto=proto)
 
 
 def route(

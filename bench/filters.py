@@ -10,7 +10,7 @@ from bench.engines import Setting
 from bench.results import Result, Row
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse
-from chalicelib.model.modules import Backend, UserAgentFilter
+from chalicelib.model.modules import BackendModule, UserAgentModule
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from infra import CommandError
 from tests.edge import worst_filters
@@ -20,7 +20,7 @@ from tests.edge.worst_filters import BAR, WORST, agents, cpu, headers
 EDGES, ROUTES = 8, 100
 _GET, _GRPC = b"GET / HTTP/1.1\r\n", b"POST /group HTTP/1.1\r\ncontent-length: 0\r\ncontent-type: application/grpc\r\n"
 _WORDS = [f"{number:064}" for number in range(66)]
-LARGEST = UserAgentFilter(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
+LARGEST = UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
 
 
 def measure(_setting: Setting) -> Result:
@@ -32,7 +32,7 @@ def measure(_setting: Setting) -> Result:
         return Result([*rows, _names(edge), _memory(edge)])
 
 
-def _costs(edge: Edge, name: str, rules: UserAgentFilter) -> list[Row]:
+def _costs(edge: Edge, name: str, rules: UserAgentModule) -> list[Row]:
     """Return the CPU above a request without a filter, of a usual request and of one of gRPC."""
     host = f"worst{list(WORST).index(name)}"
     worst_filters.serve(edge, host, rules)
@@ -63,10 +63,10 @@ def _memory(edge: Edge) -> Row:
     )
 
 
-def _routes(edge: Edge, name: str, rules: UserAgentFilter | None) -> int:
+def _routes(edge: Edge, name: str, rules: UserAgentModule | None) -> int:
     answer = ServedBackend("acct_many", ids.new("bkdhr"), HttpResponse())
     edge.store.keep(answer)
-    modules = Modules(backend=Backend(backend_id=answer.id), user_agent_filter=rules)
+    modules = Modules(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
     for number, made in enumerate(itertools.repeat(modules, EDGES)):
         routes = tuple(ServedRoute(ids.new("edghtsrt"), "exact_path", f"/{it}", made) for it in range(ROUTES))
         hostport = f"{name}{number}.{edge.settings.tunnel_domain}:443"

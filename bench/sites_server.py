@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels import ServedTunnel
 from edge.control.control import Control
 from edge.link import authority
@@ -32,13 +32,13 @@ _NEXT = authority.make("Sites").issue("*.tunnels.localhost")
 class Store(Memory):
     """A store whose own work does not grow with its records: it is done in the process that is measured."""
 
-    of_account: defaultdict[str, list[Sealed]] = field(default_factory=lambda: defaultdict(list))
+    of_account: defaultdict[str, list[SealedCertificate]] = field(default_factory=lambda: defaultdict(list))
 
     def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
-        self.of_account[certificate.account].append(Sealed(certificate, b""))
+        self.of_account[certificate.account].append(SealedCertificate(certificate, b""))
         super().upload(certificate, pair)
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         return self.of_account[account]
 
     def carry(self, tunnel: ServedTunnel) -> None:

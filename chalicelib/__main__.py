@@ -15,7 +15,7 @@ from chalicelib import exported, migrated, openapi, operations, restored, routes
 from chalicelib.model import accounts, audit, bans, blocks, events, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
-from chalicelib.model.tunnels import BackendTunnel, Usage
+from chalicelib.model.tunnels import BackendTunnel, Traffic
 from chalicelib.operations import CommandError
 from chalicelib.storage import diagnosis
 from chalicelib.storage.aws import AwsError
@@ -236,7 +236,7 @@ def _create(arguments: Namespace) -> None:
 
 def _list(arguments: Namespace) -> None:
     for account in operations.list_accounts():
-        owners = accounts.owners(account.id)
+        owners = accounts.list_owners(account.id)
         if arguments.json:
             print(json.dumps({**_told(account), "owners": [_told(owner) for owner in owners]}))
             continue
@@ -267,11 +267,11 @@ def _list_keys(arguments: Namespace) -> None:
 
 
 def _told(item: Item) -> dict[str, Any]:
-    return {"id": item.id, **item.body, "active": owners.may_let_in(item)}
+    return {"id": item.id, **item.body, "active": owners.is_shown_active(item)}
 
 
 def _state(item: Item) -> str:
-    return "" if owners.may_let_in(item) else " (inactive)"
+    return "" if owners.is_shown_active(item) else " (inactive)"
 
 
 def _switch_account(arguments: Namespace) -> None:
@@ -309,7 +309,7 @@ def _demo(arguments: Namespace) -> None:
 
 def _list_tunnels(_: Namespace) -> None:
     for account, tunnel in traffic.list_tunnels():
-        found = tunnels.of(tunnel)
+        found = tunnels.decode(tunnel)
         labels = found.labels.items() if isinstance(found, BackendTunnel) else ()
         what = ",".join(f"{key}={value}" for key, value in labels) or tunnel.body.get("public_url")
         print(account, tunnel.id, found.started_at, found.credential or "-", what)
@@ -330,7 +330,7 @@ def _usage(arguments: Namespace) -> None:
         for day, used in days.items():
             print(json.dumps({"day": day, **asdict(used)}))
         return
-    for day, used in [*days.items(), ("total", sum(days.values(), start=Usage()))]:
+    for day, used in [*days.items(), ("total", sum(days.values(), start=Traffic()))]:
         print(day, f"bytes_in={used.bytes_in} bytes_out={used.bytes_out} requests={used.requests}")
 
 
@@ -347,7 +347,7 @@ def _unblock(arguments: Namespace) -> None:
 
 
 def _list_blocks(arguments: Namespace) -> None:
-    for network, found in blocks.every():
+    for network, found in blocks.list_networks():
         told = {"network": network, **found.to_record()}
         print(json.dumps(told) if arguments.json else f"{network} {found.created_at} {json.dumps(found.reason)}")
 

@@ -123,16 +123,16 @@ def delete_user(account_id: str, user_id: str) -> None:
     user = accounts.read(account_id, user_id)
     if user is None or not kinds.USERS.has(user_id):
         raise Unknown(f"The account {account_id} has no user {user_id}.")
-    if owned := owners.owned(account_id, user_id):
+    if owned := owners.list_keys_and_credentials(account_id, user_id):
         raise CommandError(f"The user {user_id} owns {len(owned)} keys and credentials, for example {owned[0].id}.")
     changes.delete(Change(OPERATOR), user.scope, user_id)
-    owners.tell(account_id, user_id)  # a key that was made meanwhile lets nobody in
+    owners.update_keys(account_id, user_id)  # a key that was made meanwhile lets nobody in
 
 
 def list_owners(account_id: str, prefix: str) -> list[Item]:
     """Return the users ("usr") or bots ("bot") of an account, the oldest first. Raises Unknown."""
     check_account(account_id)
-    return [owner for owner in accounts.owners(account_id) if owner.id.startswith(f"{prefix}_")]
+    return [owner for owner in accounts.list_owners(account_id) if owner.id.startswith(f"{prefix}_")]
 
 
 def list_clashes() -> list[tuple[str, str, list[str]]]:
@@ -143,7 +143,7 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
     found = []
     for account in list_accounts():
         by_name: dict[str, list[str]] = {}
-        for owner in accounts.owners(account.id):
+        for owner in accounts.list_owners(account.id):
             by_name.setdefault(User.of(owner.body).name, []).append(owner.id)
         found += [(account.id, name, ids) for name, ids in by_name.items() if len(ids) > 1]
     return found
@@ -170,10 +170,10 @@ def issue_key(
     It ends in so many seconds, None for never, and has the scopes, none for all. Raises Unknown, and CommandError for
     what breaks a rule, and where the owner or the account is switched off.
     """
-    owner = accounts.owner(account_id, owner_id)
+    owner = accounts.find_owner(account_id, owner_id)
     if owner is None:
         raise Unknown(f"The account {account_id} has no user or bot {owner_id}.")
-    if not accounts.is_active(account_id, owner_id):
+    if not accounts.is_owner_active(account_id, owner_id):
         raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
     key, new = _key(account_id, owner, description, expires_in, scopes)
     Change(OPERATOR).put(key).also(*new.also).commit()

@@ -55,7 +55,7 @@ def revoked_by(later: str) -> list[str]:
     try:
         with dynamodb.in_table(later):
             still = table.newest(accounts.SCOPE)
-            kept, lists = _admitted(still), list(revoked.lists())
+            kept, lists = _admitted(still), list(revoked.read_lists())
     except AwsError as error:
         raise CommandError(f"The table {later} cannot be read ({error.code}).") from None
     if gone := {account.id for account in known} - {account.id for account in still}:
@@ -99,7 +99,7 @@ def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
         for item in table.newest(items.scope(account.id, kind.path))
     }
     found |= {(account.id, account.id): account for account in known}
-    return {place: item for place, item in found.items() if accounts.is_on(item)}
+    return {place: item for place, item in found.items() if accounts.is_item_active(item)}
 
 
 def _line(account: str, item: Item) -> str:
@@ -110,7 +110,7 @@ def _line(account: str, item: Item) -> str:
 
 def _missing(authority: Issuer, records: Iterable[Item]) -> Iterator[str]:
     """Yield the lines of what an authority had revoked and this table does not know of."""
-    for record in revoked.not_listed(authority, records):
+    for record in revoked.find_unlisted(authority, records):
         yield f"{authority.account} {authority.id} {json.dumps({**record.body, _PUBLIC_KEY: authority.public_key})}"
 
 

@@ -9,9 +9,9 @@ from chalicelib.model import bans, blocks, histories, kinds, names, tunnels
 from chalicelib.model import usage as used
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.bans import TooManyPatterns
-from chalicelib.model.edges import find_by_name, hostports_at
-from chalicelib.model.histories import Had, Listened
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Usage
+from chalicelib.model.edges import find_by_name, list_hostports
+from chalicelib.model.histories import FormerEdge, TunnelRecord
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Traffic
 from chalicelib.operations import CommandError
 from chalicelib.schema.fields import DOMAIN
 from chalicelib.storage.items import Item
@@ -54,10 +54,12 @@ def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
 
 def list_tunnels() -> list[tuple[str, Item]]:
     """Return all tunnels that are online, with their accounts, the oldest account first; end those that have lapsed."""
-    return [(account.id, tunnel) for account in operations.list_accounts() for tunnel in tunnels.end_lapsed(account.id)]
+    return [
+        (account.id, tunnel) for account in operations.list_accounts() for tunnel in tunnels.remove_expired(account.id)
+    ]
 
 
-def who_had(name: str, moment: str) -> Had | Listened:
+def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
     """Return the tunnel that had a name or port at a time (RFC 3339), "" for now; else the edge that had it.
 
     Raises CommandError where there is neither.
@@ -67,7 +69,7 @@ def who_had(name: str, moment: str) -> Had | Listened:
     except ValueError as error:
         raise CommandError(f"--at {error}.") from None
     host = _host(name)
-    tunnel = histories.last(host, second)
+    tunnel = histories.find_tunnel(host, second)
     if tunnel and _had(tunnel, second):
         return tunnel
     edges = _edges_at(host)
@@ -77,28 +79,28 @@ def who_had(name: str, moment: str) -> Had | Listened:
     if not before:
         raise CommandError(f"Nobody had {name} then or before.")
     last = max(before, key=lambda it: it.ended_at)
-    id = last.tunnel if isinstance(last, Had) else last.edge
+    id = last.tunnel if isinstance(last, TunnelRecord) else last.edge
     raise CommandError(f"Nobody had {name} then; the last before was {id}, until {last.ended_at}.")
 
 
-def _had(found: Had | Listened, second: int) -> bool:
+def _had(found: TunnelRecord | FormerEdge, second: int) -> bool:
     """Tell whether a name had not been given up at a Unix second."""
     return not found.ended_at or clock.parse(found.ended_at).timestamp() >= second
 
 
-def _edges_at(name: str) -> list[Listened]:
+def _edges_at(name: str) -> list[FormerEdge]:
     """Return the edge that has a name, or port, and those that gave it up, the latest first."""
-    left = [it for hostport in hostports_at(name) for it in histories.listened(hostport)]
+    left = [it for hostport in list_hostports(name) for it in histories.read_former_edges(hostport)]
     edge = find_by_name(name, names.domain_in_use())
-    now = [Listened(edge.account, edge.id, edge.body["created_at"])] if edge else []
+    now = [FormerEdge(edge.account, edge.id, edge.body["created_at"])] if edge else []
     return [*now, *sorted(left, key=lambda it: it.ended_at, reverse=True)]
 
 
-def usage(account: str, month: str) -> Mapping[str, Usage]:
+def usage(account: str, month: str) -> Mapping[str, Traffic]:
     """Return by day what went through an account's tunnels in a month, "" for the present. Raises CommandError."""
     if month and not _MONTH.fullmatch(month):
         raise CommandError(f"--month {month} is no month: write it as 2026-11.")
-    return used.by_day(account, month or clock.rfc3339(clock.now())[:7])
+    return used.read_days(account, month or clock.rfc3339(clock.now())[:7])
 
 
 def end_tunnel(id: str) -> None:
@@ -124,7 +126,7 @@ def unblock(network: str) -> None:
 
 def _network(text: str) -> str:
     try:
-        return blocks.normal(text)
+        return blocks.normalize(text)
     except ValueError as error:
         raise CommandError(f"{text} {error}.") from None
 
@@ -135,7 +137,7 @@ def ban_name(name: str) -> None:
     Raises CommandError.
     """
     try:
-        bans.ban(bans.normal(name)) if "*" in name else tunnels.ban_name(_host(name))
+        bans.ban(bans.normalize(name)) if "*" in name else tunnels.ban_name(_host(name))
     except ValueError as error:
         raise CommandError(f"{name} {error}.") from None
     except TooManyPatterns:
@@ -144,7 +146,7 @@ def ban_name(name: str) -> None:
 
 def allow_name(name: str) -> None:
     """Lift the ban of a host name, port or pattern. Raises CommandError if it is not banned."""
-    if not (bans.allow(name.lower()) if "*" in name else tunnels.allow_name(_host(name))):
+    if not (bans.allow(name.lower()) if "*" in name else tunnels.lift_name_ban(_host(name))):
         raise CommandError(f"The name {name} is not banned.")
 
 
@@ -153,7 +155,7 @@ def forget_settings(*, is_forced: bool) -> str:
 
     Raises CommandError, while names exist too unless it `is_forced`.
     """
-    found = [] if is_forced else list(names.used())
+    found = [] if is_forced else list(names.names_in_use())
     if found:
         raise CommandError(
             f"Nothing was changed: {len(found):,} names exist, for example {min(found)}. Names of another "

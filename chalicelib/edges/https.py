@@ -12,7 +12,7 @@ from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import plain
 from chalicelib.model import edges, kinds
 from chalicelib.model.edges import HttpsEdge
-from chalicelib.model.modules import EDGE, Place
+from chalicelib.model.modules import EDGE, TlsEnd
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import if_empty, unless_blank
@@ -25,7 +25,7 @@ class HTTPSListener(Described):
     """Where the edge listens, as host:port; no other edge of the account may have one meanwhile. A name below the
     domain of tunnels is the account's for as long; elsewhere a hostport is served when its domain is proved."""
 
-    terminate_at: Annotated[Place, if_empty(EDGE)] = EDGE
+    terminate_at: Annotated[TlsEnd, if_empty(EDGE)] = EDGE
     """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
 
     keep_headers: KeepHeaders = []
@@ -35,7 +35,7 @@ class HTTPSListener(Described):
 
 class HTTPSEdgeChange(HTTPSListener):
     # Where TLS ends does not move because a client sends every field it knows.
-    terminate_at: Annotated[Place, unless_blank] = EDGE
+    terminate_at: Annotated[TlsEnd, unless_blank] = EDGE
 
 
 class HTTPSEdge(HTTPSListener, Shown):
@@ -50,7 +50,7 @@ class HTTPSEdge(HTTPSListener, Shown):
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the responses of edges: the routes of one are read when it is its turn, and can be 5 MB."""
-    for edge, own in zip(found, edges.routes_of(found), strict=True):
+    for edge, own in zip(found, edges.read_routes(found), strict=True):
         shown = plain(HttpsEdge, edge, call)
         if not shown["keep_headers"]:
             del shown["keep_headers"]

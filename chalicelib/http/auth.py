@@ -12,7 +12,7 @@ from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
 from chalicelib.model import accounts, api_keys, kinds
 from chalicelib.model.accounts import Owner
-from chalicelib.model.api_keys import EVERYTHING, Holder, Reach
+from chalicelib.model.api_keys import UNLIMITED, KeyLimits, VerifiedKey
 
 VERSIONS = ("2", "0")  # the current one first
 VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise
@@ -31,7 +31,7 @@ class Caller:
     admin: bool
     version: str = VERSIONS[0]
     key: str = ""
-    reach: Reach = EVERYTHING
+    limits: KeyLimits = UNLIMITED
     used: int = 0  # the Unix second at which the key was last noted to be in use
     name: str = ""  # of the user or bot
 
@@ -48,7 +48,7 @@ class Caller:
             return Owner(self.id, self.admin, name=self.name)  # who is active, or could not call
         if not self.admin:
             raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
-        owner = accounts.owner(self.account, requested)
+        owner = accounts.find_owner(self.account, requested)
         if owner is None:
             raise UnknownReference(
                 "The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}
@@ -63,8 +63,8 @@ class Caller:
             "admin": "true" if self.admin else "false",
             "version": self.version,
             "key": self.key,
-            "scopes": " ".join(self.reach.scopes),
-            "expires": str(self.reach.expires or ""),
+            "scopes": " ".join(self.limits.scopes),
+            "expires": str(self.limits.expires or ""),
             "used": str(self.used),
             "name": self.name,
         }
@@ -73,10 +73,10 @@ class Caller:
     def from_context(context: Mapping[str, str]) -> "Caller":
         """Return the caller that `as_context` described."""
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
-        reach = Reach(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
+        limits = KeyLimits(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
         used = int(context.get("used", "0"))
         name = context.get("name", "")
-        return Caller(context["account"], context["caller"], admin, context["version"], key, reach, used, name)
+        return Caller(context["account"], context["caller"], admin, context["version"], key, limits, used, name)
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # who calls what is open to everyone: of no account
@@ -88,15 +88,16 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
-    holder = _holder(_token(lowered.get("authorization", "")))
-    owner, version = holder.owner, _version(lowered)
-    return Caller(holder.account, owner.id, owner.admin, version, holder.key, holder.reach, holder.used, owner.name)
+    verified = _verify(_token(lowered.get("authorization", "")))
+    owner, version = verified.owner, _version(lowered)
+    limits, used = verified.limits, verified.last_used
+    return Caller(verified.account, owner.id, owner.admin, version, verified.key, limits, used, owner.name)
 
 
 def check_scope(caller: Caller, method: str, path: str) -> None:
     """Raise Forbidden if the caller's API key does not have the scope that a method on a path needs."""
-    scope = api_keys.wanted_scope(method, path)
-    if scope and not caller.reach.covers(scope):
+    scope = api_keys.required_scope(method, path)
+    if scope and not caller.limits.covers(scope):
         raise Forbidden(f"This API key lacks the scope {scope}.")
 
 
@@ -134,14 +135,14 @@ def _instead(text: str) -> str:
     return f"This is {'a Basic login' if scheme.lower() == 'basic' else 'of another scheme than Bearer'}. "
 
 
-def _holder(token: str) -> Holder:
-    holder = api_keys.find(token)
-    if holder is None:
+def _verify(token: str) -> VerifiedKey:
+    verified = api_keys.find(token)
+    if verified is None:
         raise Unauthenticated("The API key is unknown or was deleted.")
-    if not holder.owner.active:
-        kind = "bot" if kinds.BOT_USERS.has(holder.owner.id) else "user"
+    if not verified.owner.active:
+        kind = "bot" if kinds.BOT_USERS.has(verified.owner.id) else "user"
         raise Unauthenticated(f"The {kind} that owns the API key is inactive or was deleted.")
-    return holder
+    return verified
 
 
 def _version(lowered: Mapping[str, str]) -> str:

@@ -211,7 +211,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
     if endpoint.authorizer:
         with suppress(AwsError):  # which is no reason to refuse
-            api_keys.note_use(who.key, who.used)
+            api_keys.record_use(who.key, who.used)
         auth.check_scope(who, endpoint.method, endpoint.path)
     content, parameters = _check(request, endpoint, path)
     if endpoint.permits:

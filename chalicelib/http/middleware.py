@@ -57,7 +57,7 @@ def wrap(app: Chalice) -> None:
 def _check_settings(_table: str) -> None:
     """Log how the settings differ from those of the table, with the first request of a process."""
     with suppress(AwsError, ValueError):
-        if sentence := names.difference():
+        if sentence := names.describe_difference():
             log.warning("settings_differ", sentence)
 
 
@@ -99,7 +99,7 @@ def _note_denied(key: str) -> None:
     """Count a denied request with the use of the API key, if it came with one."""
     if key:
         with suppress(AwsError):  # which changes nothing of the answer
-            api_keys.note_denied(key)
+            api_keys.record_denied(key)
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:
@@ -148,13 +148,13 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin, whom only the operator switches off.")
         case TooManyNames():
-            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names already, which is the most.")
+            return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names already, which is the most.")
         case ListFull():
             return errors.Conflict(
                 f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."
             )
-        case Taken(key=key) if names.is_of_the_operator(error):
-            return errors.Conflict(names.KEPT_SENTENCE.format(key.field), {key.field: names.KEPT_RULE})
+        case Taken(key=key) if names.is_taken_by_operator(error):
+            return errors.Conflict(names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: names.OPERATOR_NAME_RULE})
         case Taken(key=key):
             field = key.field or key.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})

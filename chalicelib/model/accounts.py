@@ -18,7 +18,7 @@ OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Switched(Created):
+class Switchable(Created):
     """The stored form of an account, a user or a bot, which may be switched off."""
 
     name: str = ""
@@ -28,7 +28,7 @@ class Switched(Created):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account(Switched):
+class Account(Switchable):
     """The stored form of an account. `only_reserved`: its tunnels have names that it has reserved, and no others."""
 
     only_reserved: bool = False
@@ -38,7 +38,7 @@ class Account(Switched):
 
 
 @dataclass(frozen=True, kw_only=True)
-class User(Switched):
+class User(Switchable):
     """The stored form of a user. An admin may act for the others of the account."""
 
     admin: bool = False
@@ -88,7 +88,7 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
     return _new(items.scope(account, kinds.USERS.path), id, user)
 
 
-def owner(account: str, id: str) -> Owner | None:
+def find_owner(account: str, id: str) -> Owner | None:
     """Return the user or bot of that id, or None when the account has none. Raises MalformedRecord, aws.Unavailable."""
     item = read(account, id)
     found = records.decode(User, item) if item else None
@@ -104,25 +104,25 @@ def read(account: str, id: str) -> Item | None:
     return table.find(items.scope(account, kind.path), id) if kind else None
 
 
-def is_active(account: str, id: str) -> bool:
+def is_owner_active(account: str, id: str) -> bool:
     """Tell whether neither a user or bot nor its account is switched off. Two reads. Raises aws.Unavailable."""
     found = read(account, id)
-    return bool(found and is_on(found)) and is_switched_on(account)
+    return bool(found and is_item_active(found)) and is_account_active(account)
 
 
-def is_switched_on(account: str) -> bool:
+def is_account_active(account: str) -> bool:
     """Tell whether an account is not switched off. One read. Raises aws.Unavailable."""
     found = table.find(SCOPE, account)
-    return bool(found and is_on(found))
+    return bool(found and is_item_active(found))
 
 
-def may_bind_reserved_alone(account: str) -> bool:
+def requires_reserved_names(account: str) -> bool:
     """Tell whether tunnels of an account may have no names but reserved ones. Raises aws.Unavailable."""
     found = table.find(SCOPE, account)
     return found is None or next((it.only_reserved for _, it in records.decoded(Account, [found])), True)
 
 
-def limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
+def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
     """Return the accounts whose tunnels may have reserved names alone: a hundred in a call. Raises aws.Unavailable."""
     wanted = frozenset(accounts)
     found = map(Item.from_record, table.records((SCOPE, account) for account in wanted).values())
@@ -130,12 +130,12 @@ def limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
     return wanted - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
 
 
-def is_on(item: Item) -> bool:
+def is_item_active(item: Item) -> bool:
     """Return whether an account, a user or a bot is switched on. A malformed one is not."""
-    return any(stored.active for _, stored in records.decoded(Switched, [item]))
+    return any(stored.active for _, stored in records.decoded(Switchable, [item]))
 
 
-def owners(account: str) -> list[Item]:
+def list_owners(account: str) -> list[Item]:
     """Return all users and bots of an account, the oldest first. Raises aws.Unavailable."""
     found = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
     return sorted(found, key=lambda item: ids.unprefixed(item.id))

@@ -72,47 +72,47 @@ class _Token(Stored):
 
 
 @dataclass(frozen=True)
-class Reach:
+class KeyLimits:
     """The limits of an API key: its scopes, of which none means all, and the Unix second of its end, None for never."""
 
     scopes: tuple[str, ...] = ()
     expires: int | None = None
 
     def covers(self, scope: str) -> bool:
-        """Tell whether a key of this reach may do all that a scope allows."""
+        """Tell whether a key of this limits may do all that a scope allows."""
         own = self.scopes
         return not own or ALL in own or scope in own or (scope.endswith(":read") and READ_ALL in own)
 
 
-EVERYTHING = Reach()
+UNLIMITED = KeyLimits()
 
 
 @dataclass(frozen=True)
-class Holder:
+class VerifiedKey:
     """The API key of a token: its account, owner, id and limits; `used` is the Unix second of its last use, or 0."""
 
     account: str
     owner: Owner
     key: str
-    reach: Reach = EVERYTHING
-    used: int = 0
+    limits: KeyLimits = UNLIMITED
+    last_used: int = 0
 
 
 @dataclass(frozen=True)
-class Usage:
+class KeyUsage:
     """The Unix second at which a key was last used, None for never, and how many requests it was denied in an hour."""
 
     last_used: int | None
     denied_last_hour: int
 
 
-def known_scopes() -> tuple[str, ...]:
+def list_scopes() -> tuple[str, ...]:
     """Return every scope that there is."""
     collections = sorted({kind.path.split("/")[1] for kind in kinds.TABLE if kind.array})
     return (ALL, READ_ALL, *(f"{name}:{verb}" for name in collections for verb in ("read", "write")))
 
 
-def wanted_scope(method: str, path: str) -> str | None:
+def required_scope(method: str, path: str) -> str | None:
     """Return the scope that a method on a path needs, None where every key may do it."""
     if path in _NEED_NO_SCOPE:
         return None
@@ -127,10 +127,10 @@ def key_of(id: str) -> UniqueKey:
 def new_token(id: str) -> tuple[str, str]:
     """Make a bearer token for an API key, 192 random bits beside the key's id; return it and its digest."""
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
-    return token, _digest(token)
+    return token, _hash_token(token)
 
 
-def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -> UniqueKey:
+def unique_key(id: str, digest: str, account: str, owner: Owner, limits: KeyLimits) -> UniqueKey:
     """Return the unique key of a token. Its attributes are all that authentication needs, so that one read will do.
 
     What it says of the owner may be old by the time it is stored: `owners.check_new_key` corrects it.
@@ -142,13 +142,13 @@ def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -
         "admin": owner.admin,
         "active": owner.active,
         "name": owner.name,
-        "scopes": list(reach.scopes),
-        "expires_at": reach.expires,
+        "scopes": list(limits.scopes),
+        "expires_at": limits.expires,
     }
     return UniqueKey(_KIND, ids.unprefixed(id), attributes)
 
 
-def find(token: str) -> Holder | None:
+def find(token: str) -> VerifiedKey | None:
     """Return the holder of a token, None when no key has it or the key has ended. One read.
 
     None also if what authentication needs is malformed. Raises aws.Unavailable.
@@ -161,16 +161,16 @@ def find(token: str) -> Holder | None:
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{token[:_ID]}", unique_keys.ID, malformed)
         return None
-    if not hmac.compare_digest(found.digest, _digest(token)):
+    if not hmac.compare_digest(found.digest, _hash_token(token)):
         return None
     if found.expires_at is not None and found.expires_at <= clock.seconds():
         return None
     owner = Owner(found.owner_id, found.admin, _is_active(found), found.name)
-    reach = Reach(tuple(found.scopes), found.expires_at)
-    return Holder(found.account, owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", reach, found.used_at)
+    limits = KeyLimits(tuple(found.scopes), found.expires_at)
+    return VerifiedKey(found.account, owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", limits, found.used_at)
 
 
-def note_use(key: str, used: int) -> None:
+def record_use(key: str, used: int) -> None:
     """Note that a key is used now, unless `used`, the second noted last, or this process's own note is within the hour.
 
     Raises aws.Unavailable.
@@ -182,7 +182,7 @@ def note_use(key: str, used: int) -> None:
     _remember(_noted, key, now)
 
 
-def note_denied(key: str) -> None:
+def record_denied(key: str) -> None:
     """Count a request of a key that was denied, up to MAX_DENIED in an hour. Raises aws.Unavailable.
 
     Each is a member of a set beside the last use, so that those of the same time do not overtake one another.
@@ -203,10 +203,10 @@ def note_denied(key: str) -> None:
                 dynamodb.do(write)
 
 
-def usage(key: str) -> Usage:
+def read_usage(key: str) -> KeyUsage:
     """Return when a key was last used, right within an hour, and how often it was denied. Raises aws.Unavailable."""
     found = dynamodb.get(_scope(key), unique_keys.ID) or {"body": {}}
-    return Usage(found["body"].get("used_at"), len(_denied_after(found, clock.seconds() - _HOUR)))
+    return KeyUsage(found["body"].get("used_at"), len(_select_denied(found, clock.seconds() - _HOUR)))
 
 
 def _forget_denied(key: str, now: int) -> bool:
@@ -215,7 +215,7 @@ def _forget_denied(key: str, now: int) -> bool:
     Else remember how long enough is counted. Raises ConditionFailed for a key that is gone, aws.Unavailable.
     """
     found = dynamodb.get(_scope(key), unique_keys.ID) or {}
-    recent = _denied_after(found, now - _HOUR)
+    recent = _select_denied(found, now - _HOUR)
     if old := {*found.get("denied", ())} - recent:
         there = Condition("attribute_exists(#id)")
         dynamodb.do(Write.update(_scope(key), unique_keys.ID, there, removes={"denied": old}))
@@ -225,7 +225,7 @@ def _forget_denied(key: str, now: int) -> bool:
     return False
 
 
-def _denied_after(record: Mapping[str, Any], second: int) -> set[str]:
+def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
     """Return the members of the set of denied requests after a Unix second, which they begin with."""
     return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
 
@@ -246,8 +246,8 @@ def _is_active(found: _Token) -> bool:
     if not kinds.BOT_USERS.has(found.owner_id):  # a record of the first edition, which switched off bots alone
         return True
     bot = accounts.read(found.account, found.owner_id)
-    return bool(bot and accounts.is_on(bot))
+    return bool(bot and accounts.is_item_active(bot))
 
 
-def _digest(token: str) -> str:
+def _hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

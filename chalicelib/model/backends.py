@@ -39,19 +39,19 @@ class Weighted(Described):
         return {"backends": self.backends}
 
 
-def members(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
+def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
     """Return the ids of the online tunnels of each tunnel group, by the group's id: one query, if one has labels.
 
     Raises aws.Unavailable.
     """
-    online = tunnels.online(account) if any(group.labels for group in groups.values()) else []
+    online = tunnels.list_online(account) if any(group.labels for group in groups.values()) else []
     return {
-        id: tuple(tunnel.id for tunnel in online if tunnels.carries(tunnel, group.labels))
+        id: tuple(tunnel.id for tunnel in online if tunnels.has_all_labels(tunnel, group.labels))
         for id, group in groups.items()
     }
 
 
-def serving(account: str, online: Sequence[Item]) -> dict[str, str]:
+def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
     """Return the id of the oldest tunnel group that each of some tunnels belongs to now, by the tunnel's id.
 
     One query, if one has labels. Raises aws.Unavailable.
@@ -60,4 +60,4 @@ def serving(account: str, online: Sequence[Item]) -> dict[str, str]:
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
     groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
     # Of several groups of one tunnel the last stays, which is the oldest.
-    return {tunnel.id: id for id, labels in groups for tunnel in labelled if tunnels.carries(tunnel, labels)}
+    return {tunnel.id: id for id, labels in groups for tunnel in labelled if tunnels.has_all_labels(tunnel, labels)}

@@ -20,7 +20,7 @@ class TooManyPatterns(Exception):
     """MAX_PATTERNS are banned already."""
 
 
-def normal(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a pattern in its normal form. Raises ValueError, aws.Unavailable."""
     pattern = text.lower()
     if not _FORM.fullmatch(pattern):

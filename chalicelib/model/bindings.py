@@ -9,23 +9,23 @@ from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage import table, unique_keys
 
 
-def refused(carried: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
+def find_disallowed(carried: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
     """Return the ids of tunnels that may not keep their names or ports. Raises aws.Unavailable."""
     named = [it for it in carried if it.name]
-    listening = table.records(_edge(it) for it in named)
+    listening = table.records(_listener_key(it) for it in named)
     below = [it for it in named if it.proto == "tcp" or domains.is_below(it.name, tunnel_domain)]
-    limited = accounts.limited_to_reserved(it.account for it in below)
+    limited = accounts.find_limited_to_reserved(it.account for it in below)
     unreserved = {it.id for it in below if it.account in limited and not names.is_reserved(it.account, it.name)}
-    unproved = _unproved([it for it in named if it not in below], tunnel_domain)
-    return frozenset({it.id for it in named if _edge(it) in listening} | unproved | unreserved)
+    unproved = _find_unproved([it for it in named if it not in below], tunnel_domain)
+    return frozenset({it.id for it in named if _listener_key(it) in listening} | unproved | unreserved)
 
 
-def _edge(tunnel: ServedTunnel) -> tuple[str, str]:
+def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
     """Return the place of the record that is there while an edge of the account listens on a tunnel's name."""
-    return names.listening(tunnel.account, tunnels.listener(tunnel.name)).scope, unique_keys.ID
+    return names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 
-def _unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]:
+def _find_unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]:
     """Return the ids of tunnels whose names another account has proved, or nobody."""
     found = reservations.reservations_for("", {it.name for it in elsewhere}, tunnel_domain)
     proved = {held.domain: held for held in found if held.is_proved}
@@ -33,4 +33,4 @@ def _unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]
     def owner(held: ServedReservation | None) -> str:
         return held.account if held else ""
 
-    return {it.id for it in elsewhere if owner(proofs.proving(it.name, proved)) != it.account}
+    return {it.id for it in elsewhere if owner(proofs.find_proving(it.name, proved)) != it.account}

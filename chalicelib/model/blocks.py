@@ -8,7 +8,7 @@ _NETWORKS = OperatorList("/blocked_networks", "network_block")
 _LEAST = {4: 8, 6: 19}  # bits: of less the operator would lock out the internet by a slip
 
 
-def normal(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a network, or an address as the network of one, in its normal form. Raises ValueError."""
     try:
         found = ipaddress.ip_network(text, strict=False)
@@ -29,6 +29,6 @@ def unblock(network: str) -> bool:
     return _NETWORKS.remove(network)
 
 
-def every() -> list[tuple[str, Entry]]:
+def list_networks() -> list[tuple[str, Entry]]:
     """Return all blocked networks with their entries. One query. Raises aws.Unavailable."""
     return _NETWORKS.entries()

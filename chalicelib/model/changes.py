@@ -65,10 +65,10 @@ class Change:
 
         `more` are details for its event beside those of the stored value.
         """
-        own = (*self.own, *writes.put(item, _holder(item)), *listening.moved(None, item))
+        own = (*self.own, *writes.put(item, _holder(item)), *listening.list_edge(None, item))
         created = (*self.created, item)
         events = self._and_event(item, "create", told=_whole(item, more))
-        count = self.names + name_counts.elsewhere(item)
+        count = self.names + name_counts.count_elsewhere(item)
         first, once = self.item or item, self.once or once
         return replace(self, item=first, once=once, own=own, events=events, created=created, names=count)
 
@@ -83,11 +83,11 @@ class Change:
         after = replace(after, revision=items.following(before))
         changed = details.differing(*_parts(before, after, module))
         told = {} if changed in _NOT_AUDITED else _between(before, after, module)
-        own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.moved(before, after))
+        own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.list_edge(before, after))
         created = (*self.created, after)
-        count = self.names + name_counts.elsewhere(after) - name_counts.elsewhere(before)
+        count = self.names + name_counts.count_elsewhere(after) - name_counts.count_elsewhere(before)
         events = self._and_event(after, verb, module, changed, told)
-        given_up = (*self.given_up, *histories.given_up(before, after))
+        given_up = (*self.given_up, *histories.record_former_edge(before, after))
         first = self.item or after
         return replace(self, item=first, own=own, events=events, given_up=given_up, created=created, names=count)
 
@@ -95,11 +95,11 @@ class Change:
         """Remove an item, also a malformed one. `more` is as of `put`. Raises InUse when something refers to it."""
         self.hold(item)
         item = _checked(item)
-        own = (*self.own, *writes.remove(item, _holder(item)), *listening.moved(item, None))
+        own = (*self.own, *writes.remove(item, _holder(item)), *listening.list_edge(item, None))
         gone = replace(item, revision=item.revision + 1)
         events = self._and_event(gone, "delete", told=_whole(item, more))
-        count = self.names - name_counts.elsewhere(item)
-        given_up = (*self.given_up, *histories.given_up(item, None))
+        count = self.names - name_counts.count_elsewhere(item)
+        given_up = (*self.given_up, *histories.record_former_edge(item, None))
         return replace(self, item=self.item or item, own=own, events=events, given_up=given_up, names=count)
 
     def end(self, item: Item, *, more: Details = _NONE) -> "Change":
@@ -126,8 +126,8 @@ class Change:
         if self.given_up:
             dynamodb.transact(self.given_up)
         kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
-        account, counts = self.item.account if self.item else "", name_counts.of(self.own, self.names)
-        name_counts.settle(account, counts)
+        account, counts = self.item.account if self.item else "", name_counts.sum_counts(self.own, self.names)
+        name_counts.remove_ended_cooldowns(account, counts)
         own = [*kept, *self.others, *self.own, *name_counts.add(account, counts)]
         log = change_log.entries([*self.others, *self.own])
         try:
@@ -135,7 +135,7 @@ class Change:
         except Throttled as hot:
             return self._cooled(hot).commit()
         except TooManyNames:
-            if not name_counts.make_room(account, counts):
+            if not name_counts.end_oldest_cooldowns(account, counts):
                 raise
             return self.commit()
         return self.item
@@ -202,18 +202,22 @@ def _ended(tunnel: Item) -> list[Write]:
     """Return the writes that tell of the end of a tunnel whose name another item takes over."""
     if not tunnel_ends.is_tunnel(tunnel):
         return []
-    end = min(tunnel_ends.until(tunnel), clock.seconds())
-    told = _whole(tunnel, tunnel_ends.details(tunnel, end))
+    end = min(tunnel_ends.lease_end(tunnel), clock.seconds())
+    told = _whole(tunnel, tunnel_ends.describe_duration(tunnel, end))
     gone = replace(tunnel, revision=tunnel.revision + 1)
     event = audit.event(audit.EDGE, gone, "delete", "", (), told)
-    return [Write.put(event.to_record()), *tunnel_ends.kept(tunnel, end), *tunnel_ends.uncarried(tunnel)]
+    return [
+        Write.put(event.to_record()),
+        *tunnel_ends.record_end(tunnel, end),
+        *tunnel_ends.remove_from_gateway(tunnel),
+    ]
 
 
 def _named(by: Trail, item: Item) -> Trail:
     """Return the trail with the name of the owner, which a key of earlier editions lacks. Raises aws.Unavailable."""
     if by.actor.type != "api_key" or by.actor.name:
         return by
-    owner = accounts.owner(item.account, by.actor.owner_id)
+    owner = accounts.find_owner(item.account, by.actor.owner_id)
     return replace(by, actor=replace(by.actor, name=owner.name if owner else ""))
 
 

@@ -20,7 +20,7 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
-_WORST_FIRST: tuple[State, ...] = ("refused", "unproved", "waiting")
+_WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 _WAITING: tuple[State, ...] = ("waiting",)
 
 
@@ -70,7 +70,7 @@ class EdgeStatus:
 
 
 Part = TypeVar("Part", HostportStatus, RouteStatus)
-NOTHING = EdgeStatus("waiting", 0, "")
+NO_STATUS = EdgeStatus("waiting", 0, "")
 
 
 def announce(host: str, *, lease: int) -> None:
@@ -81,7 +81,7 @@ def announce(host: str, *, lease: int) -> None:
 
 def write(account: str, edge_id: str, host: str, status: EdgeStatus) -> None:
     """Replace what a host says of an edge. Raises aws.Unavailable."""
-    body = asdict(replace(status, hostports=_cut(status.hostports), routes=_cut(status.routes)))
+    body = asdict(replace(status, hostports=_shorten_errors(status.hostports), routes=_shorten_errors(status.routes)))
     dynamodb.do(Write.put({"scope": _scope(host), "id": _id(account, edge_id), "body": body, "revision": 1}))
 
 
@@ -90,12 +90,12 @@ def remove(account: str, edge_id: str, host: str) -> None:
     dynamodb.do(Write.delete(_scope(host), _id(account, edge_id)))
 
 
-def written(host: str) -> dict[tuple[str, str], EdgeStatus]:
+def read_statuses(host: str) -> dict[tuple[str, str], EdgeStatus]:
     """Return the statuses that a host, living or not, has written, by account and edge. Raises aws.Unavailable."""
-    return {_place(item.id): _of(item.body) for item in table.every(_scope(host))}
+    return {_parse_id(item.id): _decode(item.body) for item in table.every(_scope(host))}
 
 
-def withdraw(host: str) -> None:
+def remove_host(host: str) -> None:
     """Remove a host with all that it said. Can be repeated. Raises aws.Unavailable."""
     said = [item.id for item in table.every(_scope(host))]
     for start in range(0, len(said), _AT_ONCE):
@@ -103,11 +103,11 @@ def withdraw(host: str) -> None:
     dynamodb.do(Write.delete(HOSTS, host))
 
 
-def end_lapsed(*, grace: int) -> list[str]:
+def remove_expired_hosts(*, grace: int) -> list[str]:
     """Withdraw the hosts whose lease ended more than `grace` seconds ago; return them. Raises aws.Unavailable."""
     gone = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
     for host in gone:
-        withdraw(host.id)
+        remove_host(host.id)
     return [host.id for host in gone]
 
 
@@ -118,11 +118,11 @@ def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:
     """
     places = [(_scope(host.id), _id(account, edge_id)) for host in table.newest(HOSTS)]
     found = [dynamodb.get_each(*places[start : start + _AT_ONCE]) for start in range(0, len(places), _AT_ONCE)]
-    said = [_of(record["body"]) for record in chain.from_iterable(found) if record]
-    return merged(said, len(places) - len(said), revision), len(said)
+    said = [_decode(record["body"]) for record in chain.from_iterable(found) if record]
+    return merge(said, len(places) - len(said), revision), len(said)
 
 
-def merged(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus:
+def merge(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus:
     """Return the statuses of several hosts as one; `silent` is how many hosts have none, `revision` the present one.
 
     What is in one state everywhere is in that. What is live somewhere alone is `partly`. Otherwise the worst counts:
@@ -130,49 +130,49 @@ def merged(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus
     tunnels the lowest, and the certificate is the one that ends first.
     """
     if not said:
-        return NOTHING
+        return NO_STATUS
     lowest = min(it.revision for it in said)
-    state = state_of([*(it.state for it in said), *_WAITING * silent]) if lowest == revision else "waiting"
+    state = combine_states([*(it.state for it in said), *_WAITING * silent]) if lowest == revision else "waiting"
     hostports, routes = [it.hostports for it in said], [it.routes for it in said]
     return EdgeStatus(
         state,
         lowest,
         max(it.at for it in said),
-        tuple(_ending_first(same, _part(same, len(said) + silent)) for same in _grouped(hostports, _hostport)),
-        tuple(_part(same, len(said) + silent) for same in _grouped(routes, _route)),
-        _backends(chain.from_iterable(it.backends for it in said)),
+        tuple(_with_first_end(same, _merge_part(same, len(said) + silent)) for same in _group(hostports, _hostport)),
+        tuple(_merge_part(same, len(said) + silent) for same in _group(routes, _route)),
+        _merge_backends(chain.from_iterable(it.backends for it in said)),
     )
 
 
-def state_of(states: Sequence[State]) -> State:
+def combine_states(states: Sequence[State]) -> State:
     """Return the state of what is made of parts in these states, at least one."""
     if len({*states}) == 1:
         return states[0]
     if "live" in states or "partly" in states:
         return "partly"
-    return next(state for state in _WORST_FIRST if state in states)
+    return next(state for state in _WORST_STATES if state in states)
 
 
-def _part(same: Sequence[Part], hosts: int) -> Part:
+def _merge_part(same: Sequence[Part], hosts: int) -> Part:
     """Return a hostport or a route as those say that name it, of so many hosts."""
-    state = state_of([*(it.state for it in same), *_WAITING * (hosts - len(same))])
+    state = combine_states([*(it.state for it in same), *_WAITING * (hosts - len(same))])
     error = next((it.error for it in same if it.error), "")
     return replace(same[0], state=state, since=max(it.since for it in same), error=error)
 
 
-def _ending_first(same: Sequence[HostportStatus], shown: HostportStatus) -> HostportStatus:
+def _with_first_end(same: Sequence[HostportStatus], shown: HostportStatus) -> HostportStatus:
     found = min((it for it in same if it.not_after), key=lambda it: it.not_after, default=shown)
     return replace(shown, certificate_id=found.certificate_id, not_after=found.not_after)
 
 
-def _backends(said: Iterable[BackendStatus]) -> tuple[BackendStatus, ...]:
+def _merge_backends(said: Iterable[BackendStatus]) -> tuple[BackendStatus, ...]:
     fewest: dict[str, int] = {}
     for it in said:
         fewest[it.backend_id] = min(it.tunnels, fewest.get(it.backend_id, it.tunnels))
     return tuple(BackendStatus(*it) for it in fewest.items())
 
 
-def _grouped(said: Iterable[Sequence[Part]], name: Callable[[Part], str]) -> Iterable[list[Part]]:
+def _group(said: Iterable[Sequence[Part]], name: Callable[[Part], str]) -> Iterable[list[Part]]:
     """Return the parts of the same name, in the order in which the first host names them."""
     groups: dict[str, list[Part]] = {}
     for it in chain.from_iterable(said):
@@ -188,11 +188,11 @@ def _route(status: RouteStatus) -> str:
     return status.id
 
 
-def _cut(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _shorten_errors(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(replace(it, error=it.error[:MAX_ERROR]) for it in parts)
 
 
-def _of(body: Mapping[str, Any]) -> EdgeStatus:
+def _decode(body: Mapping[str, Any]) -> EdgeStatus:
     return EdgeStatus(
         body["state"],
         body["revision"],
@@ -211,6 +211,6 @@ def _id(account: str, edge_id: str) -> str:
     return f"{account} {edge_id}"
 
 
-def _place(id: str) -> tuple[str, str]:
+def _parse_id(id: str) -> tuple[str, str]:
     account, _, edge_id = id.partition(" ")
     return account, edge_id

@@ -9,7 +9,7 @@ from chalicelib import domains
 from chalicelib.model import changes, kinds, names, proofs, reservations, tunnels
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
-from chalicelib.model.modules import EDGE, Place
+from chalicelib.model.modules import EDGE, TlsEnd
 from chalicelib.model.records import Described
 from chalicelib.storage import aws, items, table, writes
 from chalicelib.storage.decoding import MalformedRecord
@@ -36,9 +36,10 @@ class Edge(Described):
         """
         named, edge = enumerate(self.hostports), {"account": account, "id": id}
         found = (
-            replace(names.listening(account, it), attributes=edge, field=f"hostports.{place}") for place, it in named
+            replace(names.listening_key(account, it), attributes=edge, field=f"hostports.{place}")
+            for place, it in named
         )
-        return (*found, *names.keys_of(kinds.of(id), self.hostports))
+        return (*found, *names.list_keys(kinds.of(id), self.hostports))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the keys of hostports that edges of the second edition held, unique between all accounts."""
@@ -49,7 +50,7 @@ class Edge(Described):
 class HttpsEdge(Edge):
     """The stored form of an HTTPS edge, which may let TLS end upstream."""
 
-    terminate_at: Place = EDGE
+    terminate_at: TlsEnd = EDGE
     keep_headers: list[str] = field(default_factory=list)
 
     AUDITED = ("hostports", "terminate_at", "keep_headers")
@@ -85,10 +86,10 @@ def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
     edge = table.find_any(items.scope(account, kind.path), id)
     if edge is None or (edge.modules and not edge.body):  # of which only modules were ever set
         return None
-    return edge, next(routes_of([edge])) if kind is kinds.HTTPS_EDGES else []
+    return edge, next(read_routes([edge])) if kind is kinds.HTTPS_EDGES else []
 
 
-def routes_of(found: Sequence[Item]) -> Iterator[list[Item]]:
+def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield the routes of each of some HTTPS edges of an account, the newest edges first, as the routes are.
 
     They are read when it is an edge's turn, of many edges at once, 1 MB each time. Raises aws.Unavailable.
@@ -99,29 +100,29 @@ def routes_of(found: Sequence[Item]) -> Iterator[list[Item]]:
     for edge, wanted in zip(found, scopes, strict=True):
         while scope > wanted:  # of an edge that is not asked for
             scope, routes = next(read, _NO_ROUTES)
-        yield _complete(edge, list(routes) if scope == wanted else [])
+        yield _add_old_routes(edge, list(routes) if scope == wanted else [])
 
 
-def page_of_routes(edge: Item, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+def read_route_page(edge: Item, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return at most `count` routes of an HTTPS edge, as `table.page` does. Raises aws.Unavailable."""
     found, has_more = table.page(routes_scope(edge.scope, edge.id), before=before, count=count)
     oldest = found[-1].id if has_more else ""
-    if not {id for id in _named(edge) if oldest <= id < (before or "~")} - {route.id for route in found}:
+    if not {id for id in _referring_routes(edge) if oldest <= id < (before or "~")} - {route.id for route in found}:
         return found, has_more
-    routes = [route for route in _complete(edge, []) if route.id < (before or "~")]
+    routes = [route for route in _add_old_routes(edge, []) if route.id < (before or "~")]
     return routes[:count], len(routes) > count
 
 
 def find_by_hostport(account: str, hostport: str) -> str | None:
     """Return the id of the edge of an account that listens on a hostport, or None. Raises aws.Unavailable."""
-    key = names.listening(account, hostport)
+    key = names.listening_key(account, hostport)
     found = table.look_up(key.kind, key.value)
     return str(found["id"]) if found else None
 
 
-def hostports_at(name: str) -> list[str]:
+def list_hostports(name: str) -> list[str]:
     """Return the hostports that stand for a host at port 443, with those of wildcards above it, or for host:port."""
-    return [name] if ":" in name else [f"{host}:443" for host in proofs.proving_names(name)]
+    return [name] if ":" in name else [f"{host}:443" for host in proofs.list_proving_domains(name)]
 
 
 def find_by_name(name: str, tunnel_domain: str) -> Item | None:
@@ -131,20 +132,20 @@ def find_by_name(name: str, tunnel_domain: str) -> Item | None:
     """
     host = name.partition(":")[0]
     if domains.is_below(host, tunnel_domain):
-        account = names.account_of(name, tunnel_domain)
+        account = names.find_account(name, tunnel_domain)
     else:
-        held = reservations.proving(host, tunnel_domain)
+        held = reservations.find_proving(host, tunnel_domain)
         account = held.account if held else ""
-    found = (find_by_hostport(account, hostport) for hostport in hostports_at(name)) if account else ()
+    found = (find_by_hostport(account, hostport) for hostport in list_hostports(name)) if account else ()
     id = next(filter(None, found), None)
     return table.find(items.scope(account, kinds.of(id).path), id) if id else None
 
 
-def end_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
+def close_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
     """End the tunnels of an account on hosts and ports that its edges have taken. Raises aws.Unavailable."""
     hosts = {hostport.rpartition(":")[0] for hostport in hostports}
     ports = {hostport for hostport in hostports if hostport.rpartition(":")[0] == names.domain()}
-    for name in sorted(ports.union(filter(names.may_be_a_tunnels, hosts))):
+    for name in sorted(ports.union(filter(names.can_name_tunnel, hosts))):
         found = table.look_up(names.KIND, name)
         if found and found.get("account") == account:
             tunnels.close_tunnel(account, found["id"], by=by)
@@ -175,12 +176,12 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     raise aws.Unavailable("TransactionConflict")
 
 
-def _complete(edge: Item, found: list[Item]) -> list[Item]:
+def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
     """Return the routes of an edge with those that lie where the second edition put them.
 
     They are looked for where the edge names a route that was not found. Raises aws.Unavailable.
     """
-    missing = _named(edge) - {route.id for route in found}
+    missing = _referring_routes(edge) - {route.id for route in found}
     if not missing:
         return found
     scope = routes_scope(edge.scope, edge.id)
@@ -191,7 +192,7 @@ def _complete(edge: Item, found: list[Item]) -> list[Item]:
     return sorted(routes.values(), key=lambda route: route.id, reverse=True)
 
 
-def _named(edge: Item) -> set[str]:
+def _referring_routes(edge: Item) -> set[str]:
     """Return the ids of the routes that name an edge."""
     beneath = f"{routes_scope(edge.path, edge.id)}/"
     return {path.removeprefix(beneath) for path in edge.referrers if path.startswith(beneath)}

@@ -37,13 +37,13 @@ _KINDS: Mapping[Kind, str] = {
     kinds.WEIGHTED_BACKENDS: "backends.Weighted",
 }
 _MODULES: Mapping[str, str] = {
-    "backend": "modules.Backend",
-    "mutual_tls": "modules.MutualTls",
-    "oauth": "modules.OAuth",
-    "policy": "ssh.policies.Policy",
-    "tls_termination": "modules.TlsTermination",
-    "traffic_policy": "modules.TrafficPolicy",
-    "user_agent_filter": "modules.UserAgentFilter",
+    "backend": "modules.BackendModule",
+    "mutual_tls": "modules.MutualTlsModule",
+    "oauth": "modules.OAuthModule",
+    "policy": "ssh.policies.PolicyModule",
+    "tls_termination": "modules.TlsTerminationModule",
+    "traffic_policy": "modules.TrafficPolicyModule",
+    "user_agent_filter": "modules.UserAgentModule",
 }
 
 

@@ -51,17 +51,17 @@ def withdraw(id: str) -> None:
 def read(id: str) -> Gateway | None:
     """Return a gateway, None where it is not up. Raises aws.Unavailable."""
     found = table.find(GATEWAYS, id)
-    return next((_of(found, stored) for _, stored in records.decoded(_Record, [found])), None) if found else None
+    return next((_decode(found, stored) for _, stored in records.decoded(_Record, [found])), None) if found else None
 
 
-def every() -> list[tuple[Gateway, bool]]:
+def list_gateways() -> list[tuple[Gateway, bool]]:
     """Return all gateways, and whether each is up: of one that is not, the tunnels may not have been ended yet.
 
     Raises aws.Unavailable.
     """
     found = records.decoded(_Record, table.every(GATEWAYS))
-    return [(_of(item, stored), item.is_live) for item, stored in found]
+    return [(_decode(item, stored), item.is_live) for item, stored in found]
 
 
-def _of(item: Item, stored: _Record) -> Gateway:
+def _decode(item: Item, stored: _Record) -> Gateway:
     return Gateway(item.id, stored.host, stored.port)

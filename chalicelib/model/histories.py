@@ -19,7 +19,7 @@ _REPEATED = ("credential", "address", "client", "gateway", "tunnel_session", "st
 
 
 @dataclass(frozen=True)
-class Had:
+class TunnelRecord:
     """A tunnel that had a name. `ended_at` is "" while nobody has written that it has ended."""
 
     account: str
@@ -34,7 +34,7 @@ class Had:
 
 
 @dataclass(frozen=True)
-class Listened:
+class FormerEdge:
     """An edge that listened on a hostport until `ended_at`, "" where it still does; its events tell since when."""
 
     account: str
@@ -43,7 +43,9 @@ class Listened:
     ended_at: str = ""
 
 
-def kept(name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None) -> list[Write]:
+def record_tunnel(
+    name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None
+) -> list[Write]:
     """Return the write that records which tunnel has a name, none for the name "".
 
     `ended` is the Unix second of its end, None while it is online.
@@ -56,31 +58,31 @@ def kept(name: str, account: str, id: str, body: Mapping[str, Any], *, ended: in
     return [Write.put(Item(_scope(name), id, {**told, **ended_at}, expires=expires).to_record())]
 
 
-def last(name: str, second: int) -> Had | None:
+def find_tunnel(name: str, second: int) -> TunnelRecord | None:
     """Return the last tunnel that a name had at a Unix second or before, also one that had ended then.
 
     None where it had none. One read. Raises aws.Unavailable.
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
-    return Had(tunnel=found[0].id, **found[0].body) if found else None
+    return TunnelRecord(tunnel=found[0].id, **found[0].body) if found else None
 
 
-def given_up(before: Item, after: Item | None) -> list[Write]:
+def record_former_edge(before: Item, after: Item | None) -> list[Write]:
     """Return the writes by which an edge is found by each hostport that a change takes from it."""
     old, new = (listening.hostports(item) if item else () for item in (before, after))
     now = clock.now()
     told = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
     body, id, expires = {**told, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end")), audit.kept_until(now)
-    return [Write.put(Item(_left(it), id, body, expires=expires).to_record()) for it in old if it not in new]
+    return [Write.put(Item(_hostport_scope(it), id, body, expires=expires).to_record()) for it in old if it not in new]
 
 
-def listened(hostport: str) -> Iterator[Listened]:
+def read_former_edges(hostport: str) -> Iterator[FormerEdge]:
     """Yield the edges that gave up a hostport, the latest first. Raises aws.Unavailable."""
-    for found in table.newest(_left(hostport)):
-        yield Listened(**found.body)
+    for found in table.newest(_hostport_scope(hostport)):
+        yield FormerEdge(**found.body)
 
 
-def _left(hostport: str) -> str:
+def _hostport_scope(hostport: str) -> str:
     return items.scope(EDGE, f"/left_hostports/{hostport}")
 
 

@@ -22,17 +22,17 @@ def hostports(item: Item) -> Sequence[str]:
     if item.path not in _PATHS:
         return ()
     if item.malformed:
-        return listed(item)
+        return hostports_from_keys(item)
     found: Sequence[str] = item.body.get("hostports", ())
     return found
 
 
-def listed(item: Item) -> list[str]:
+def hostports_from_keys(item: Item) -> list[str]:
     """Return the hostports that the unique keys of an edge name."""
     return [key.value.rpartition("/")[2] for key in item.unique_keys if key.kind == HOSTPORTS]
 
 
-def moved(before: Item | None, after: Item | None) -> list[Write]:
+def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     """Return the write that lists an edge or takes it off the list, none where a change leaves its hostports alone."""
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
@@ -58,7 +58,7 @@ def every() -> Iterator[tuple[str, str]]:
             yield f"{item.body.get('account')}", item.id
 
 
-def is_whole(account: str, id: str) -> bool:
+def is_valid_entry(account: str, id: str) -> bool:
     """Tell whether a record of the list names an edge of an account."""
     return kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in kinds.EDGES)
 

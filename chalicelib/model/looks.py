@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from chalicelib.model import audit, kinds, records
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
-from chalicelib.model.proofs import Proof, Step
-from chalicelib.model.reservations import ReservedDomain, listed, with_proof
+from chalicelib.model.proofs import Proof, ProofChange
+from chalicelib.model.reservations import ReservedDomain, list_proved, set_proof
 from chalicelib.storage import decoding, dynamodb, items, table, writes
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
@@ -23,7 +23,7 @@ _AT_ONCE = 100  # records in one read
 
 
 @dataclass(frozen=True)
-class Due:
+class DueCheck:
     """The proof of a reservation, as of a revision of its record."""
 
     account: str
@@ -33,7 +33,7 @@ class Due:
     revision: int
 
 
-def due(now: int, most: int) -> list[Due]:
+def find_due(now: int, most: int) -> list[DueCheck]:
     """Return reservations that are to be looked at, the longest due first, at most so many. Raises aws.Unavailable."""
     pages = dynamodb.pages(
         {"scope": _DUE, "now": f"{_LAST - now:010}"},
@@ -41,11 +41,11 @@ def due(now: int, most: int) -> list[Due]:
         KeyConditionExpression="#scope = :scope AND #id >= :now",
     )
     entries = [entry["id"] for entry in next(pages)][:most]
-    named = {id: place for id in entries if (place := _named(id))}
-    places, found = [*named.values()], list[Due]()
+    named = {id: place for id in entries if (place := _parse_entry(id))}
+    places, found = [*named.values()], list[DueCheck]()
     for start in range(0, len(places), _AT_ONCE):
         read = dynamodb.get_each(*places[start : start + _AT_ONCE])
-        found += [it for record in read if record and (it := _readable(Item.from_record(record)))]
+        found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
     known = {(_scope(it.account), it.id) for it in found}
     for id in entries:
         if named.get(id) not in known:  # or it would be the first that is due for ever
@@ -53,38 +53,38 @@ def due(now: int, most: int) -> list[Due]:
     return found
 
 
-def claim(due: Due, *, until: int) -> Due | None:
+def claim(due: DueCheck, *, until: int) -> DueCheck | None:
     """Put a look off, so that nobody else makes it meanwhile; None where another was first. Raises aws.Unavailable."""
-    before = _read(due)
+    before = _read_same(due)
     if before is None:
         return None
-    after = with_proof(before, Proof(**{**asdict(due.proof), "next_at": until}))
+    after = set_proof(before, Proof(**{**asdict(due.proof), "next_at": until}))
     try:
-        writes.commit([*writes.rewrite(before, after), *moved(before, after)])
+        writes.commit([*writes.rewrite(before, after), *reschedule(before, after)])
     except writes.Overtaken:
         return None
-    return _due(after)
+    return _decode(after)
 
 
-def holder(domain: str) -> Due | None:
+def find_proved(domain: str) -> DueCheck | None:
     """Return the reservation that has proved a domain, of whatever account, or None. Raises aws.Unavailable."""
     found = table.look_up("domain", domain)
     item = table.find(_scope(found["account"]), found["id"]) if found else None
-    return _readable(item) if item else None
+    return _decode_live(item) if item else None
 
 
-def record(due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
+def record(due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
     """Write down what a look found, and what the one loses from whom it takes the domain; False where nothing was.
 
     Nothing is written where another changed one of them meanwhile, or has the domain. Raises aws.Unavailable.
     """
     change = Change(audit.EDGE)
     for it, turn in [(due, step), *([loser] if loser else [])]:
-        before = _read(it)
+        before = _read_same(it)
         if before is None:
             return False
-        after = with_proof(before, turn.proof)
-        change = change.also(*moved(before, after))
+        after = set_proof(before, turn.proof)
+        change = change.also(*reschedule(before, after))
         if turn.event:
             change = change.rewrite(before, lambda _, after=after: after, verb=turn.event)  # type: ignore[misc]
         else:
@@ -96,21 +96,21 @@ def record(due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
     return True
 
 
-def begun(reservation: Item) -> list[Write]:
+def schedule(reservation: Item) -> list[Write]:
     """Return the write that schedules the first look at a new reservation, none where it needs no proof."""
     return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
 
 
-def ended(reservation: Item) -> list[Write]:
+def unschedule(reservation: Item) -> list[Write]:
     """Return the writes that take a reservation off the schedule, and off the list of what is proved."""
-    return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *listed(reservation, None)]
+    return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *list_proved(reservation, None)]
 
 
-def moved(before: Item, after: Item) -> list[Write]:
+def reschedule(before: Item, after: Item) -> list[Write]:
     """Return the writes that move a look to another time, and list what is proved; none where both stay."""
     if _entries(before) == _entries(after):
-        return listed(before, after)
-    return [*(Write.delete(_DUE, id) for id in _entries(before)), *begun(after), *listed(before, after)]
+        return list_proved(before, after)
+    return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
 
 
 def _entries(item: Item) -> list[str]:
@@ -123,33 +123,33 @@ def _entries(item: Item) -> list[str]:
     return [] if next_at is None else [f"{_LAST - next_at:010}/{item.account}/{item.id}"]
 
 
-def _named(entry: str) -> tuple[str, str] | None:
+def _parse_entry(entry: str) -> tuple[str, str] | None:
     """Return the scope and id of the reservation that an entry names, or None if it names none."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
 
 
-def _readable(item: Item) -> Due | None:
+def _decode_live(item: Item) -> DueCheck | None:
     """Return the proof of a live reservation, or None if its record is malformed or it needs none."""
     if not item.is_live or not (item.body or item.malformed):
         return None
     try:
-        return _due(item)
+        return _decode(item)
     except MalformedRecord as malformed:
         decoding.report(item.scope, item.id, malformed)
         return None
 
 
-def _due(item: Item) -> Due | None:
+def _decode(item: Item) -> DueCheck | None:
     stored = records.decode(ReservedDomain, item)
-    return Due(item.account, item.id, stored.domain, stored.progress, item.revision) if stored.progress else None
+    return DueCheck(item.account, item.id, stored.domain, stored.progress, item.revision) if stored.progress else None
 
 
-def _read(due: Due) -> Item | None:
+def _read_same(due: DueCheck) -> Item | None:
     """Return the record of a reservation, None where it is not in the revision that was read."""
     item = table.find(_scope(due.account), due.id)
-    return item if item and item.revision == due.revision and _readable(item) else None
+    return item if item and item.revision == due.revision and _decode_live(item) else None
 
 
 def _scope(account: str) -> str:

@@ -25,7 +25,7 @@ class Uncompilable(ValueError):
     """RE2 does not take a pattern; the message says why."""
 
 
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """Return the program of a pattern. Raises Uncompilable."""
     import re2
 
@@ -36,33 +36,33 @@ def compiled(pattern: str) -> Any:
         raise Uncompilable(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
 
 
-def size(pattern: str) -> int:
+def program_size(pattern: str) -> int:
     """Return the instructions of a pattern's program. Raises Uncompilable."""
-    return int(compiled(pattern).programsize)
+    return int(compile_pattern(pattern).programsize)
 
 
-def cost(pattern: str) -> int:
+def matching_cost(pattern: str) -> int:
     """Return the instructions that a byte costs at most. Raises Uncompilable."""
-    program = size(pattern)
+    program = program_size(pattern)
     found = _SIMPLE.fullmatch(pattern.encode().decode("latin-1"))
     if not found:
         return program
     flag, text = found[1] or "", found[2]
-    return min(program, sum(_of_sequence(it[1], flag) for it in _ALTERNATIVE.finditer(text)))
+    return min(program, sum(_sequence_cost(it[1], flag) for it in _ALTERNATIVE.finditer(text)))
 
 
-def _of_sequence(text: str, flag: str) -> int:
+def _sequence_cost(text: str, flag: str) -> int:
     """Return the cost of a pattern without alternatives and groups."""
     total, piece = 1, list[int]()
     for token, repetition in _TOKENS.findall(text):
         if repetition:
-            total, piece = total + _at_once(piece) + _REPEATED, []
+            total, piece = total + _simultaneous_steps(piece) + _REPEATED, []
         else:
-            piece.append(_bytes_of(token, flag))
-    return total + _at_once(piece)
+            piece.append(_matching_bytes(token, flag))
+    return total + _simultaneous_steps(piece)
 
 
-def _at_once(piece: list[int]) -> int:
+def _simultaneous_steps(piece: list[int]) -> int:
     """Return how many places of a sequence one text can reach at once, the one before the first included.
 
     Two places are reached at once only if the classes before them have bytes in common, each with each.
@@ -78,7 +78,7 @@ def _at_once(piece: list[int]) -> int:
 
 
 @cache
-def _bytes_of(token: str, flag: str) -> int:
+def _matching_bytes(token: str, flag: str) -> int:
     """Return the bytes that a literal or class matches, as a set of bits."""
     import re2
 

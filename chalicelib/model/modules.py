@@ -8,13 +8,13 @@ from chalicelib.model import details
 from chalicelib.model.records import References, Stored
 from chalicelib.storage import vault
 
-Place = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
+TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
 EDGE: Final = "edge"  # on one that does not say
 UPSTREAM: Final = "upstream"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Module(Stored):
+class StoredModule(Stored):
     """The base of all modules. Each names in `AUDITED` what its audit events show of it."""
 
     enabled: bool = True
@@ -31,7 +31,7 @@ class Module(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OAuthProvider(Stored):
+class StoredProvider(Stored):
     """An identity provider, and which of its users may pass; `teams` and `organizations` are GitHub's alone."""
 
     client_id: str = ""
@@ -53,13 +53,13 @@ class OAuthProvider(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OAuth(Module):
-    """The OAuth module of a route: `provider` has all eight providers by name, one of them set. Durations in seconds.
+class OAuthModule(StoredModule):
+    """The OAuthModule module of a route: `provider` has all eight providers by name, one of them set. Durations in seconds.
 
-    The client secret of an OAuth app is sealed for the route that holds it alone.
+    The client secret of an OAuthModule app is sealed for the route that holds it alone.
     """
 
-    provider: Mapping[str, OAuthProvider | None]
+    provider: Mapping[str, StoredProvider | None]
     options_passthrough: bool = False
     cookie_prefix: str = "service."
     inactivity_timeout: int = 0
@@ -75,7 +75,7 @@ class OAuth(Module):
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
         known = [found.client_secret for found in before.provider.values() if found] if before else []
         providers = {
-            name: asked and {**asked, "client_secret": _sealed(asked["client_secret"], context, known)}
+            name: asked and {**asked, "client_secret": _seal(asked["client_secret"], context, known)}
             for name, asked in values["provider"].items()
         }
         return cls.of({**values, "provider": providers})
@@ -84,7 +84,7 @@ class OAuth(Module):
         return {**vars(self), "provider": {name: it and it.to_record() for name, it in self.provider.items()}}
 
 
-def _sealed(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> bytes:
+def _seal(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> bytes:
     """Return the secret sealed, as it is already where it has not changed: sealed anew it would differ."""
     same = (kept for kept in known if secret and kept and vault.unseal(kept, context, bytes.decode) == secret)
     if found := next(same, b""):
@@ -93,7 +93,7 @@ def _sealed(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserAgentFilter(Module):
+class UserAgentModule(StoredModule):
     """RE2 patterns of User-Agents to let pass, and to refuse."""
 
     allow: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ class UserAgentFilter(Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backend(Module):
+class BackendModule(StoredModule):
     """The id of the backend that answers the traffic, None where none is attached."""
 
     backend_id: str | None = None
@@ -115,7 +115,7 @@ class Backend(Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrafficPolicy(Module):
+class TrafficPolicyModule(StoredModule):
     """A JSON document of rules, kept as it was sent."""
 
     value: str
@@ -128,7 +128,7 @@ class TrafficPolicy(Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MutualTls(Module):
+class MutualTlsModule(StoredModule):
     """The ids of certificate authorities, in order: a client needs a certificate of one of them."""
 
     certificate_authority_ids: list[str]
@@ -140,7 +140,7 @@ class MutualTls(Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TlsTermination(Module):
+class TlsTerminationModule(StoredModule):
     """The oldest version of TLS that an edge takes, None for a safe default. Where TLS ends is the edge's own."""
 
     min_version: str | None = None

@@ -18,12 +18,12 @@ from chalicelib.storage.cooldowns import Cooldowns
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 
-MAX_HELD = 1000
+MAX_NAMES = 1000
 MAX_COOLDOWN = 10_000  # beyond it the oldest cooldowns end early
 COUNT = "count"  # the id of the record
 FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed them, by reservation
 _PATH = "/names"
-_BOUNDS: Mapping[str, int] = {"names": MAX_HELD, "cooldown": MAX_COOLDOWN}
+_BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
 _AT_ONCE = 50  # lists of cooldowns in one transaction
 _KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 
@@ -42,24 +42,24 @@ class NameCounts:
 
 def read(account: str) -> NameCounts:
     """Return the numbers of an account's names. Raises aws.Unavailable."""
-    record = dynamodb.get(*place(account)) or {}
+    record = dynamodb.get(*record_key(account)) or {}
     counted = record.get("cooldown", 0)
     ended = sum(len(it.values) for it in cooldowns.ended(account)) if counted > 0 else 0
     return NameCounts(max(0, record.get("names", 0)), max(0, counted - ended))
 
 
-def place(account: str) -> tuple[str, str]:
+def record_key(account: str) -> tuple[str, str]:
     """Return the scope and id of the record of an account's counts."""
     return items.scope(account, _PATH), COUNT
 
 
-def elsewhere(item: Item) -> int:
+def count_elsewhere(item: Item) -> int:
     """Return 1 for a reserved domain that is not below TUNNEL_DOMAIN, else 0."""
     has_name = any(key.kind == names.KIND for key in item.unique_keys)
     return int(item.path == kinds.RESERVED_DOMAINS.path and not has_name)
 
 
-def of(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
+def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
     """Return what some writes add to the counts, without what stays the same."""
     total = Counter({"names": names_elsewhere})
     for write in writes:
@@ -75,10 +75,10 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
     text = " AND ".join(f"(attribute_not_exists(#{name}) OR #{name} <= :most_{name})" for name in more)
     free = Condition(text, {f"most_{name}": most for name, most in more.items()})
     adds = {**counts, "revision": 1}
-    return [Write.update(*place(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames())]
+    return [Write.update(*record_key(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames())]
 
 
-def settle(account: str, counts: Mapping[str, int]) -> None:
+def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
     """Stop counting cooldowns that have ended, if a change begins others. Raises aws.Unavailable."""
     if counts.get("cooldown", 0) <= 0:
         return
@@ -88,13 +88,13 @@ def settle(account: str, counts: Mapping[str, int]) -> None:
             dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
 
 
-def make_room(account: str, counts: Mapping[str, int]) -> bool:
+def end_oldest_cooldowns(account: str, counts: Mapping[str, int]) -> bool:
     """Return whether a change that met a bound can be tried again; end the oldest cooldowns for it.
 
     Raises aws.Unavailable.
     """
-    record = dynamodb.get(*place(account)) or {}
-    if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_HELD:
+    record = dynamodb.get(*record_key(account)) or {}
+    if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_NAMES:
         return "recounted" not in record and _correct(account)
     excess = record.get("cooldown", 0) + counts.get("cooldown", 0) - MAX_COOLDOWN
     return excess <= 0 or _end_oldest(account, excess) or _correct(account)
@@ -102,13 +102,13 @@ def make_room(account: str, counts: Mapping[str, int]) -> bool:
 
 def recount(account: str) -> list[Write]:
     """Return the write that corrects the counts of an account, none if they are right. Raises aws.Unavailable."""
-    record = dynamodb.get(*place(account)) or {}
-    counts = _recounted(account)
+    record = dynamodb.get(*record_key(account)) or {}
+    counts = _count_again(account)
     is_right = all(record.get(name, 0) == count for name, count in counts.items())
-    return [] if is_right or not record else [_corrected(account, record, counts)]
+    return [] if is_right or not record else [_correction(account, record, counts)]
 
 
-def unlist(listed: Cooldowns) -> list[Write]:
+def remove_wrong_cooldowns(listed: Cooldowns) -> list[Write]:
     """Return the writes that remove names from a list which an earlier version took back; none without such.
 
     Raises aws.Unavailable.
@@ -124,26 +124,26 @@ def unlist(listed: Cooldowns) -> list[Write]:
 
 def _correct(account: str) -> bool:
     """Correct the counts of an account, which an earlier version has made; return whether they were wrong."""
-    record = dynamodb.get(*place(account)) or {}
-    counts = _recounted(account)
+    record = dynamodb.get(*record_key(account)) or {}
+    counts = _count_again(account)
     with suppress(TransactionFailed):  # another process has changed them: the next try recounts
-        dynamodb.transact([_corrected(account, record, counts)])
+        dynamodb.transact([_correction(account, record, counts)])
     return any(record.get(name, 0) != count for name, count in counts.items())
 
 
-def _corrected(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
+def _correction(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
     """Return the write of recounted numbers. Each change of a name changes the record, so it fails after one."""
     same = Condition("#revision = :revision", {"revision": record["revision"]})
     sets = {**counts, "recounted": True, "schema": SCHEMA}
-    return Write.update(*place(account), same, sets=sets, adds={"revision": 1})
+    return Write.update(*record_key(account), same, sets=sets, adds={"revision": 1})
 
 
-def _recounted(account: str) -> dict[str, int]:
+def _count_again(account: str) -> dict[str, int]:
     held, others = set[str](), 0
     for kind in _KINDS:
         for item in table.every(items.scope(account, kind.path)):
             held |= {str(key.value) for key in item.unique_keys if key.kind == names.KIND}
-            others += elsewhere(item)
+            others += count_elsewhere(item)
     return {"names": len(held) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
 
 

@@ -19,9 +19,11 @@ from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
 # What the operator keeps; below "cname" lie the targets of domains that are elsewhere.
-KEPT = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"})
-KEPT_SENTENCE = "'{}' is kept by the operator: choose another name."
-KEPT_RULE = "must be one that the operator does not keep"
+OPERATOR_NAMES = frozenset(
+    {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"}
+)
+OPERATOR_NAME_MESSAGE = "'{}' is kept by the operator: choose another name."
+OPERATOR_NAME_RULE = "must be one that the operator does not keep"
 
 Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
 
@@ -42,10 +44,10 @@ def domain() -> str:
 
 def ports() -> range:
     """Return the ports of TCP_PORTS, as 20000-20099; none where it is unset. Raises ValueError."""
-    return ports_of(ports_text())
+    return parse_ports(ports_text())
 
 
-def ports_of(text: str) -> range:
+def parse_ports(text: str) -> range:
     """Return the ports that a text names, as 20000-20099; none where it is empty. Raises ValueError."""
     if not text.strip():
         return range(0)
@@ -58,7 +60,7 @@ def ports_of(text: str) -> range:
 
 def check_settings() -> None:
     """Store the settings if the table has none. Raises OtherSettingsError if it has others, ValueError."""
-    check_settings_of(domain(), ports_text())
+    check_given_settings(domain(), ports_text())
 
 
 def check_settings_for(hosts: Iterable[str]) -> None:
@@ -74,31 +76,31 @@ def check_settings_for(hosts: Iterable[str]) -> None:
             raise
 
 
-def check_settings_of(tunnel_domain: str, tcp_ports: str) -> None:
+def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
     """Do what `check_settings` does for the given settings, once for each table in a process."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
-def difference() -> str:
+def describe_difference() -> str:
     """Return a sentence that says how the settings differ from those of the table, "" if they do not.
 
     Raises ValueError, aws.Unavailable.
     """
-    return difference_of(domain(), ports_text())
+    return describe_difference_from(domain(), ports_text())
 
 
-def difference_of(tunnel_domain: str, tcp_ports: str) -> str:
+def describe_difference_from(tunnel_domain: str, tcp_ports: str) -> str:
     """Return what `difference` does for the given settings. Raises aws.Unavailable."""
     found, wanted = _stored(), (tunnel_domain, tcp_ports)
-    return difference_between(found, wanted) if found else ""
+    return compare_settings(found, wanted) if found else ""
 
 
-def difference_between(stored: Settings, wanted: Settings) -> str:
+def compare_settings(stored: Settings, wanted: Settings) -> str:
     """Return a sentence that says how settings differ from those of the table, "" if they do not."""
     differing = [place for place in (0, 1) if stored[place] != wanted[place]]
     if not differing:
         return ""
-    there, here = (_assigned(settings, differing) for settings in (stored, wanted))
+    there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
     return (
         f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
@@ -113,7 +115,7 @@ def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
             dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
         except ConditionFailed:  # another process has stored its own
             found = _stored()
-    if found and (sentence := difference_between(found, (tunnel_domain, tcp_ports))):
+    if found and (sentence := compare_settings(found, (tunnel_domain, tcp_ports))):
         raise OtherSettingsError(sentence)
 
 
@@ -122,7 +124,7 @@ def _stored() -> Settings | None:
     return (found["body"]["tunnel_domain"], found["body"]["tcp_ports"]) if found else None
 
 
-def _assigned(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
+def _format_settings(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
     return " and ".join(f"{('TUNNEL_DOMAIN', 'TCP_PORTS')[it]}={settings[it] or 'unset'}" for it in places)
 
 
@@ -140,10 +142,10 @@ def forget_settings() -> str:
     found = _stored()
     if found:
         dynamodb.do(Write.delete(*_SETTINGS))
-    return _assigned(found) if found else ""
+    return _format_settings(found) if found else ""
 
 
-def used() -> Iterator[str]:
+def names_in_use() -> Iterator[str]:
     """Yield the names and ports that accounts hold or have in cooldown. Reads the whole table.
 
     Raises aws.Unavailable.
@@ -166,35 +168,35 @@ def is_below(host: str) -> bool:
     return domains.is_below(host, domain())
 
 
-def unit(host: str) -> str:
+def base_name(host: str) -> str:
     """Return the name that stands for a host below TUNNEL_DOMAIN, "" for the domain itself and what is elsewhere."""
-    return _unit(host, domain())
+    return _base_name_below(host, domain())
 
 
-def account_of(name: str, tunnel_domain: str) -> str:
+def find_account(name: str, tunnel_domain: str) -> str:
     """Return the account that has a host below the domain, or host:port, or "". Raises aws.Unavailable."""
     host, _, port = name.partition(":")
     of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
-    record = dynamodb.get(f"{KIND}#{of_port or _unit(host, tunnel_domain)}", unique_keys.ID) or {}
+    record = dynamodb.get(f"{KIND}#{of_port or _base_name_below(host, tunnel_domain)}", unique_keys.ID) or {}
     return str(record.get("account", ""))
 
 
-def _unit(host: str, below: str) -> str:
+def _base_name_below(host: str, below: str) -> str:
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 
 
-def may_be_a_tunnels(host: str) -> bool:
+def can_name_tunnel(host: str) -> bool:
     """Tell whether a tunnel may have a host for its name: one label below TUNNEL_DOMAIN, or whatever is elsewhere."""
-    return bool(domain()) and not host.startswith(domains.WILDCARD) and unit(host) in (host, "")
+    return bool(domain()) and not host.startswith(domains.WILDCARD) and base_name(host) in (host, "")
 
 
-def is_kept(unit: str) -> bool:
+def is_operator_name(unit: str) -> bool:
     """Tell whether the operator keeps a name for the service itself."""
-    return unit.partition(".")[0] in KEPT
+    return unit.partition(".")[0] in OPERATOR_NAMES
 
 
-def address(port: int) -> str:
+def port_address(port: int) -> str:
     """Return the address of a port of the edge, host:port, which is its unit."""
     return f"{domain()}:{port}"
 
@@ -204,23 +206,23 @@ def key(name: str, *, field: str = "") -> UniqueKey:
     return UniqueKey(KIND, name, field=field, hold="together")
 
 
-def listening(account: str, hostport: str) -> UniqueKey:
+def listening_key(account: str, hostport: str) -> UniqueKey:
     """Return the key that an edge of an account has while it listens on a hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
-def keys_of(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
+def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
     """Return the keys of what an edge of a kind listens on: names, and of TCP also ports."""
     found: dict[UniqueKey, None] = {}
     by_port = kind is kinds.TCP_EDGES
     for place, hostport in enumerate(hostports):
         host, _, port = hostport.rpartition(":")
-        names = [unit(host), address(int(port)) if by_port and is_below(host) else ""]
+        names = [base_name(host), port_address(int(port)) if by_port and is_below(host) else ""]
         found |= dict.fromkeys(key(name, field=f"hostports.{place}") for name in names if name)
     return tuple(found)
 
 
-def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
+def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
     """Tell whether an edge holds the keys of a hostport: of one below the domain its name, of TCP its port.
 
     One that was made before the service had the domain does not, and another account may have the name.
@@ -229,16 +231,16 @@ def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
     if not domains.is_below(host, tunnel_domain):
         return True
     by_port = kinds.of(edge.id) is kinds.TCP_EDGES
-    wanted = {_unit(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
+    wanted = {_base_name_below(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
     return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
 
 
 def is_reserved(account: str, name: str) -> bool:
     """Tell whether an account has reserved a name, something below it, or an address. Raises aws.Unavailable."""
-    return bool(reservations(account, name))
+    return bool(list_reservations(account, name))
 
 
-def reservations(account: str, name: str) -> list[str]:
+def list_reservations(account: str, name: str) -> list[str]:
     """Return the ids of an account's reservations of a name, what is below it, or an address.
 
     Raises aws.Unavailable.
@@ -248,6 +250,6 @@ def reservations(account: str, name: str) -> list[str]:
     return [id for path, _, id in (holder.rpartition("/") for holder in holders) if path in _RESERVED]
 
 
-def is_of_the_operator(taken: Taken) -> bool:
+def is_taken_by_operator(taken: Taken) -> bool:
     """Tell whether it is the operator who has a name that was found taken."""
     return kinds.is_of_the_edge(taken.by)

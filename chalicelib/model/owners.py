@@ -18,8 +18,8 @@ from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
-_LETTING_IN = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
-_MARK = "may_let_in"  # of the record of who was switched off, while some of their keys may let in
+_KINDS = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
+_MARKER = "may_let_in"  # of the record of who was switched off, while some of their keys may let in
 
 
 class LastAdmin(Exception):
@@ -31,7 +31,7 @@ def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
     found = accounts.read(account, id)
     if found is None or _switch(Change(by), found.scope, id, to) is None:
         return False
-    tell(account, id)
+    update_keys(account, id)
     return True
 
 
@@ -40,23 +40,23 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
     switched = _switch(change, accounts.SCOPE, account, to)
     if switched is None:
         return False
-    for owner in accounts.owners(account):
-        tell(account, owner.id)
-    _unmarked(switched)  # unless it has changed since: then another one tells
+    for owner in accounts.list_owners(account):
+        update_keys(account, owner.id)
+    _remove_marker(switched)  # unless it has changed since: then another one tells
     return True
 
 
-def tell(account: str, id: str) -> Item:
+def update_keys(account: str, id: str) -> Item:
     """Copy to the keys and SSH credentials of a user or bot its name, and whether it may act now; return its record.
 
     It begins anew where that record or the account's changes meanwhile, so that it never undoes a later switch. The
     record has an empty body where there is none. Raises aws.Unavailable.
     """
     for _ in writes.tries():
-        holders = _holders(account, id)
+        holders = _read_owner_and_account(account, id)
         same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
-        told = table.set_all([(key, _known(holders)) for key in _letting_in(account, id)], checks=same)
-        if told and (owner := _unmarked(holders[0])):
+        told = table.set_all([(key, _copied_fields(holders)) for key in _list_unique_keys(account, id)], checks=same)
+        if told and (owner := _remove_marker(holders[0])):
             return owner
     raise aws.Unavailable("TransactionConflict")
 
@@ -67,24 +67,24 @@ def check_new_key(item: Item) -> None:
     Nobody has its token yet.
     """
     owner = _owner_of(item)
-    known = _known(_holders(item.account, owner))
+    known = _copied_fields(_read_owner_and_account(item.account, owner))
     if any({**key.attributes, **known} != key.attributes for key in item.unique_keys):
-        tell(item.account, owner)
+        update_keys(item.account, owner)
 
 
-def tell_new_credential(item: Item) -> None:
+def update_new_credential(item: Item) -> None:
     """Copy to a new SSH credential whether its owner may act, unless a switch has done so since.
 
     Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
-    active = _are_on(_holders(item.account, _owner_of(item)))
+    active = _are_active(_read_owner_and_account(item.account, _owner_of(item)))
     for key in item.unique_keys:
         table.set_once(key, "active", active)
 
 
-def may_let_in(item: Item) -> bool:
+def is_shown_active(item: Item) -> bool:
     """Tell whether a user, bot or account is active, or was switched off and some of its keys are not updated yet."""
-    return accounts.is_on(item) or _MARK in item.unseen
+    return accounts.is_item_active(item) or _MARKER in item.unseen
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
@@ -98,8 +98,8 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
         if before is None:
             return None
         made = change.rewrite(before, edit)
-        leaves = made.item is not None and not accounts.is_on(made.item)
-        return made.also(*_another_admin(before) if leaves else ()).commit()
+        leaves = made.item is not None and not accounts.is_item_active(made.item)
+        return made.also(*_require_other_admin(before) if leaves else ()).commit()
 
     return writes.retried(attempt)
 
@@ -114,37 +114,37 @@ def remove(change: Change, scope: str, id: str) -> bool:
         bot = table.find(scope, id)
         if bot is None:
             return False
-        gone = change.remove(bot).also(*_another_admin(bot))
-        shut(bot.account, id)
+        gone = change.remove(bot).also(*_require_other_admin(bot))
+        deactivate_keys(bot.account, id)
         try:
             gone.commit()
         finally:
-            tell(bot.account, id)  # also keys that were made meanwhile, and those of a bot that stays
+            update_keys(bot.account, id)  # also keys that were made meanwhile, and those of a bot that stays
         return True
 
     return writes.retried(attempt)
 
 
-def marked(before: Item, after: Item) -> Item:
+def mark_switch(before: Item, after: Item) -> Item:
     """Return the changed record of a user, bot or account, marked where it was switched off."""
-    others = {name: value for name, value in after.unseen.items() if name != _MARK}
-    if accounts.is_on(after):
+    others = {name: value for name, value in after.unseen.items() if name != _MARKER}
+    if accounts.is_item_active(after):
         return replace(after, unseen=others)
-    return replace(after, unseen={**others, _MARK: True}) if accounts.is_on(before) else after
+    return replace(after, unseen={**others, _MARKER: True}) if accounts.is_item_active(before) else after
 
 
-def shut(account: str, owner: str) -> None:
+def deactivate_keys(account: str, owner: str) -> None:
     """Make the keys and SSH credentials of a user or bot inactive, before it is deleted. Raises aws.Unavailable."""
-    table.set_all([(key, {"active": False}) for key in _letting_in(account, owner)])
+    table.set_all([(key, {"active": False}) for key in _list_unique_keys(account, owner)])
 
 
-def owned(account: str, owner: str) -> list[Item]:
+def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
     """Return the API keys and SSH credentials of a user or bot, also malformed ones. Raises aws.Unavailable."""
-    found = [item for kind in _LETTING_IN for item in table.every(items.scope(account, kind.path))]
+    found = [item for kind in _KINDS for item in table.every(items.scope(account, kind.path))]
     return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
 
 
-def _holders(account: str, id: str) -> tuple[Item, Item]:
+def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
     """Return a user or bot and its account, each with an empty body where there is none. Raises aws.Unavailable."""
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     owner, own = (
@@ -169,24 +169,24 @@ def _owner_of(item: Item) -> str:
     return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
 
 
-def _known(holders: Sequence[Item]) -> dict[str, Any]:
+def _copied_fields(holders: Sequence[Item]) -> dict[str, Any]:
     """Return the attributes of an owner that its keys repeat: its name, and whether it may act."""
     name = next((stored.name for _, stored in records.decoded(User, holders[:1])), "")
-    return {"active": _are_on(holders), "name": name}
+    return {"active": _are_active(holders), "name": name}
 
 
-def _are_on(holders: Sequence[Item]) -> bool:
-    return all((item.body or item.malformed) and accounts.is_on(item) for item in holders)
+def _are_active(holders: Sequence[Item]) -> bool:
+    return all((item.body or item.malformed) and accounts.is_item_active(item) for item in holders)
 
 
-def _another_admin(item: Item) -> list[Write]:
+def _require_other_admin(item: Item) -> list[Write]:
     """Return the check that another admin remains active; none where a user or bot is no active admin itself.
 
     Raises LastAdmin, aws.Unavailable.
     """
     if not _is_admin(item):
         return []
-    others = [owner for owner in accounts.owners(item.account) if owner.id != item.id and _is_admin(owner)]
+    others = [owner for owner in accounts.list_owners(item.account) if owner.id != item.id and _is_admin(owner)]
     if not others:
         raise LastAdmin
     return [Write.check(others[0].scope, others[0].id, items.unchanged(others[0]))]
@@ -196,20 +196,20 @@ def _is_admin(item: Item) -> bool:
     return any(stored.admin and stored.active for _, stored in records.decoded(User, [item]))
 
 
-def _letting_in(account: str, owner: str) -> list[UniqueKey]:
-    found = owned(account, owner)
+def _list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
+    found = list_keys_and_credentials(account, owner)
     unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
     return [*unnamed, *(key for item in found for key in item.unique_keys)]
 
 
 def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
     def switched(item: Item) -> Item:
-        return marked(item, replace(item, body={**item.body, "active": to == "on"}))
+        return mark_switch(item, replace(item, body={**item.body, "active": to == "on"}))
 
     return changes.rewrite(change, scope, id, switched)
 
 
-def _unmarked(item: Item) -> Item | None:
+def _remove_marker(item: Item) -> Item | None:
     """Take the mark off a record, and return it as it is then; None where it has changed. Raises aws.Unavailable."""
-    others = {name: value for name, value in item.unseen.items() if name != _MARK}
+    others = {name: value for name, value in item.unseen.items() if name != _MARKER}
     return item if others == item.unseen else table.exchange(item, replace(item, unseen=others))

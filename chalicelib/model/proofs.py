@@ -10,15 +10,17 @@ from typing import Literal, TypeVar
 from chalicelib.domains import WILDCARD
 
 T = TypeVar("T")
-Status = Literal["pending", "verified", "lapsing", "lapsed"]
-Event = Literal["", "verified", "lapsing", "lapsed"]
+ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
+ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _GRACE = 7 * _DAY  # in which a record that is gone may come back
-_UNSEEN = 2 * _DAY  # without an answer of name servers, until that counts as a record that is gone
-_LOST = "The record is gone, and another account has proved the domain."
-_HELD = "Another account has proved this domain, and its record is still there: that must be removed first."
-_UNSURE = "Another account has proved this domain, and whether its record is still there cannot be seen just now: {}"
+_NO_ANSWER = 2 * _DAY  # without an answer of name servers, until that counts as a record that is gone
+_LOST_ERROR = "The record is gone, and another account has proved the domain."
+_PROVED_ELSEWHERE = "Another account has proved this domain, and its record is still there: that must be removed first."
+_UNKNOWN_ELSEWHERE = (
+    "Another account has proved this domain, and whether its record is still there cannot be seen just now: {}"
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Proof:
 
     value: str
     cname_target: str
-    status: Status
+    status: ProofStatus
     since: int  # when that began
     next_at: int  # when to look
     seen_at: int = 0  # when the record was last there
@@ -46,7 +48,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     """The outcome of a look: the record is there, it is not, or neither is sure; then why, as a sentence."""
 
     kind: Literal["present", "absent", "unknown"]
@@ -54,11 +56,11 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Step:
+class ProofChange:
     """The proof after a look, and the event that tells of its change, "" where there is none."""
 
     proof: Proof
-    event: Event = ""
+    event: ProofEvent = ""
 
 
 class TooSoon(Exception):
@@ -79,44 +81,46 @@ def record_name(domain: str) -> str:
     return f"_tunnel-verification.{domain.removeprefix(WILDCARD)}"
 
 
-def wish(proof: Proof, now: int) -> Proof:
+def request_check(proof: Proof, now: int) -> Proof:
     """Return the proof with a look due now. Raises TooSoon."""
     if (wait := proof.wished_at + _MINUTE - now) > 0:
         raise TooSoon(wait)
     return replace(proof, wished_at=now, next_at=min(proof.next_at, now))
 
 
-def after(proof: Proof, found: Found, now: int) -> Step:
+def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
     """Return the step after a look at a domain that is nobody's, or this reservation's own."""
     looked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
-        return _seen(looked, now)
+        return _verify(looked, now)
     match proof.status:
-        case "verified" if found.kind == "absent" or now - proof.seen_at >= _UNSEEN:
-            return _turned(looked, "lapsing", now, next_at=now + _DAY)
+        case "verified" if found.kind == "absent" or now - proof.seen_at >= _NO_ANSWER:
+            return _change_status(looked, "lapsing", now, next_at=now + _DAY)
         case "verified":
-            return Step(replace(looked, next_at=now + _HOUR))
+            return ProofChange(replace(looked, next_at=now + _HOUR))
         case "lapsing" if now >= proof.since + _GRACE:
-            return _turned(looked, "lapsed", now, next_at=now + _MINUTE)
+            return _change_status(looked, "lapsed", now, next_at=now + _MINUTE)
         case "lapsing":
-            return Step(replace(looked, next_at=min(now + _DAY, proof.since + _GRACE)))
-    return Step(replace(looked, next_at=now + _pause(proof, now)))
+            return ProofChange(replace(looked, next_at=min(now + _DAY, proof.since + _GRACE)))
+    return ProofChange(replace(looked, next_at=now + _seconds_until_check(proof, now)))
 
 
-def contest(challenger: Proof, holder: Proof, found: Found, now: int) -> tuple[Step, Step | None]:
+def apply_contest(
+    challenger: Proof, holder: Proof, found: CheckResult, now: int
+) -> tuple[ProofChange, ProofChange | None]:
     """Return the next step of a challenger whose record is there, and of the holder if it loses the domain.
 
     `found` is what a look at the holder's record found in the same moment.
     """
     looked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":
-        lost = replace(holder, checked_at=now, error=_LOST)
-        return _seen(looked, now), _turned(lost, "lapsed", now, next_at=now + _MINUTE)
-    error = _HELD if found.kind == "present" else _UNSURE.format(found.error)
-    return Step(replace(looked, error=error, next_at=now + _pause(challenger, now))), None
+        lost = replace(holder, checked_at=now, error=_LOST_ERROR)
+        return _verify(looked, now), _change_status(lost, "lapsed", now, next_at=now + _MINUTE)
+    error = _PROVED_ELSEWHERE if found.kind == "present" else _UNKNOWN_ELSEWHERE.format(found.error)
+    return ProofChange(replace(looked, error=error, next_at=now + _seconds_until_check(challenger, now))), None
 
 
-def proving_names(host: str) -> tuple[str, ...]:
+def list_proving_domains(host: str) -> tuple[str, ...]:
     """Return the reserved domains of which each proves a host, the one that wins first.
 
     A domain proves itself alone, `*.d` proves all names below d, and so `*.b.d` too.
@@ -127,20 +131,22 @@ def proving_names(host: str) -> tuple[str, ...]:
     return tuple(below) if first == 0 else (host, *below)
 
 
-def proving(host: str, holders: Mapping[str, T]) -> T | None:
+def find_proving(host: str, holders: Mapping[str, T]) -> T | None:
     """Return the holder of the longest proved domain that proves a host, given the holders of all; None without one."""
-    return next((holders[name] for name in proving_names(host) if name in holders), None)
+    return next((holders[name] for name in list_proving_domains(host) if name in holders), None)
 
 
-def _seen(looked: Proof, now: int) -> Step:
+def _verify(looked: Proof, now: int) -> ProofChange:
     seen = replace(looked, seen_at=now, next_at=now + _DAY, error="")
-    return Step(seen) if seen.status == "verified" else _turned(seen, "verified", now, next_at=now + _DAY)
+    return ProofChange(seen) if seen.status == "verified" else _change_status(seen, "verified", now, next_at=now + _DAY)
 
 
-def _turned(proof: Proof, status: Literal["verified", "lapsing", "lapsed"], now: int, *, next_at: int) -> Step:
-    return Step(replace(proof, status=status, since=now, next_at=next_at), status)
+def _change_status(
+    proof: Proof, status: Literal["verified", "lapsing", "lapsed"], now: int, *, next_at: int
+) -> ProofChange:
+    return ProofChange(replace(proof, status=status, since=now, next_at=next_at), status)
 
 
-def _pause(proof: Proof, now: int) -> int:
+def _seconds_until_check(proof: Proof, now: int) -> int:
     """Return seconds until an unproved domain is looked at again: half as long as it is unproved, a minute to a day."""
     return max(_MINUTE, min((now - proof.since) // 2, _DAY))

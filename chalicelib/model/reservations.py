@@ -16,7 +16,10 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 _AT_ONCE = 100  # addresses in one read
-_OWN, _PROVED = "reserved_domain", "domain"  # the keys of a domain in its account, and of a proved one
+_RESERVED_DOMAIN, _PROVED_DOMAIN = (
+    "reserved_domain",
+    "domain",
+)  # the keys of a domain in its account, and of a proved one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +53,12 @@ class ReservedDomain(Described):
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the domain in its account, and the name, or the domain in the whole service once it is proved."""
-        own = UniqueKey(_OWN, f"{account}/{self.domain}", field="domain")
+        own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
         proof = self.progress
         if proof is None:
-            unit = names.unit(self.domain)
+            unit = names.base_name(self.domain)
             return (own, names.key(unit, field="domain")) if unit else (own,)
-        proved = UniqueKey(_PROVED, self.domain, {"account": account, "id": id})
+        proved = UniqueKey(_PROVED_DOMAIN, self.domain, {"account": account, "id": id})
         return (own, proved) if proof.holds else (own,)
 
 
@@ -83,7 +86,7 @@ class ServedReservation:
             stored = records.decode(ReservedDomain, item)
         except MalformedRecord as malformed:
             decoding.report(item.scope, item.id, malformed)
-            return _by_keys(item)
+            return _decode_keys(item)
         return ServedReservation(
             item.account,
             item.id,
@@ -95,15 +98,15 @@ class ServedReservation:
         )
 
 
-def _by_keys(item: Item) -> ServedReservation | None:
+def _decode_keys(item: Item) -> ServedReservation | None:
     """Return a reservation as its unique keys describe it, None where they do not name its domain."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
-    domain = keys.get(_OWN, "").partition("/")[2]
-    is_proved = _PROVED in keys or names.KIND in keys
+    domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
+    is_proved = _PROVED_DOMAIN in keys or names.KIND in keys
     return ServedReservation(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
 
 
-class Unreadable(Exception):
+class UnreadableReservation(Exception):
     """The record of a reservation is malformed."""
 
 
@@ -125,7 +128,7 @@ class ReservedAddr(Described):
         return (names.key(self.addr, field="addr"),)
 
 
-def with_proof(item: Item, proof: Proof) -> Item:
+def set_proof(item: Item, proof: Proof) -> Item:
     """Return the next state of a reserved domain, with a proof and the key that goes with it."""
     before = records.decode(ReservedDomain, item)
     after = replace(before, proof={**before.proof, **asdict(proof)})
@@ -134,12 +137,12 @@ def with_proof(item: Item, proof: Proof) -> Item:
     return replace(item, body=body, unique_keys=keys, revision=items.following(item))
 
 
-def listed(before: Item, after: Item | None) -> list[Write]:
+def list_proved(before: Item, after: Item | None) -> list[Write]:
     """Return the write by which a domain begins or ends to be found by the domain that it is directly below.
 
     By that the live edge knows what a wildcard does not stand for. It is there while the domain is proved.
     """
-    old, new = (_listed_at(item) if item else None for item in (before, after))
+    old, new = (_list_scope(item) if item else None for item in (before, after))
     if new and new != old:
         return [Write.put({"scope": new, "id": before.id, "body": {"account": before.account}, "revision": 1})]
     return [Write.delete(old, before.id)] if old and old != new else []
@@ -150,12 +153,12 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
     proved one, and all that are proved directly below a wildcard. Raises aws.Unavailable.
     """
     wanted = list(hosts)
-    keys = (key for host in wanted for key in _keys(account, host, tunnel_domain))
+    keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))
     found = table.records((key.scope, unique_keys.ID) for key in keys)
     places = [(record["home"], record["holder"]) for record in found.values() if _names_an_item(record)]
     for host in wanted:
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
-            places += _proved_below(host.removeprefix(domains.WILDCARD))
+            places += _find_proved_below(host.removeprefix(domains.WILDCARD))
     stored = map(Item.from_record, table.records(places).values())
     return [held for item in stored if item.is_live and (held := ServedReservation.of(item))]
 
@@ -165,13 +168,13 @@ def _names_an_item(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
-def _proved_below(domain: str) -> list[tuple[str, str]]:
+def _find_proved_below(domain: str) -> list[tuple[str, str]]:
     """Return the places of the reservations that are proved directly below a domain. Raises aws.Unavailable.
 
     The edge may write in the list: an entry of another form is passed over, since the edge may not read what it names,
     and would read nothing of what is asked for with it.
     """
-    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_below(domain)))
+    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_proved_scope(domain)))
     return [
         (items.scope(account, kinds.RESERVED_DOMAINS.path), id)
         for account, id in named
@@ -179,40 +182,40 @@ def _proved_below(domain: str) -> list[tuple[str, str]]:
     ]
 
 
-def proving(host: str, tunnel_domain: str) -> ServedReservation | None:
+def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
     """Return the reservation that proves a host elsewhere, None where nobody's does. Raises aws.Unavailable."""
     found = reservations_for("", [host], tunnel_domain)
-    return proofs.proving(host, {it.domain: it for it in found if it.is_proved})
+    return proofs.find_proving(host, {it.domain: it for it in found if it.is_proved})
 
 
-def still_proved(held: ServedReservation) -> Write:
+def require_proved(held: ServedReservation) -> Write:
     """Return the check that a reservation proves its domain as long as nothing else is written; NotProved."""
     same = Condition("#holder = :proved", {"proved": held.id})
-    return Write.check(UniqueKey(_PROVED, held.domain).scope, unique_keys.ID, same, NotProved())
+    return Write.check(UniqueKey(_PROVED_DOMAIN, held.domain).scope, unique_keys.ID, same, NotProved())
 
 
-def _keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
+def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
     is_below = domains.is_below(host, tunnel_domain)
-    for domain in proofs.proving_names(host):
-        yield UniqueKey(_OWN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED, domain)
+    for domain in proofs.list_proving_domains(host):
+        yield UniqueKey(_RESERVED_DOMAIN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED_DOMAIN, domain)
 
 
-def _listed_at(item: Item) -> str | None:
+def _list_scope(item: Item) -> str | None:
     """Return the scope in which a proved domain is found by the one above it; None of others, and of wildcards."""
     try:
         stored = records.decode(ReservedDomain, item)
     except MalformedRecord:  # its deletion takes it off by its unique keys
-        domain = next((key.value for key in item.unique_keys if key.kind == _PROVED), domains.WILDCARD)
+        domain = next((key.value for key in item.unique_keys if key.kind == _PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
-    return None if domain.startswith(domains.WILDCARD) else _below(domain.partition(".")[2])
+    return None if domain.startswith(domains.WILDCARD) else _proved_scope(domain.partition(".")[2])
 
 
-def _below(domain: str) -> str:
+def _proved_scope(domain: str) -> str:
     return items.scope(kinds.EDGE, f"/proved/{domain}")
 
 
-def free_address(account: str, addresses: Sequence[str]) -> str | None:
+def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
     """Return one of some addresses that nobody has, and the account can have now, by chance; None where there is none.
 
     Raises aws.Unavailable.
@@ -227,31 +230,31 @@ def free_address(account: str, addresses: Sequence[str]) -> str | None:
     return None
 
 
-def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
+def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
     """Tell whether an account's reservation of a tunnel's name or address has `proxy_protocol`; False without one.
 
-    Raises Unreadable, aws.Unavailable.
+    Raises UnreadableReservation, aws.Unavailable.
     """
     if ":" in name:
-        return any(_is_proxied(account, id) for id in names.reservations(account, name))
+        return any(_address_uses_proxy_protocol(account, id) for id in names.list_reservations(account, name))
     found = {it.domain: it for it in reservations_for(account, [name], tunnel_domain) if it.is_proved}
-    held = proofs.proving(name, found)
+    held = proofs.find_proving(name, found)
     if held is None or held.account != account:
         return False
     if not held.is_readable:
-        raise Unreadable
+        raise UnreadableReservation
     return held.proxy_protocol
 
 
-def _is_proxied(account: str, id: str) -> bool:
-    """Tell whether a reserved address has `proxy_protocol`; False where there is none. Raises Unreadable."""
+def _address_uses_proxy_protocol(account: str, id: str) -> bool:
+    """Tell whether a reserved address has `proxy_protocol`; False where there is none. Raises UnreadableReservation."""
     found = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
     if found is None:
         return False
     try:
         return records.decode(ReservedAddr, found).proxy_protocol
     except MalformedRecord:
-        raise Unreadable from None
+        raise UnreadableReservation from None
 
 
 def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:

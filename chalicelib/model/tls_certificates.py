@@ -93,23 +93,23 @@ class ServedCertificate:
 
 
 @dataclass(frozen=True)
-class Sealed:
+class SealedCertificate:
     """A certificate as the edge serves it, with its private key as the vault encrypted it."""
 
     certificate: ServedCertificate
     key: bytes = field(repr=False)
 
 
-def of_account(account: str) -> list[Sealed]:
+def read_certificates(account: str) -> list[SealedCertificate]:
     """Return the certificates that an account has uploaded, without malformed ones.
 
     Raises aws.Unavailable.
     """
     every = ((ServedCertificate.of(it), it) for it in table.every(items.scope(account, kinds.TLS_CERTIFICATES.path)))
-    return [Sealed(served, it.sealed.get("private_key", b"")) for served, it in every if served]
+    return [SealedCertificate(served, it.sealed.get("private_key", b"")) for served, it in every if served]
 
 
-def private_key(sealed: Sealed) -> bytes:
+def open_private_key(sealed: SealedCertificate) -> bytes:
     """Return the private key of a certificate as PKCS#8 DER: do not keep it. Raises aws.Unavailable."""
     context = vault.context(sealed.certificate.account, sealed.certificate.id)
     return vault.unseal(sealed.key, context, bytes)

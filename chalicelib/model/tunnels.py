@@ -31,7 +31,7 @@ Proto = Literal["http", "https", "tcp", "tls"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tunnel(Stored):
+class StoredTunnel(Stored):
     """The stored form of both kinds of tunnel; other resources are named by their ids.
 
     `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
@@ -52,7 +52,7 @@ class Tunnel(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentTunnel(Tunnel):
+class AgentTunnel(StoredTunnel):
     """A tunnel with an ephemeral endpoint of its own.
 
     `proxy_protocol`, which the API does not show, is that of the reservation of its name or port when it was opened.
@@ -65,14 +65,14 @@ class AgentTunnel(Tunnel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BackendTunnel(Tunnel):
+class BackendTunnel(StoredTunnel):
     """A tunnel that serves the tunnel group backends whose labels it carries, all of them."""
 
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EitherTunnel(Tunnel):
+class EitherTunnel(StoredTunnel):
     """A tunnel of either kind, as audit events tell of it."""
 
     public_url: str = ""
@@ -86,7 +86,7 @@ class EitherTunnel(Tunnel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CarriedRecord(Stored):
+class _GatewayRecord(Stored):
     """The record of a tunnel below its gateway."""
 
     account: str
@@ -96,14 +96,14 @@ class _CarriedRecord(Stored):
     proxy_protocol: bool = False
 
 
-def of(item: Item) -> AgentTunnel | BackendTunnel:
+def decode(item: Item) -> AgentTunnel | BackendTunnel:
     """Return the tunnel that an item holds. Raises MalformedRecord."""
     is_of_backends = "labels" in item.body
     return records.decode(BackendTunnel, item) if is_of_backends else records.decode(AgentTunnel, item)
 
 
 @dataclass(frozen=True)
-class Usage:
+class Traffic:
     """The traffic of a tunnel, as its gateway counted it.
 
     `bytes_in` came from visitors and `bytes_out` from the SSH client. `requests` are those of HTTP/1; a connection of
@@ -114,11 +114,11 @@ class Usage:
     bytes_out: int = 0
     requests: int = 0
 
-    def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(self.bytes_in - other.bytes_in, self.bytes_out - other.bytes_out, self.requests - other.requests)
+    def __sub__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.bytes_in - other.bytes_in, self.bytes_out - other.bytes_out, self.requests - other.requests)
 
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out, self.requests + other.requests)
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out, self.requests + other.requests)
 
 
 class EdgeHasName(Exception):
@@ -168,19 +168,19 @@ def open_tunnel(
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
     until = clock.seconds() + lease
     item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
-    change = Change(by).put(item).also(*histories.kept(name, account, id, body))
+    change = Change(by).put(item).also(*histories.record_tunnel(name, account, id, body))
     if tunnel.gateway:
-        carried = {"account": account, "name": name, **_of_kind(tunnel)}
-        change = change.put(Item(tunnel_ends.carried_scope(tunnel.gateway), id, carried, lease=until))
+        carried = {"account": account, "name": name, **_gateway_fields(tunnel)}
+        change = change.put(Item(tunnel_ends.gateway_scope(tunnel.gateway), id, carried, lease=until))
     if name:
-        listened = names.listening(account, listener(name)).scope
+        listened = names.listening_key(account, hostport_of(name)).scope
         free = Condition("attribute_not_exists(#id)")
         change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
     change.commit()
     return id
 
 
-def _of_kind(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
+def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
     """Return the fields of a carried tunnel's record that its kind alone has."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
@@ -203,13 +203,13 @@ def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[st
     places = [
         place
         for it in tunnels
-        for place in ((_scope(it.account), it.id), (tunnel_ends.carried_scope(it.gateway), it.id))
+        for place in ((_scope(it.account), it.id), (tunnel_ends.gateway_scope(it.gateway), it.id))
     ]
     return frozenset(id for _, id in table.renew_all(places, lease=clock.seconds() + lease))
 
 
 def close_tunnel(
-    account: str, id: str, *, gateway: str = "", usage: Usage | None = None, by: Trail = audit.EDGE
+    account: str, id: str, *, gateway: str = "", usage: Traffic | None = None, by: Trail = audit.EDGE
 ) -> bool:
     """Take a tunnel offline, its name with it; False when it was not online. Raises aws.Unavailable.
 
@@ -218,39 +218,39 @@ def close_tunnel(
     """
     change = Change(by)
     if gateway:  # it stops being served first
-        changes.delete(change, tunnel_ends.carried_scope(gateway), id)
-    elif (item := table.find(_scope(account), id)) and (gateway := _gateway(item)):
-        changes.delete(change, tunnel_ends.carried_scope(gateway), id)
+        changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
+    elif (item := table.find(_scope(account), id)) and (gateway := _gateway_of(item)):
+        changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
         item = table.find(_scope(account), id)
         if item:
             end = clock.seconds()
-            change.remove(item, more=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
+            change.remove(item, more=_describe_end(item, end, usage)).also(*tunnel_ends.record_end(item, end)).commit()
         return item is not None
 
     return writes.retried(attempt)
 
 
-def note_refusal(tunnel: ServedTunnel, reason: str) -> None:
+def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
     """Note why an edge host does not serve a tunnel, "" where it does after all, for its gateway, which hears of it.
 
     Nothing is noted of a tunnel that has ended. Raises aws.Unavailable.
     """
-    scope, exists = tunnel_ends.carried_scope(tunnel.gateway), Condition("attribute_exists(#id)")
+    scope, exists = tunnel_ends.gateway_scope(tunnel.gateway), Condition("attribute_exists(#id)")
     noted = Write.update(scope, tunnel.id, exists, sets={"body.refusal": reason})
     with suppress(TransactionFailed):
         dynamodb.transact([noted, change_log.entry_of(Place(_scope(tunnel.account), tunnel.id))])
 
 
-def refusal(tunnel: ServedTunnel) -> str:
+def read_refusal(tunnel: ServedTunnel) -> str:
     """Return why an edge host does not serve a tunnel, "" where nothing is noted. Raises aws.Unavailable."""
-    record = dynamodb.get(tunnel_ends.carried_scope(tunnel.gateway), tunnel.id)
+    record = dynamodb.get(tunnel_ends.gateway_scope(tunnel.gateway), tunnel.id)
     return str(record["body"].get("refusal", "")) if record else ""
 
 
-def end_other(account: str, name: str) -> bool:
+def close_other(account: str, name: str) -> bool:
     """Take the tunnel offline that another account has at a name; False where there is none. Raises aws.Unavailable."""
     found = table.look_up(names.KIND, name) or {}
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
@@ -261,8 +261,8 @@ def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
 
     Raises aws.Unavailable.
     """
-    found = records.decoded(_CarriedRecord, table.every(tunnel_ends.carried_scope(gateway)))
-    return [_carried(item, stored.account, gateway, stored.name, stored) for item, stored in found]
+    found = records.decoded(_GatewayRecord, table.every(tunnel_ends.gateway_scope(gateway)))
+    return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in found]
 
 
 def read(account: str, id: str) -> ServedTunnel | None:
@@ -271,14 +271,14 @@ def read(account: str, id: str) -> ServedTunnel | None:
     if item is None:
         return None
     try:
-        stored = of(item)
+        stored = decode(item)
     except MalformedRecord as malformed:
         decoding.report(item.scope, item.id, malformed)
         return None
-    return _carried(item, account, stored.gateway, tunnel_ends.name(item), stored)
+    return _build_served(item, account, stored.gateway, tunnel_ends.host_name(item), stored)
 
 
-def end_lapsed(account: str) -> list[Item]:
+def remove_expired(account: str) -> list[Item]:
     """Remove the tunnels of an account whose lease has ended, each with one event; return those that are online.
 
     Raises aws.Unavailable.
@@ -286,13 +286,13 @@ def end_lapsed(account: str) -> list[Item]:
     found = list(table.every(_scope(account)))
     for lapsed in (item for item in found if not item.is_live):
         with suppress(Overtaken):  # another has done it
-            end = tunnel_ends.until(lapsed)
-            others = (*tunnel_ends.kept(lapsed, end), *tunnel_ends.uncarried(lapsed))
-            Change(audit.EDGE).end(lapsed, more=tunnel_ends.details(lapsed, end)).also(*others).commit()
+            end = tunnel_ends.lease_end(lapsed)
+            others = (*tunnel_ends.record_end(lapsed, end), *tunnel_ends.remove_from_gateway(lapsed))
+            Change(audit.EDGE).end(lapsed, more=tunnel_ends.describe_duration(lapsed, end)).also(*others).commit()
     return [item for item in found if item.is_live]
 
 
-def online(account: str) -> list[Item]:
+def list_online(account: str) -> list[Item]:
     """Return the tunnels of an account that are online, newest first. Malformed ones are left out.
 
     Raises aws.Unavailable.
@@ -300,17 +300,17 @@ def online(account: str) -> list[Item]:
     return [item for item in table.newest(_scope(account)) if _is_readable(item)]
 
 
-def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
+def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
     """Tell whether a tunnel has all the labels; False if there are none. Tunnels of agents have no labels."""
-    return has_labels(tunnel.body.get("labels", {}), labels)
+    return are_labels_included(tunnel.body.get("labels", {}), labels)
 
 
-def has_labels(own: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+def are_labels_included(own: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
     """Tell whether all of some labels are among a tunnel's own; False if there are none."""
     return bool(labels) and labels.items() <= own.items()
 
 
-def listener(name: str) -> str:
+def hostport_of(name: str) -> str:
     """Return the hostport on which a tunnel's name, or its address of TCP, is served: an edge may have it instead."""
     return name if ":" in name else f"{name}:443"
 
@@ -329,7 +329,7 @@ def ban_name(name: str) -> None:
                 close_tunnel(found["account"], found["id"], by=audit.OPERATOR)
 
 
-def allow_name(name: str) -> bool:
+def lift_name_ban(name: str) -> bool:
     """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
     return changes.delete(Change(audit.OPERATOR).also(audit.operator_event("name_ban.delete", name)), _BANNED, name)
 
@@ -344,23 +344,23 @@ def banned_names() -> list[str]:
     return sorted(item.id for item in table.every(_BANNED))
 
 
-def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
+def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
     """Return the further details of the event of a tunnel's end: how long it was online, and its usage."""
-    return {**tunnel_ends.details(item, end), **details.of(asdict(usage) if usage else {})}
+    return {**tunnel_ends.describe_duration(item, end), **details.of(asdict(usage) if usage else {})}
 
 
-def _carried(
-    item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _CarriedRecord"
+def _build_served(
+    item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _GatewayRecord"
 ) -> ServedTunnel:
     """Return the tunnel of a record, its own or that of its gateway."""
-    until = tunnel_ends.until(item)
+    until = tunnel_ends.lease_end(item)
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)
     labels = {} if isinstance(stored, AgentTunnel) else stored.labels
     return ServedTunnel(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
 
 
-def _gateway(item: Item) -> str:
+def _gateway_of(item: Item) -> str:
     """Return the gateway that carries a tunnel, also a malformed one; "" if its record does not say it."""
     gateway = item.body.get("gateway")
     return gateway if isinstance(gateway, str) else ""
@@ -368,7 +368,7 @@ def _gateway(item: Item) -> str:
 
 def _is_readable(item: Item) -> bool:
     try:
-        of(item)
+        decode(item)
     except MalformedRecord as malformed:
         decoding.report(item.scope, item.id, malformed)
         return False

@@ -46,7 +46,7 @@ class ShownHttpsMutualTls(ShownMutualTls):
     """Lets only clients with a certificate of these authorities connect."""
 
 
-def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: modules.MutualTlsModule, _holder: Item, call: Call) -> dict[str, Any]:
     refs = [links.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
 
@@ -54,7 +54,7 @@ def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str,
 def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
     """Return the validation errors of a module, requested or stored, where its edge does not see the handshakes."""
     stored = edge.modules.get("mutual_tls")
-    enabled = request.enabled if request else stored is not None and modules.MutualTls.of(stored).enabled
+    enabled = request.enabled if request else stored is not None and modules.MutualTlsModule.of(stored).enabled
     is_upstream = HttpsEdge.of(edge.body).terminate_at == UPSTREAM
     return {"enabled": "must be false where TLS is terminated upstream"} if enabled and is_upstream else {}
 
@@ -63,7 +63,7 @@ MODULES = tuple(
     Module(
         path=path,
         shape=shape,
-        stored=modules.MutualTls,
+        stored=modules.MutualTlsModule,
         shows=shows,
         to_response=_response,
         conflicts=conflicts,

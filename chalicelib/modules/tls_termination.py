@@ -6,7 +6,7 @@ from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
 from chalicelib.model.edges import HttpsEdge
-from chalicelib.model.modules import EDGE, UPSTREAM, Place
+from chalicelib.model.modules import EDGE, UPSTREAM, TlsEnd
 from chalicelib.schema.rules import if_empty
 from chalicelib.storage.items import Item
 
@@ -16,7 +16,7 @@ Version = Literal["1.0", "1.1", "1.2", "1.3"]
 class TlsTermination(Enabled):
     """Which versions of TLS an HTTPS edge takes."""
 
-    terminate_at: Annotated[Place | None, if_empty(None)] = None
+    terminate_at: Annotated[TlsEnd | None, if_empty(None)] = None
     """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server.
 
     It is the edge's own: a request may repeat it and not change it.
@@ -29,7 +29,7 @@ class TlsTermination(Enabled):
 class ShownTermination(Enabled):
     """Which versions of TLS an HTTPS edge takes."""
 
-    terminate_at: Place
+    terminate_at: TlsEnd
     """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
 
     min_version: Version | None
@@ -39,7 +39,7 @@ class ShownTermination(Enabled):
 def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     """Return the validation errors of a module, requested or stored, that contradicts where its edge terminates TLS."""
     terminate_at = HttpsEdge.of(edge.body).terminate_at
-    stored = modules.TlsTermination.of(edge.modules.get("tls_termination", {}))
+    stored = modules.TlsTerminationModule.of(edge.modules.get("tls_termination", {}))
     min_version = request.min_version if request else stored.min_version
     wrong = {}
     if request and request.terminate_at not in (None, terminate_at):
@@ -49,7 +49,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     return wrong
 
 
-def _response(module: modules.TlsTermination, edge: Item, _call: Call) -> dict[str, Any]:
+def _response(module: modules.TlsTerminationModule, edge: Item, _call: Call) -> dict[str, Any]:
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     min_version = module.min_version if terminate_at == EDGE else None
     return {"enabled": module.enabled, "terminate_at": terminate_at, "min_version": min_version}
@@ -59,7 +59,7 @@ MODULES = (
     Module(
         path="/edges/https/{edge_id}/tls_termination",
         shape=TlsTermination,
-        stored=modules.TlsTermination,
+        stored=modules.TlsTerminationModule,
         shows=ShownTermination,
         to_response=_response,
         conflicts=_conflicts,

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
 from edge.link.authority import KeyPair
 from edge.process import log
 from edge.store.records import Store, Unavailable
@@ -83,7 +83,7 @@ class Certificates:
         usable = tuple(it for it in wanted if it.id in pairs or it.id in known)
         return Uploaded(account, names, usable, held, pairs)
 
-    def _opened(self, sealed: Sealed) -> KeyPair | None:
+    def _opened(self, sealed: SealedCertificate) -> KeyPair | None:
         """Return a certificate with its key, None where this cannot be opened: the others are served all the same."""
         try:
             return self._store.key_pair(sealed)

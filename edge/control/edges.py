@@ -189,7 +189,7 @@ class Edges:
         return _readable(account, partial(self._store.is_on, account), unknown)
 
     def _parts(self, account: str, ids: Iterable[str]) -> list[Part]:
-        unreadable = [served.unreadable_part(account, id) for id in ids]
+        unreadable = [served.empty_part(account, id) for id in ids]
         return _readable(account, partial(self._store.parts, account, ids), unreadable)
 
 

@@ -40,7 +40,7 @@ def of(standing: Standing, answered: Answered, before: EdgeStatus | None, now: d
         return began if state == state_before else at
 
     hostports = [(it, *_found(it, answered, own)) for it in standing.hostports]
-    outside = edge_status.state_of([state for _, state, _ in hostports])
+    outside = edge_status.combine_states([state for _, state, _ in hostports])
     routes = [(it, *_route(it, answered, own, outside)) for it in standing.routes]
     status = EdgeStatus(
         _whole(outside, [state for _, state, _ in routes]),
@@ -91,7 +91,7 @@ def _route(route: RouteStanding, answered: Answered, own: Iterable[str], outside
 
 
 def _whole(outside: State, routes: Sequence[State]) -> State:
-    return edge_status.state_of([outside, *routes]) if outside in ("live", "partly") else outside
+    return edge_status.combine_states([outside, *routes]) if outside in ("live", "partly") else outside
 
 
 def _hostport(served: Served, state: State, error: str, since: str) -> HostportStatus:

@@ -16,7 +16,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from chalicelib.model import bans
-from chalicelib.model.tunnels import ServedTunnel, Usage
+from chalicelib.model.tunnels import ServedTunnel, Traffic
 from edge.link.proxy_protocol import Header
 from edge.process import log, memory
 from edge.process.settings import Limits
@@ -97,7 +97,7 @@ class OnlineTunnel:
     connections: set[Joined] = field(default_factory=set)
     live: int = 0  # of these
     meter: Meter = field(default_factory=Meter)
-    billed: Usage = field(default_factory=Usage)  # of what the meter says
+    billed: Traffic = field(default_factory=Traffic)  # of what the meter says
     refusal: str = ""  # why an edge host does not serve it
 
     @property
@@ -122,8 +122,8 @@ class Tunnels:
         self._opening = 0
         self._banned: Sequence[str] = ()
         self._channels: Counter[str] = Counter()  # by account
-        self._to_bill: list[tuple[str, Usage]] = []  # of tunnels that have ended
-        self._used = Usage()  # by tunnels that have ended
+        self._to_bill: list[tuple[str, Traffic]] = []  # of tunnels that have ended
+        self._used = Traffic()  # by tunnels that have ended
         self._refused = self._given_way = 0  # channels
         self.bodies_too_slow = 0
         self._ending: Counter[str] = Counter()  # by account: given back, but not closed by the SSH client yet
@@ -374,7 +374,7 @@ class Tunnels:
         return True
 
 
-def _unbilled(tunnel: OnlineTunnel) -> Usage:
+def _unbilled(tunnel: OnlineTunnel) -> Traffic:
     """Return the traffic of a tunnel since this was last asked."""
     before, tunnel.billed = tunnel.billed, tunnel.meter.usage()
     return tunnel.billed - before

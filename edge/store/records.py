@@ -9,8 +9,8 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import acl
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import Proto, ServedTunnel, Usage
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import Proto, ServedTunnel, Traffic
 from chalicelib.storage.change_log import Change, Place
 from edge.link.authority import Authority, KeyPair
 
@@ -139,10 +139,10 @@ class Store(Protocol):
         Return the ids of the tunnels that are offline already, or that may not have their name any more.
         """
 
-    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         """Replace the usage of an account in an hour, "2026-11-22T14", that a gateway has written."""
 
-    def close(self, tunnel: ServedTunnel, usage: Usage) -> None:
+    def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
 
     def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
@@ -178,7 +178,7 @@ class Store(Protocol):
     def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
         """Return the tunnels that a gateway carries, also those whose lease has ended."""
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         """Return the certificates that an account has uploaded, without those that cannot be understood."""
 
     def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
@@ -187,7 +187,7 @@ class Store(Protocol):
         For a wildcard elsewhere also all that are proved directly below it.
         """
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
         """Return an uploaded certificate with its key, opened."""
 
     def listening(self) -> Mapping[tuple[str, str], int]:

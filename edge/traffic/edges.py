@@ -263,7 +263,7 @@ def _too_costly(route: ServedRoute) -> str:
     """
     rules = route.modules.user_agent_filter
     try:
-        cost = user_agents.cost(rules) if rules else 0
+        cost = user_agents.matching_cost(rules) if rules else 0
     except match_costs.Uncompilable:
         return ""
     return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""

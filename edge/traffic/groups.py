@@ -59,12 +59,12 @@ class Groups:
         labels = _labels_of(group)
         found = [self._tunnels.get(key) for key in _labels(group.account, labels)]
         fewest = min(found, key=len, default={})
-        return [it for _, it in sorted(fewest.items()) if tunnels.has_labels(it.labels, labels)]
+        return [it for _, it in sorted(fewest.items()) if tunnels.are_labels_included(it.labels, labels)]
 
     def of(self, tunnel: ServedTunnel) -> frozenset[str]:
         """Return the ids of the groups that a tunnel belongs to."""
         found = (it for key in _labels(tunnel.account, tunnel.labels) for it in self._groups.get(key).values())
-        return frozenset(it.id for it in found if tunnels.has_labels(tunnel.labels, _labels_of(it)))
+        return frozenset(it.id for it in found if tunnels.are_labels_included(tunnel.labels, _labels_of(it)))
 
 
 def _labels_of(backend: ServedBackend) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ The conditions see more than one User-Agent header as one, joined with commas, w
 """
 
 from chalicelib.model import user_agents
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from edge.traffic.resources import Json
 
 _HEADER = "user-agent"
@@ -17,14 +17,14 @@ def too_long() -> list[Json]:
     return [_PRESENT, {**_matches(short), "invert_match": True}]
 
 
-def passing(rules: UserAgentFilter) -> list[list[Json]]:
+def passing(rules: UserAgentModule) -> list[list[Json]]:
     """Return the conditions on headers under which a request passes: all those of one of the lists.
 
     Without the header it passes where a pattern of `allow` is found in the empty text.
     """
-    denied: list[Json] = [{**_matches(it), "invert_match": True} for it in user_agents.expressions(rules.deny)]
+    denied: list[Json] = [{**_matches(it), "invert_match": True} for it in user_agents.build_expressions(rules.deny)]
     allowed: list[list[Json]] = [
-        [{**_matches(it), "treat_missing_header_as_empty": True}] for it in user_agents.expressions(rules.allow)
+        [{**_matches(it), "treat_missing_header_as_empty": True}] for it in user_agents.build_expressions(rules.allow)
     ]
     return [*allowed, [_PRESENT, *denied]]
 

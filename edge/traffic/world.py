@@ -163,7 +163,7 @@ class World:
 
         Of a host below TUNNEL_DOMAIN the store's keys decide: whoever has something there is its owner.
         """
-        for domain in proofs.proving_names(host):
+        for domain in proofs.list_proving_domains(host):
             if proved := {it.account for it in self._held_at(domain) if it.is_proved}:
                 return proved.pop() if len(proved) == 1 else None  # while it passes from one to another
         return None
@@ -174,7 +174,7 @@ class World:
 
     def reservation_of(self, account: str, host: str) -> ServedReservation | None:
         """Return the reservation of an account that stands for a host, the longest one; None where it has none."""
-        every = (it for domain in proofs.proving_names(host) for it in self._held_at(domain))
+        every = (it for domain in proofs.list_proving_domains(host) for it in self._held_at(domain))
         return next((it for it in every if it.account == account and it.is_proved), None)
 
     def refuses_challenges(self, account: str, host: str) -> bool:
@@ -187,7 +187,7 @@ class World:
     def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
         """Return the known reservations that matter for hosts of an account, as Store.reservations_for does."""
         wanted = list(hosts)
-        every = {it for host in wanted for domain in proofs.proving_names(host) for it in self._held_at(domain)}
+        every = {it for host in wanted for domain in proofs.list_proving_domains(host) for it in self._held_at(domain)}
         every |= {it for host in wanted for it in self._held_under(host)}
         return [it for it in every if it.account == account or self.is_own_domain(it.domain)]
 

@@ -46,9 +46,9 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     wanted = _settings(known)
     with dynamodb.in_table(known.get("TableName", name)):
         try:
-            return names.difference_of(*wanted)
+            return names.describe_difference_from(*wanted)
         except aws.Misconfigured:  # no right, or no table before the first deployment
-            return names.difference_between(_settings(had), wanted) if had else ""
+            return names.compare_settings(_settings(had), wanted) if had else ""
 
 
 def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:

@@ -96,7 +96,7 @@ def _deploy(embedded: Cloud) -> None:
 def _warn_of_settings() -> None:
     """Print how TUNNEL_DOMAIN and TCP_PORTS differ from those of the table. Raises CommandError, AwsError."""
     try:
-        if sentence := names.difference():
+        if sentence := names.describe_difference():
             print(f"Names cannot be reserved or changed. {sentence}", file=sys.stderr)
     except ValueError as error:
         raise CommandError(f"TUNNEL_DOMAIN or TCP_PORTS cannot be used: {error}.") from None
@@ -126,7 +126,7 @@ def _key() -> str:
     known = operations.list_accounts()
     if not known:
         return operations.create_account("local", "admin")[2]
-    admin = next(owner for owner in accounts.owners(known[0].id) if owner.body["admin"])
+    admin = next(owner for owner in accounts.list_owners(known[0].id) if owner.body["admin"])
     return operations.issue_key(known[0].id, admin.id, "make run")[1]
 
 

@@ -8,7 +8,7 @@ from bench.costs import MONTH, Units, counted
 from chalicelib import clock, operations
 from chalicelib.model.edge_status import EdgeStatus, HostportStatus
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from edge.control import control, looks, reading, statuses
 from edge.process.settings import Limits
 from edge.ssh import billing, gateway, tunnels
@@ -83,8 +83,8 @@ def test_a_tunnel(admin: Client) -> None:
     carried = []
     opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
     renewed = counted(lambda: STORE.renew(carried, lease=60))
-    used = counted(lambda: STORE.use(admin.account, "2026-11-23T10", HERE.id, Usage(1, 2, 3)))
-    closed = counted(lambda: STORE.close(carried[0], Usage(1, 2, 3)))
+    used = counted(lambda: STORE.use(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
+    closed = counted(lambda: STORE.close(carried[0], Traffic(1, 2, 3)))
     renewals = MONTH / (Limits().lease / 3)
     assert_on_page(
         [

@@ -13,8 +13,8 @@ from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import GATEWAYS, ServedTunnel, Usage
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import GATEWAYS, ServedTunnel, Traffic
 from chalicelib.storage import items
 from chalicelib.storage.change_log import Change, Place
 from edge.link import authority
@@ -54,9 +54,9 @@ class Memory:
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
     online: dict[str, tuple[ServedTunnel, Opening]] = field(default_factory=dict)
-    used: dict[str, Usage] = field(default_factory=dict)  # of the tunnels that their gateways closed
+    used: dict[str, Traffic] = field(default_factory=dict)  # of the tunnels that their gateways closed
     refusals: dict[str, str] = field(default_factory=dict)  # by tunnel
-    bill: dict[tuple[str, str, str], Usage] = field(default_factory=dict)  # by account, hour and gateway
+    bill: dict[tuple[str, str, str], Traffic] = field(default_factory=dict)  # by account, hour and gateway
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
     taken: int = 0  # of the next names that are asked for, so many are somebody's
@@ -133,11 +133,11 @@ class Memory:
                 self.online[id] = replace(it, expires=_end_of(lease)), opening
             return frozenset(it.id for it in tunnels) - frozenset(kept)
 
-    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         self._reach()
         self.bill[account, hour, gateway] = usage
 
-    def close(self, tunnel: ServedTunnel, usage: Usage) -> None:
+    def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         self._reach()
         with self.lock:
             self.used[tunnel.id] = usage
@@ -198,15 +198,15 @@ class Memory:
         with self.lock:
             return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         self._reach()
-        return [Sealed(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
+        return [SealedCertificate(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
 
     def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
         self._reach()
         return list(self.held.values())
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
         self._reach()
         return self.uploaded[sealed.certificate.id][1]
 
@@ -330,7 +330,7 @@ class Memory:
     def _is_unproved(self, account: str, name: str) -> bool:
         proved = {it.domain: it.account for it in [*self.held.values()] if it.is_proved}
         host = name.partition(":")[0]
-        return not domains.is_below(host, self.tunnel_domain) and proofs.proving(name, proved) != account
+        return not domains.is_below(host, self.tunnel_domain) and proofs.find_proving(name, proved) != account
 
     def _end(self, id: str) -> None:
         if it := self.online.pop(id, None):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import re2
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels import ServedTunnel
 
@@ -147,7 +147,7 @@ def _route(edge: ServedEdge, path: str) -> ServedRoute | None:
     return next(iter(exact + sorted(prefixes, key=lambda it: len(it.match), reverse=True)), None)
 
 
-def _passes(agents: Iterable[str], rules: UserAgentFilter) -> bool:
+def _passes(agents: Iterable[str], rules: UserAgentModule) -> bool:
     """Tell whether a request passes: several headers are one, with commas between those that are not empty."""
     agents = list(agents)
     agent = ",".join(filter(None, agents))

@@ -13,7 +13,7 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
-from chalicelib.model.tls_certificates import Sealed
+from chalicelib.model.tls_certificates import SealedCertificate
 from edge.control.certificates import Certificates
 from edge.link import authority
 from edge.link.authority import KeyPair
@@ -152,7 +152,7 @@ class Slow(Memory):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         if account == "acct_broken":
             raise KeyError(account)
         assert account != "acct_slow" or self.may_go_on.wait(10)
@@ -183,7 +183,7 @@ def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delay
 class Broken(Memory):
     """A store that cannot open the key of one certificate."""
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
         if sealed.certificate.id == "cert_broken":
             raise KeyError(sealed.certificate.id)
         return super().key_pair(sealed)

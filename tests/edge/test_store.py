@@ -20,12 +20,12 @@ from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import Backend, TlsTermination
-from chalicelib.model.proofs import Step
+from chalicelib.model.modules import BackendModule, TlsTerminationModule
+from chalicelib.model.proofs import ProofChange
 from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import ServedTunnel, Usage
+from chalicelib.model.tunnels import ServedTunnel, Traffic
 from chalicelib.storage import aws, dynamodb, items, table
 from chalicelib.storage.change_log import Place
 from chalicelib.storage.dynamodb import Condition, Write
@@ -54,7 +54,7 @@ from tests.transports import Client
 GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
 NAME = "demo.tunnels.localhost"
 PORT = "tunnels.localhost:20001"
-USAGE = Usage(bytes_in=10, bytes_out=2_000, requests=3)
+USAGE = Traffic(bytes_in=10, bytes_out=2_000, requests=3)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(re
         opened("c")
     events.unregister("after-call.dynamodb.Query", open_another)
     assert [name for name, _ in served(records)] == ["a.tunnels.localhost", "b.tunnels.localhost"]
-    assert len(tunnels.online(admin.account)) == 2
+    assert len(tunnels.list_online(admin.account)) == 2
 
 
 def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(records: Records, admin: Client) -> None:
@@ -188,7 +188,7 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(r
         records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
     events.unregister("before-call.dynamodb", fail)
     assert "Query" in written[written.index("TransactWriteItems") :]
-    assert tunnels.online(admin.account) == []
+    assert tunnels.list_online(admin.account) == []
 
 
 @pytest.mark.parametrize(("name", "proto"), [(NAME, "https"), (NAME, "tls"), (PORT, "tcp")])
@@ -302,8 +302,8 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
 
 def prove(id: str, status: Literal["verified", "lapsed"] = "verified") -> None:
     """Have a look find that a reserved domain is proved, or is not any more."""
-    (due,) = [it for it in looks.due(clock.seconds() + 2 * 86400, 100) if it.id == id]
-    assert looks.record(due, Step(replace(due.proof, status=status), status))
+    (due,) = [it for it in looks.find_due(clock.seconds() + 2 * 86400, 100) if it.id == id]
+    assert looks.record(due, ProofChange(replace(due.proof, status=status), status))
 
 
 @pytest.mark.usefixtures("tunnel_domain")
@@ -483,7 +483,7 @@ def test_of_two_accounts_that_race_for_a_port_one_has_it(
         records.open(opening_of_port(admin), lease=60, most=100)
     events.unregister(f"after-call.dynamodb.{read}", overtake)
     assert served(records) == [(PORT, won[0].id)]
-    assert tunnels.online(admin.account) == []
+    assert tunnels.list_online(admin.account) == []
 
 
 @pytest.mark.parametrize("flag", [True, False])
@@ -717,9 +717,9 @@ def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(rec
     admin.put(f"{path}/routes/{route}/oauth", secret)
     with calls() as made:
         found = records.edge(admin.account, edge)
-    modules = Modules(backend=Backend(backend_id=shared), unenforced=("oauth",))
+    modules = Modules(backend=BackendModule(backend_id=shared), unenforced=("oauth",))
     served_route = ServedRoute(route, "path_prefix", "/", modules)
-    termination = Modules(tls_termination=TlsTermination(min_version="1.3"))
+    termination = Modules(tls_termination=TlsTerminationModule(min_version="1.3"))
     assert found == ServedEdge(
         admin.account, edge, 4, ("shop.example.com:443",), modules=termination, routes=(served_route,)
     )

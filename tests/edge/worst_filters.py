@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup
-from chalicelib.model.modules import Backend, UserAgentFilter
+from chalicelib.model.modules import BackendModule, UserAgentModule
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from tests.edge.running import Edge, until
 
@@ -26,22 +26,22 @@ def _words() -> list[str]:
 
 
 WORST = {
-    "one repetition": UserAgentFilter(deny=["[ab]*a[ab]{253}X"]),
-    "one in each list": UserAgentFilter(allow=["a[ab]{104}X"], deny=["b[ab]{104}X"]),
-    "many repetitions": UserAgentFilter(deny=[f"{'ab' * place}a[ab]{{45}}X" for place in range(4)]),
-    "groups with names": UserAgentFilter(deny=[f"(?P<a>a[ab]{{20}}{sign})" for sign in "XYZU"]),
-    "a byte": UserAgentFilter(deny=[r"a\C{240}X"]),
-    "words": UserAgentFilter(allow=_words(), deny=[f"(?i){word}" for word in _words()]),
+    "one repetition": UserAgentModule(deny=["[ab]*a[ab]{253}X"]),
+    "one in each list": UserAgentModule(allow=["a[ab]{104}X"], deny=["b[ab]{104}X"]),
+    "many repetitions": UserAgentModule(deny=[f"{'ab' * place}a[ab]{{45}}X" for place in range(4)]),
+    "groups with names": UserAgentModule(deny=[f"(?P<a>a[ab]{{20}}{sign})" for sign in "XYZU"]),
+    "a byte": UserAgentModule(deny=[r"a\C{240}X"]),
+    "words": UserAgentModule(allow=_words(), deny=[f"(?i){word}" for word in _words()]),
 }
 
 
-def serve(edge: Edge, name: str, rules: UserAgentFilter | None) -> ServedEdge:
+def serve(edge: Edge, name: str, rules: UserAgentModule | None) -> ServedEdge:
     """Serve an edge whose route for all paths has a filter, and another one has none."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="open\n"))
     group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "none"}))
     for backend in (answer, group):
         edge.store.keep(backend)
-    modules = Modules(backend=Backend(backend_id=answer.id), user_agent_filter=rules)
+    modules = Modules(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
     # Other routes of the edge have the same filter: a request must not pay for them.
     others = (ServedRoute(ids.new("edghtsrt"), kind, f"/{it}", modules) for kind in KINDS for it in range(5))
     routes = (
@@ -49,7 +49,7 @@ def serve(edge: Edge, name: str, rules: UserAgentFilter | None) -> ServedEdge:
         ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules),
         ServedRoute(ids.new("edghtsrt"), "path_prefix", "/open", replace(modules, user_agent_filter=None)),
         ServedRoute(
-            ids.new("edghtsrt"), "path_prefix", "/group", replace(modules, backend=Backend(backend_id=group.id))
+            ids.new("edghtsrt"), "path_prefix", "/group", replace(modules, backend=BackendModule(backend_id=group.id))
         ),
     )
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{edge.settings.tunnel_domain}:443",), routes=routes)
@@ -58,7 +58,7 @@ def serve(edge: Edge, name: str, rules: UserAgentFilter | None) -> ServedEdge:
     return made
 
 
-def agents(rules: UserAgentFilter) -> Callable[[], bytes]:
+def agents(rules: UserAgentModule) -> Callable[[], bytes]:
     """Return a function that returns a new User-Agent of 512 bytes, which costs a filter most."""
     if rules is WORST["words"]:
         return lambda: b"".join(random.choice(rules.allow)[: random.randint(1, 38)].encode() for _ in range(50))[:512]

@@ -58,10 +58,10 @@ def test_a_malformed_account_or_owner_is_not_on_and_has_reserved_names_only(admi
     bodies: list[Any] = [[], "text", {**record["body"], "active": "yes"}, {**record["body"], "only_reserved": None}]
     for body in bodies:
         put({**record, "body": body})
-        assert accounts.may_bind_reserved_alone(admin.account)
-        assert accounts.limited_to_reserved([admin.account]) == {admin.account}
+        assert accounts.requires_reserved_names(admin.account)
+        assert accounts.find_limited_to_reserved([admin.account]) == {admin.account}
     put({**record, "body": {**record["body"], "active": "yes"}})
-    assert not accounts.is_switched_on(admin.account)
+    assert not accounts.is_account_active(admin.account)
 
 
 def test_a_malformed_policy_signs_nothing(admin: Client) -> None:
@@ -87,7 +87,7 @@ def test_lists_of_the_operator_are_read_whole_or_not_at_all() -> None:
         record = records(scope)[0]
         put({**record, "body": []})
     with pytest.raises(MalformedRecord):
-        blocks.every()
+        blocks.list_networks()
     with pytest.raises(MalformedRecord):
         bans.patterns()
 

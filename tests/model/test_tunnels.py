@@ -37,7 +37,7 @@ def opened(
 
 
 def online(account: str) -> list[str]:
-    return [item.id for item in tunnels.online(account)]
+    return [item.id for item in tunnels.list_online(account)]
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
@@ -112,7 +112,7 @@ def test_a_tunnel_whose_name_is_taken_over_has_its_end_told_once(admin: Client) 
     told = {"credential": "sshcr_1", "name": NAME, "public_url": f"https://{NAME}", "seconds": seconds}
     assert (event["details"], int(seconds) < 30) == (told, True)
     assert (event["revision"], carried()) == (2, [])
-    assert not tunnels.close_tunnel(admin.account, first, gateway="gw-1", usage=tunnels.Usage(1, 2, 3))
+    assert not tunnels.close_tunnel(admin.account, first, gateway="gw-1", usage=tunnels.Traffic(1, 2, 3))
     assert tunnels.close_tunnel(admin.account, second)
     assert [id for id, _ in ended(admin)] == [second, first]
 
@@ -151,13 +151,13 @@ def test_gateways_are_up_while_they_say_so(admin: Client) -> None:
     gateway, lapsed = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
     gateways.announce(gateway, lease=60)
     gateways.announce(lapsed, lease=0)
-    assert gateways.every() == [(lapsed, False), (gateway, True)]
+    assert gateways.list_gateways() == [(lapsed, False), (gateway, True)]
     assert (gateways.read("gw-1"), gateways.read("gw-2")) == (gateway, None)
     gateways.announce(lapsed, lease=60)
     assert gateways.read("gw-2") == lapsed
     for id in ("gw-1", "gw-2", "gw-3"):
         gateways.withdraw(id)
-    assert gateways.every() == []
+    assert gateways.list_gateways() == []
 
 
 def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: Client, capsys: Output) -> None:
@@ -165,7 +165,7 @@ def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: 
     assert online(admin.account) == [live]
 
     operator.main(["tunnels", "list"])
-    assert [item.id for item in tunnels.end_lapsed(admin.account)] == [live]
+    assert [item.id for item in tunnels.remove_expired(admin.account)] == [live]
 
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [(event["resource_id"], event["actor"]["type"]) for event in deleted] == [(lapsed, "edge")]
@@ -184,7 +184,7 @@ def test_a_lease_of_the_edition_before_is_served_renewed_and_ended(admin: Client
     lost = tunnels.renew_leases([ServedTunnel(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
     assert lost == {first}
     assert {it.expires for it in tunnels.tunnels_of_gateway("gw-1") if it.is_live} == {clock.seconds() + 600}
-    tunnels.end_lapsed(admin.account)
+    tunnels.remove_expired(admin.account)
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [event["resource_id"] for event in deleted] == [first]
 
@@ -235,7 +235,7 @@ PATTERN_RULES = [
 @pytest.mark.parametrize(("pattern", "sentence"), PATTERN_RULES)
 def test_a_pattern_that_bans_too_much_is_refused(pattern: str, sentence: str) -> None:
     names.forget_settings()  # which a process reads once
-    names.check_settings_of("tunnels.localhost", "")
+    names.check_given_settings("tunnels.localhost", "")
     with pytest.raises(SystemExit) as refused:
         operator.main(["names", "ban", pattern])
     assert refused.value.code == sentence
@@ -346,7 +346,7 @@ def test_a_name_was_had_until_the_end_of_its_lease_where_nobody_closed_the_tunne
     admin: Client, capsys: Output
 ) -> None:
     id = tunnels.open_tunnel(admin.account, _tunnel("192.0.2.1"), lease=-5, name=NAME)
-    tunnels.end_lapsed(admin.account)
+    tunnels.remove_expired(admin.account)
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", NAME])
     assert str(ended.value.code).startswith(f"Nobody had {NAME} then; the last before was {id}, until ")

@@ -9,9 +9,9 @@ import pytest
 from chalicelib import modules
 from chalicelib.model import changes, forms
 from chalicelib.model.audit import OPERATOR
-from chalicelib.model.modules import Module, OAuthProvider
+from chalicelib.model.modules import StoredModule, StoredProvider
 from chalicelib.model.records import Stored
-from chalicelib.model.ssh.policies import Bounds
+from chalicelib.model.ssh.policies import PolicyBounds
 from chalicelib.storage.items import Item
 
 SECRET = "Bearer hunter2"
@@ -27,7 +27,7 @@ class Header(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Headers(Module):
+class Headers(StoredModule):
     first: Header
     others: dict[str, Header] = field(default_factory=dict)
     note: str = ""
@@ -42,7 +42,7 @@ def test_only_declared_fields_are_shown_at_every_depth() -> None:
     assert module.audited_fields() == {"enabled": True, "first": name, "others": {"a": name}}
 
 
-@pytest.mark.parametrize("form", [*STORED, OAuthProvider, Bounds], ids=lambda it: it.__name__)
+@pytest.mark.parametrize("form", [*STORED, StoredProvider, PolicyBounds], ids=lambda it: it.__name__)
 def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
     @dataclass(frozen=True, kw_only=True)
     class Newer(form):  # type: ignore[misc, valid-type]

@@ -45,7 +45,7 @@ Target = Domain | Address | Label
 def check(rule: str) -> str:
     """Return the rule. Raises ValueError, which says what is wrong with its form."""
     if rule != _EVERYTHING:
-        _ruled(rule)
+        _parse_rule(rule)
     return rule
 
 
@@ -55,10 +55,10 @@ def permits(acl: Sequence[str], target: str) -> bool:
     The target is written as after `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
     `[::1]:22`, `key=value`. Raises ValueError for any other text and for a label with a `*`, whatever the rules.
     """
-    wanted = _target(target)
+    wanted = _parse_target(target)
     if isinstance(wanted, Label) and _EVERYTHING in (wanted.key, wanted.value):
         raise ValueError("must be a label with a key and a value of its own")
-    return not acl or any(rule == _EVERYTHING or _covers(_ruled(rule), wanted) for rule in acl)
+    return not acl or any(rule == _EVERYTHING or _covers(_parse_rule(rule), wanted) for rule in acl)
 
 
 def _covers(rule: Target, target: Target) -> bool:
@@ -70,24 +70,24 @@ def _covers(rule: Target, target: Target) -> bool:
     return rule == target
 
 
-def _ruled(rule: str) -> Target:
+def _parse_rule(rule: str) -> Target:
     if not rule.startswith(_BIND):
         raise ValueError("must be '*' or start with 'bind:'")
-    return _target(rule.removeprefix(_BIND))
+    return _parse_target(rule.removeprefix(_BIND))
 
 
-def _target(text: str) -> Target:
+def _parse_target(text: str) -> Target:
     if "=" in text:
         key, _, value = text.partition("=")
-        return Label(_label(key), _label(value))
+        return Label(_parse_label(key), _parse_label(value))
     host, colon, port = text.rpartition(":")
     if colon and not port.endswith("]"):
-        return Address(_host(host), _port(port))
+        return Address(_parse_host(host), _parse_port(port))
     wildcard = "*." if text.startswith("*.") else ""
-    return Domain(wildcard + _domain(text.removeprefix(wildcard)))
+    return Domain(wildcard + _parse_domain(text.removeprefix(wildcard)))
 
 
-def _domain(text: str) -> str:
+def _parse_domain(text: str) -> str:
     if not text.isascii():
         raise ValueError("must hold a domain in its ASCII form (xn--…)")
     if len(text) > _MAX_DOMAIN or not _DOMAIN.fullmatch(text.lower()):
@@ -95,18 +95,18 @@ def _domain(text: str) -> str:
     return text.lower()
 
 
-def _host(text: str) -> str:
+def _parse_host(text: str) -> str:
     if text.startswith("*"):
         raise ValueError("must not join a wildcard with a port")
     if ":" in text or text.startswith("["):
-        return _ipv6(text)
+        return _parse_ipv6(text)
     try:
         return str(ipaddress.IPv4Address(text))
     except ValueError:
-        return _domain(text)
+        return _parse_domain(text)
 
 
-def _ipv6(text: str) -> str:
+def _parse_ipv6(text: str) -> str:
     bracketed = _IPV6.fullmatch(text)
     try:
         return str(ipaddress.IPv6Address(bracketed[1] if bracketed else ""))
@@ -116,13 +116,13 @@ def _ipv6(text: str) -> str:
         ) from None
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not _PORT.fullmatch(text) or int(text) > 65535:
         raise ValueError("must end with a port from 1 to 65535")
     return int(text)
 
 
-def _label(text: str) -> str:
+def _parse_label(text: str) -> str:
     plain = text.isprintable() and text == text.strip() and "*" not in text
     if text != _EVERYTHING and not (plain and 1 <= len(text.encode()) <= _MAX_LABEL):
         raise ValueError(

@@ -45,7 +45,7 @@ class SshAuthority(Described):
             if name.startswith("ecdsa-sha2-"):
                 return {"elliptic_curve": name.removeprefix("ecdsa-sha2-")}
             if name == "ssh-rsa":
-                return {"key_size": int.from_bytes(_strings(base64.b64decode(encoded))[-1]).bit_length()}
+                return {"key_size": int.from_bytes(_parse_strings(base64.b64decode(encoded))[-1]).bit_length()}
         except (ValueError, LookupError):
             raise MalformedRecord("SshAuthority", "public_key", "must be a public key") from None
         return {}
@@ -115,7 +115,7 @@ def read(account: str, id: str) -> Item | None:
     return table.read(items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
 
 
-def new_list(account: str, id: str, public_key: str) -> Write:
+def begin_list(account: str, id: str, public_key: str) -> Write:
     """Return the write of an authority's empty list of revocations."""
     return revocation_lists.begin(Head(id, account, public_key))
 
@@ -139,7 +139,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
     return writes.retried(attempt)
 
 
-def signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
+def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
     """Return an authority, None when the account has none of that id, and whether it has revoked a key; in one call.
 
     `digest` is the key's, of 32 bytes. Raises aws.Unavailable.
@@ -152,7 +152,7 @@ def signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
     return table.of_record(record), is_revoked
 
 
-def signing_key(authority: Item) -> "crypto.keys.PrivateKey":
+def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":
     """Return the authority's private key, for one signature: do not keep it. Raises aws.Unavailable."""
     context = vault.context(authority.account, authority.id)
     return vault.unseal(authority.sealed["private_key"], context, crypto.keys.from_der)
@@ -170,7 +170,7 @@ def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerp
     }
 
 
-def _strings(blob: bytes) -> list[bytes]:
+def _parse_strings(blob: bytes) -> list[bytes]:
     """Return the strings of a key in the wire form of RFC 4253: each stands behind its length in four bytes."""
     found = []
     while blob:

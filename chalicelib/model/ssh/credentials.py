@@ -44,7 +44,7 @@ class Credential:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Key(Stored):
+class _KeyFields(Stored):
     """The attributes of a public key's unique key. `active` is None until `owners` has set it."""
 
     account: str
@@ -63,11 +63,11 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
     if attributes is None:
         return None
     try:
-        found = _Key.of(attributes)
+        found = _KeyFields.of(attributes)
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{fingerprint}", unique_keys.ID, malformed)
         return None
-    if suspensions.is_suspended_by_key(attributes) or not _is_active(found):
+    if suspensions.is_key_suspended(attributes) or not _is_active(found):
         return None
     return Credential(found.account, found.id, found.owner_id, found.acl)
 
@@ -77,10 +77,10 @@ def read(account: str, id: str) -> Credential | None:
     item = table.find(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
     unsuspended = [item] if item and not suspensions.is_suspended(item) else []
     found = next((stored for _, stored in records.decoded(SshCredential, unsuspended)), None)
-    if found is None or not accounts.is_active(account, found.owner_id):
+    if found is None or not accounts.is_owner_active(account, found.owner_id):
         return None
     return Credential(account, id, found.owner_id, found.acl)
 
 
-def _is_active(found: _Key) -> bool:
-    return accounts.is_active(found.account, found.owner_id) if found.active is None else found.active
+def _is_active(found: _KeyFields) -> bool:
+    return accounts.is_owner_active(found.account, found.owner_id) if found.active is None else found.active

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from chalicelib import crypto
-from chalicelib.model.modules import Module
+from chalicelib.model.modules import StoredModule
 from chalicelib.model.records import Stored
 from chalicelib.storage.items import Item
 
 if TYPE_CHECKING:
     from chalicelib.crypto.ssh_certificates import Certificate
 
-Holders = Literal["user", "host"]  # for whom an authority signs
+Subject = Literal["user", "host"]  # for whom an authority signs
 
 NAME = "policy"  # of the module in its authority's record
 CALLER = "{user}"  # in a pattern: the caller's name
@@ -25,7 +25,7 @@ DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds(Stored):
+class PolicyBounds(Stored):
     """The bounds of certificates, None where there is none. Times in seconds; `*` in patterns is any text.
 
     `backdate` is how long before its creation a certificate begins to be valid that names no start.
@@ -54,24 +54,24 @@ class Bounds(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy(Module):
+class PolicyModule(StoredModule):
     """The bounds of certificates of users and of hosts, None where there are none."""
 
-    user: Bounds | None = None
-    host: Bounds | None = None
+    user: PolicyBounds | None = None
+    host: PolicyBounds | None = None
 
     AUDITED = ("enabled", "user", "host")
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        return cls.of({**values, **{holders: _requested(values[holders]) for holders in ("user", "host")}})
+        return cls.of({**values, **{holders: _convert_bounds(values[holders]) for holders in ("user", "host")}})
 
     def to_record(self) -> dict[str, Any]:
         bounds = {holders: found and found.to_record() for holders, found in (("user", self.user), ("host", self.host))}
         return {"enabled": self.enabled, **bounds}
 
 
-def _requested(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _convert_bounds(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the bounds of a request: of its critical options those that are set, by the names that OpenSSH has."""
     if values is None:
         return None
@@ -80,23 +80,23 @@ def _requested(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {**values, "critical_options": options or None}
 
 
-def of(authority: Item, holders: Holders) -> Bounds:
+def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
     """Return the bounds of what an authority signs, none where its policy is not set or disabled.
 
     Raises MalformedRecord.
     """
-    policy = Policy.of(authority.modules.get(NAME, {}))
+    policy = PolicyModule.of(authority.modules.get(NAME, {}))
     bounds = policy.user if holders == "user" else policy.host
-    return bounds if bounds and policy.enabled else Bounds()
+    return bounds if bounds and policy.enabled else PolicyBounds()
 
 
-def lifetime(bounds: Bounds, default: timedelta) -> timedelta:
+def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
     """Return the lifetime of a certificate whose request names no end: the default, at most the policy's maximum."""
     own = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
     return own if bounds.max_lifetime is None else min(own, timedelta(seconds=bounds.max_lifetime))
 
 
-def extensions(bounds: Bounds, asked: Mapping[str, str]) -> dict[str, str]:
+def choose_extensions(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[str, str]:
     """Return the extensions of a certificate: those that were asked for, else the default ones."""
     if asked:
         return dict(asked)
@@ -106,74 +106,78 @@ def extensions(bounds: Bounds, asked: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in DEFAULT_EXTENSIONS.items() if name in allowed}
 
 
-def critical_options(bounds: Bounds, asked: Mapping[str, str]) -> dict[str, str]:
+def merge_critical_options(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[str, str]:
     """Return the critical options of a certificate: those that were asked for, and the policy's."""
     return {**(bounds.critical_options or {}), **asked}
 
 
-def violations(bounds: Bounds, certificate: "Certificate", caller: str | None, now: datetime) -> dict[str, str]:
+def find_violations(
+    bounds: PolicyBounds, certificate: "Certificate", caller: str | None, now: datetime
+) -> dict[str, str]:
     """Return the validation errors of a certificate beyond the bounds, by the dotted paths of the request's fields.
 
     `caller` is the caller's name, None where it is not known and nobody has it; `now` the time of the creation.
     """
     return {
-        **dict(_of_lifetime(bounds, certificate, now)),
-        **dict(_of_key(bounds, certificate)),
-        **dict(_of_principals(bounds, certificate, caller)),
+        **dict(_check_lifetime(bounds, certificate, now)),
+        **dict(_check_key(bounds, certificate)),
+        **dict(_check_principals(bounds, certificate, caller)),
         **(
-            dict(_of_options(bounds, certificate))
+            dict(_check_options(bounds, certificate))
             if isinstance(certificate, crypto.ssh_certificates.UserCertificate)
             else {}
         ),
     }
 
 
-def _of_lifetime(bounds: Bounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
+def _check_lifetime(bounds: PolicyBounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
     """Yield the error of a lifetime beyond the bound, counted from now where it has begun: the past lets nobody in."""
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
         most = f"{bounds.max_lifetime} seconds after valid_after, or after now where that is later"
-        yield "valid_until", _said(f"must be at most {most}")
+        yield "valid_until", _policy_rule(f"must be at most {most}")
 
 
-def _of_key(bounds: Bounds, certificate: "Certificate") -> Iterator[tuple[str, str]]:
+def _check_key(bounds: PolicyBounds, certificate: "Certificate") -> Iterator[tuple[str, str]]:
     key_type = crypto.keys.key_type(certificate.public_key)
     if bounds.allowed_key_types is not None and key_type not in bounds.allowed_key_types:
-        yield "public_key", _said(f"must be a key of type {' or '.join(bounds.allowed_key_types)}")
+        yield "public_key", _policy_rule(f"must be a key of type {' or '.join(bounds.allowed_key_types)}")
     elif key_type == "rsa" and crypto.keys.rsa_bits(certificate.public_key) < (bounds.min_rsa_bits or 0):
-        yield "public_key", _said(f"must be an RSA key of at least {bounds.min_rsa_bits} bits")
+        yield "public_key", _policy_rule(f"must be an RSA key of at least {bounds.min_rsa_bits} bits")
 
 
-def _of_principals(bounds: Bounds, certificate: "Certificate", caller: str | None) -> Iterator[tuple[str, str]]:
+def _check_principals(
+    bounds: PolicyBounds, certificate: "Certificate", caller: str | None
+) -> Iterator[tuple[str, str]]:
     patterns = bounds.allowed_principals
     if not certificate.principals and (bounds.require_principals or patterns is not None):
-        yield "principals", _said("must name at least one")
+        yield "principals", _policy_rule("must name at least one")
     if patterns is None:
         return
-    rule = _said(f"must match {_listed(patterns, ' or ')}")
-    known = [_pieces(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
+    rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")
+    known = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for place, principal in enumerate(certificate.principals):
         if "," in principal:  # sshd before 10.3 reads it as several where authorized_keys names principals
-            yield f"principals.{place}", _said("must not hold a comma")
+            yield f"principals.{place}", _policy_rule("must not hold a comma")
         elif not any(_matches(pieces, principal) for pieces in known):
             yield f"principals.{place}", rule
 
 
-def _of_options(bounds: Bounds, certificate: Any) -> Iterator[tuple[str, str]]:
+def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str, str]]:
     allowed = bounds.allowed_extensions
     for name in certificate.extensions:
         if allowed is not None and name not in allowed:
             yield (
                 f"extensions.{name}",
-                _said(f"must be one of {_listed(allowed, ', ')}" if allowed else "must be absent"),
+                _policy_rule(f"must be one of {_join_first(allowed, ', ')}" if allowed else "must be absent"),
             )
     for name, value in (bounds.critical_options or {}).items():
         if certificate.critical_options.get(name) != value:
-            yield f"critical_options.{name}", _said(f"must be absent or {value!r}")
+            yield f"critical_options.{name}", _policy_rule(f"must be absent or {value!r}")
 
 
-def _pieces(pattern: str, caller: str) -> list[str]:
+def _split_pattern(pattern: str, caller: str) -> list[str]:
     """Return the texts between the stars of a pattern; a star in the caller's name stands for itself."""
     return [piece.replace(CALLER, caller) for piece in pattern.split("*")]
 
@@ -190,10 +194,10 @@ def _matches(pieces: list[str], text: str) -> bool:
     return text.endswith(others[-1]) and place + len(others[-1]) <= len(text)
 
 
-def _listed(names: list[str], between: str) -> str:
+def _join_first(names: list[str], between: str) -> str:
     """Return the first names as one text, since an error may repeat it for a hundred fields."""
     return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 
 
-def _said(rule: str) -> str:
+def _policy_rule(rule: str) -> str:
     return f"{rule}, as the authority's policy says"

@@ -74,7 +74,7 @@ class Revocation(Created):
             raise MalformedRecord("Revocation", "serial", "must name a key or a serial and its end") from None
 
 
-def find(account: str, id: str) -> Issuer | None:
+def find_issuer(account: str, id: str) -> Issuer | None:
     """Return an authority whose list can be changed, None when the account has none. Raises aws.Unavailable."""
     head = revocation_lists.read(id)
     if head:
@@ -83,28 +83,28 @@ def find(account: str, id: str) -> Issuer | None:
     return Issuer(account, id, records.decode(SshAuthority, found).public_key) if found else None
 
 
-def of_key(public_key: str) -> Revocation:
+def revoke_key(public_key: str) -> Revocation:
     """Return the revocation of a public key and all its certificates. Raises ValueError."""
     return Revocation(public_key=public_key, key_fingerprint=crypto.public_keys.fingerprint(public_key))
 
 
-def of_certificate(item: Item) -> Revocation:
+def describe_certificate(item: Item) -> Revocation:
     """Return the revocation of a user or host certificate, which ends when the certificate does.
 
     Raises MalformedRecord.
     """
     certificate = records.decode(IssuedCertificate, item)
-    return _of_serial(item.id, certificate, certificate.signed().serial)
+    return _describe_serial(item.id, certificate, certificate.signed().serial)
 
 
-def _of_serial(id: str, certificate: IssuedCertificate, serial: int) -> Revocation:
+def _describe_serial(id: str, certificate: IssuedCertificate, serial: int) -> Revocation:
     field = FIELDS[kinds.of(id)]
     return Revocation(serial=str(serial), valid_until=certificate.valid_until, **{field: id})
 
 
 def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
     """Revoke and return the record. Raises AlreadyRevoked, ListFull, what `Change.commit` does."""
-    record = _record(issuer, revocation)
+    record = _build_record(issuer, revocation)
 
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
@@ -125,14 +125,14 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     if item is None:
         return False
     try:
-        certificate = _signed_part(item)
+        certificate = _decode_revocable(item)
         signed = certificate.signed()
     except MalformedRecord as malformed:  # nothing says what to revoke
         decoding.report(item.scope, item.id, malformed)
         return changes.delete(change, scope, id)
-    revocation = _of_serial(item.id, certificate, signed.serial)
+    revocation = _describe_serial(item.id, certificate, signed.serial)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
-    record, fingerprint = _record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
+    record, fingerprint = _build_record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
     more = authorities.audited_certificate(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
@@ -147,7 +147,7 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     return _add(issuer, revocation.entry, add)
 
 
-def take_back(change: Change, scope: str, id: str) -> bool:
+def remove(change: Change, scope: str, id: str) -> bool:
     """Remove a revocation and its entry, all or nothing; False when there is none. Raises what `Change.commit` does."""
     record, authority = table.find(scope, id), items.above(scope)
     if record is None or authority is None:
@@ -165,10 +165,10 @@ def take_back(change: Change, scope: str, id: str) -> bool:
             change.remove(found).also(*revocation_lists.rewrite(head, chunk, left)).commit()
         return found is not None
 
-    return _changed(Issuer(record.account, authority[1], ""), entry, remove)
+    return _change_list(Issuer(record.account, authority[1], ""), entry, remove)
 
 
-def _signed_part(item: Item) -> IssuedCertificate:
+def _decode_revocable(item: Item) -> IssuedCertificate:
     """Return a certificate with the fields that its revocation needs. Other fields may be malformed.
 
     Raises MalformedRecord.
@@ -179,7 +179,7 @@ def _signed_part(item: Item) -> IssuedCertificate:
     )
 
 
-def _record(issuer: Issuer, revocation: Revocation) -> Item:
+def _build_record(issuer: Issuer, revocation: Revocation) -> Item:
     id = ids.new(kinds.SSH_REVOCATIONS.prefix)
     body = replace(revocation, created_at=clock.rfc3339(ids.created_at(id))).to_record()
     entry = revocation.entry
@@ -197,19 +197,19 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
         return add(is_new, revocation_lists.rewrite(head, chunk, after))
 
     try:
-        return _changed(issuer, entry, change)
+        return _change_list(issuer, entry, change)
     except ListFull:  # perhaps of entries that have ended
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
-    return _changed(issuer, entry, change)
+    return _change_list(issuer, entry, change)
 
 
-def _changed(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: Callable[[Head, Chunk], T]) -> T:
+def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: Callable[[Head, Chunk], T]) -> T:
     """Change a list as it is now, again when another came first. Raises aws.Unavailable."""
 
     def attempt() -> T:
-        head = revocation_lists.read(issuer.id) or _unstored(issuer)
+        head = revocation_lists.read(issuer.id) or _new_head(issuer)
         try:
             return change(head, revocation_lists.chunk_of(issuer.id, entry))
         except aws.Unavailable as error:
@@ -220,7 +220,7 @@ def _changed(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: C
     return writes.retried(attempt)
 
 
-def _unstored(issuer: Issuer) -> Head:
+def _new_head(issuer: Issuer) -> Head:
     """Return the head of a list that has no entries yet; it ends with them where the authority is gone."""
     is_there = authorities.read(issuer.account, issuer.id) is not None
     return Head(issuer.id, issuer.account, issuer.public_key, expires=None if is_there else 0)

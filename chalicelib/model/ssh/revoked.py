@@ -20,25 +20,25 @@ def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     None also where it or its key was revoked, where it has ended or is suspended, and where the account is switched
     off. Raises aws.Unavailable.
     """
-    return _readable(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
+    return _read_valid(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
 
 
 def read_certificate(account: str, id: str) -> Item | None:
     """Return a user certificate of an account if it still lets in, as `find_certificate` does."""
-    return _readable(account, id, lambda: authorities.read_certificate(account, id))
+    return _read_valid(account, id, lambda: authorities.read_certificate(account, id))
 
 
-def _readable(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
+def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
     """Return the certificate if it lets in. One that is malformed, as what it depends on, lets nobody in."""
     try:
         found = read()
-        return found if found and _lets_in(found) else None
+        return found if found and _is_valid(found) else None
     except MalformedRecord as malformed:
         decoding.report(scope, id, malformed)
         return None
 
 
-def krl(heads: Sequence[Head]) -> bytes:
+def build_krl(heads: Sequence[Head]) -> bytes:
     """Return the list of revoked keys and certificates, as OpenSSH reads it, of one authority or several.
 
     What has ended is left out. Raises aws.Unavailable.
@@ -59,7 +59,7 @@ def krl(heads: Sequence[Head]) -> bytes:
     )
 
 
-def lists() -> Iterator[tuple[Issuer, list[Item]]]:
+def read_lists() -> Iterator[tuple[Issuer, list[Item]]]:
     """Yield the authorities that have revoked anything, of all accounts, each with the records of what it has revoked.
 
     Reads the whole table. Raises aws.Unavailable.
@@ -70,7 +70,7 @@ def lists() -> Iterator[tuple[Issuer, list[Item]]]:
             yield authority, records
 
 
-def not_listed(authority: Issuer, records: Iterable[Item]) -> list[Item]:
+def find_unlisted(authority: Issuer, records: Iterable[Item]) -> list[Item]:
     """Return the records of revocations that an authority's list does not hold. Raises aws.Unavailable."""
     stored = revocation_lists.chunks(authority.id) if revocation_lists.read(authority.id) else []
     live = [crypto.packed_revocations.expire(chunk.packed, clock.seconds()) for chunk in stored]
@@ -78,14 +78,14 @@ def not_listed(authority: Issuer, records: Iterable[Item]) -> list[Item]:
     return [record for record in records if Revocation.of(record.body).entry[0] not in held]
 
 
-def _lets_in(item: Item) -> bool:
+def _is_valid(item: Item) -> bool:
     if suspensions.is_suspended(item):
         return False
     certificate = IssuedCertificate.of(item.body)
-    entries = (revocations.of_certificate(item).entry, revocations.of_key(certificate.public_key).entry)
+    entries = (revocations.describe_certificate(item).entry, revocations.revoke_key(certificate.public_key).entry)
     chunks = [(revocation_lists.chunk_of(certificate.ssh_certificate_authority_id, entry), entry) for entry in entries]
     is_revoked = any(crypto.packed_revocations.holds(chunk.packed, entry) for chunk, entry in chunks)
-    return not is_revoked and accounts.is_switched_on(item.account)
+    return not is_revoked and accounts.is_account_active(item.account)
 
 
 def _serials(packed: Iterable[bytes]) -> list[int]:

@@ -12,7 +12,7 @@ from chalicelib.storage import items
 from chalicelib.storage.items import Item
 
 KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
-_MARK = changes.SUSPENDED  # of the record, and of the unique key that gateways read in its place
+_MARKER = changes.SUSPENDED  # of the record, and of the unique key that gateways read in its place
 
 
 def switch(change: Change, kind: Kind, account: str, id: str, to: Switch) -> bool:
@@ -24,18 +24,18 @@ def switch(change: Change, kind: Kind, account: str, id: str, to: Switch) -> boo
 
     def switched(item: Item) -> Item:
         suspended = to == "off"
-        others = {name: value for name, value in item.unseen.items() if name != _MARK}
-        keys = (replace(key, attributes={_MARK: suspended}) for key in item.unique_keys)
-        return replace(item, unseen={**others, _MARK: True} if suspended else others, unique_keys=tuple(keys))
+        others = {name: value for name, value in item.unseen.items() if name != _MARKER}
+        keys = (replace(key, attributes={_MARKER: suspended}) for key in item.unique_keys)
+        return replace(item, unseen={**others, _MARKER: True} if suspended else others, unique_keys=tuple(keys))
 
     return changes.rewrite(change, items.scope(account, kind.path), id, switched) is not None
 
 
 def is_suspended(item: Item) -> bool:
     """Tell whether the record of one of KINDS is suspended."""
-    return bool(item.unseen.get(_MARK))
+    return bool(item.unseen.get(_MARKER))
 
 
-def is_suspended_by_key(attributes: Mapping[str, Any]) -> bool:
+def is_key_suspended(attributes: Mapping[str, Any]) -> bool:
     """Tell whether a record of KINDS is suspended, by the attributes of its unique key."""
-    return bool(attributes.get(_MARK))
+    return bool(attributes.get(_MARKER))

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.modules import Backend, MutualTls
+from chalicelib.model.modules import BackendModule, MutualTlsModule
 from chalicelib.model.served import (
     UNREADABLE,
     Modules,
@@ -18,7 +18,7 @@ from chalicelib.model.served import (
     ServedBackend,
     ServedEdge,
     ServedRoute,
-    unreadable_part,
+    empty_part,
 )
 from edge.control.edges import Edges, Value
 from edge.store.changes import Follower
@@ -37,7 +37,7 @@ def answering(account: str, status: int = 200) -> ServedBackend:
 
 def edge(account: str, *backends: str, revision: int = 1, id: str = "", **fields: Any) -> ServedEdge:
     routes = tuple(
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{number}", Modules(Backend(backend_id=id)))
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{number}", Modules(BackendModule(backend_id=id)))
         for number, id in enumerate(backends)
     )
     name = id or ids.new("edghts")
@@ -84,7 +84,7 @@ def test_all_edges_are_found_with_what_they_lead_to_and_nothing_else() -> None:
         shared = backend("acct_a", Weighted(backends={leaf.id: 1, "bkdhr_gone": 1}))
         twice = backend("acct_a", Weighted(backends={shared.id: 1}))
         authority = ServedAuthority("acct_a", ids.new("ca"), "pem")
-        mutual = Modules(mutual_tls=MutualTls(certificate_authority_ids=[authority.id]))
+        mutual = Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
         first, other = edge("acct_a", twice.id, group.id, modules=mutual), edge("acct_b")
         silent = ServedEdge("acct_a", ids.new("edghts"), 1, ())
         for value in (leaf, group, shared, twice, authority, first, other, silent, answering("acct_a")):
@@ -245,7 +245,7 @@ def test_what_is_led_to_and_cannot_be_read_is_known_as_such() -> None:
         authority = ServedAuthority("acct_a", ids.new("ca"), "pem")
         for value in (leaf, authority):
             store.keep(value)
-        mutual = Modules(mutual_tls=MutualTls(certificate_authority_ids=[authority.id]))
+        mutual = Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
         mine = edge("acct_a", leaf.id, modules=mutual)
         store.keep(mine)
         control = Control(store)
@@ -253,7 +253,7 @@ def test_what_is_led_to_and_cannot_be_read_is_known_as_such() -> None:
         store.unreadable.add("acct_a")
         for value in (leaf, authority):
             store.keep(value)
-        unreadable = [unreadable_part("acct_a", it.id) for it in (leaf, authority)]
+        unreadable = [empty_part("acct_a", it.id) for it in (leaf, authority)]
         assert sorted(await control.step(), key=lambda it: it.id) == sorted(unreadable, key=lambda it: it.id)
         assert control.known == by_id([mine, *unreadable])
 

@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from chalicelib.model.proofs import Found, Proof
+from chalicelib.model.proofs import CheckResult, Proof
 from edge.control.looks import Looks
 from tests.edge.reservations import DAY, NOW, Reservations
 
-PRESENT, ABSENT = Found("present"), Found("absent", "Gone.")
+PRESENT, ABSENT = CheckResult("present"), CheckResult("absent", "Gone.")
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Records:
     at_once: int = 0
     most: int = 0
 
-    async def look(self, domain: str, proof: Proof) -> Found:
+    async def look(self, domain: str, proof: Proof) -> CheckResult:
         self.looks[domain] += 1
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -140,7 +140,7 @@ def test_a_wish_during_a_look_is_not_lost() -> None:
     store.add("a")
     wishes = iter([store.wish])
 
-    async def look(domain: str, proof: Proof) -> Found:
+    async def look(domain: str, proof: Proof) -> CheckResult:
         for wish in wishes:
             wish("a")
         return await records.look(domain, proof)

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from chalicelib.model import kinds, tunnels
 from chalicelib.model.backends import HttpResponse, Weighted
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import Backend
+from chalicelib.model.modules import BackendModule
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from chalicelib.storage import table
 from edge.control.edges import Edges
 from edge.control.reading import Reader
@@ -84,7 +84,7 @@ def change(store: Store, number: int, chance: random.Random) -> None:
     name = f"n{chance.randrange(20)}.{account}.tunnels.localhost"
     carried = [it for it in store.tunnels_of_gateway(gateway) if it.account == account] if chance.random() < 0.4 else []
     if carried:
-        store.close(chance.choice(carried), Usage(0, 0, 0))
+        store.close(chance.choice(carried), Traffic(0, 0, 0))
         return
     try:
         grant = Grant(account, f"sshcr_{account}", ())
@@ -108,7 +108,7 @@ def change_edge(store: Memory, account: str, chance: random.Random) -> None:
         case _:
             number, revision = chance.randrange(3), len(store.log)
             routes = [
-                ServedRoute(f"edghtsrt_{place}", "path_prefix", f"/{place}", Modules(Backend(backend_id=id)))
+                ServedRoute(f"edghtsrt_{place}", "path_prefix", f"/{place}", Modules(BackendModule(backend_id=id)))
                 for place, id in enumerate([*backends, shared])
                 if chance.random() < 0.5
             ]
@@ -214,7 +214,11 @@ def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
     control = Control(records, 0)
     control.hear()
     assert control.known() == ({}, {})
-    assert (records.gateways(), records.tunnels_of_gateway("gw-1"), tunnels.end_lapsed(admin.account)) == ([], [], [])
+    assert (records.gateways(), records.tunnels_of_gateway("gw-1"), tunnels.remove_expired(admin.account)) == (
+        [],
+        [],
+        [],
+    )
     events = table.newest(f"{admin.account}#/audit_events/edge")
     assert [(it.body["action"], it.body["resource_id"]) for it in events] == [
         ("tunnel.delete", lost.id),

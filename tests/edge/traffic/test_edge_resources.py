@@ -8,7 +8,7 @@ import pytest
 import re2
 
 from chalicelib.model.backends import HttpResponse
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from chalicelib.model.served import ServedRoute
 from edge.process.settings import Settings
 from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges
@@ -238,7 +238,7 @@ def test_grpc_goes_to_a_group_by_http2() -> None:
     assert body["virtual_hosts"][0]["domains"] == [HOST]
 
 
-FILTER = UserAgentFilter(deny=["bot"])
+FILTER = UserAgentModule(deny=["bot"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.modules import Place, UserAgentFilter
+from chalicelib.model.modules import TlsEnd, UserAgentModule
 from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import UNREADABLE, ServedBackend, ServedRoute
 from edge.traffic import edges, pages
@@ -393,7 +393,7 @@ CLOSED = {"listener https[shop.example.com]", "routes operator[shop.example.com]
 
 
 @pytest.mark.parametrize("place", ["edge", "upstream"])
-def test_a_wildcard_does_not_stand_for_what_is_proved_to_be_another_account_s(place: Place) -> None:
+def test_a_wildcard_does_not_stand_for_what_is_proved_to_be_another_account_s(place: TlsEnd) -> None:
     wild = replace(WILD, terminate_at=place)
     made, proved = serving(GATEWAY, group(), tunnel(), wild, *PROOF), replace(MINE, account=B)
     routes = {f"routes edge/{EDGE}"} if place == "edge" else set()
@@ -552,7 +552,7 @@ def test_what_an_edge_leads_to_through_others_touches_it() -> None:
 
 
 def test_an_edge_that_holds_visitors_back_is_closed_when_envoy_refuses_its_routes() -> None:
-    made = serving(*WHOLE[:4], edge(route(agents=UserAgentFilter(deny=["bot"])), route("/x", id="edghtsrt_2")))
+    made = serving(*WHOLE[:4], edge(route(agents=UserAgentModule(deny=["bot"])), route("/x", id="edghtsrt_2")))
     stands = made.standing(EDGE)
     assert stands
     (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}

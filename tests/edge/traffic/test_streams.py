@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedEdge
 from chalicelib.model.tunnels import ServedTunnel
@@ -96,7 +96,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (upstream(route(kind="exact_path")), Destinations(closed=ONE_ROUTE)),
         (upstream(route(), route("/a", id="edghtsrt_2")), Destinations(closed=ONE_ROUTE)),
         (
-            upstream(route(agents=UserAgentFilter(), unenforced=("oauth",)), authorities=["ca_1"]),
+            upstream(route(agents=UserAgentModule(), unenforced=("oauth",)), authorities=["ca_1"]),
             Destinations(
                 closed="Enabled, and not possible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
             ),

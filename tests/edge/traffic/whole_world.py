@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from edge.process.settings import Limits, Settings
 from edge.traffic import blocking
 from edge.traffic.bootstrap import bootstrap
@@ -24,7 +24,7 @@ SETTINGS = Settings(
     abuse_contact="abuse@example.com",
     limits=Limits(max_socket_kib=1, max_heap_mib=512),
 )
-_AGENTS = UserAgentFilter(allow=[r"good\Q.\E"], deny=["bad"])
+_AGENTS = UserAgentModule(allow=[r"good\Q.\E"], deny=["bad"])
 _ROUTES = (
     worlds.route("/", "bkdwd_1", agents=_AGENTS),
     worlds.route("/exact", GROUP, id="edghtsrt_2", kind="exact_path"),

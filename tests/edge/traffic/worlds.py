@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
+from chalicelib.model.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Proto, ServedTunnel
@@ -51,10 +51,12 @@ def route(
     *,
     id: str = "edghtsrt_1",
     kind: str = "path_prefix",
-    agents: UserAgentFilter | None = None,
+    agents: UserAgentModule | None = None,
     unenforced: tuple[str, ...] = (),
 ) -> ServedRoute:
-    modules = Modules(Backend(backend_id=backend) if backend else None, user_agent_filter=agents, unenforced=unenforced)
+    modules = Modules(
+        BackendModule(backend_id=backend) if backend else None, user_agent_filter=agents, unenforced=unenforced
+    )
     return ServedRoute(id, kind, match, modules)
 
 
@@ -67,11 +69,11 @@ def edge(
     version: str | None = None,
     unenforced: tuple[str, ...] = (),
     backend: str | None = None,
-    place: Place = "edge",
+    place: TlsEnd = "edge",
 ) -> ServedEdge:
-    mutual = MutualTls(certificate_authority_ids=authorities) if authorities is not None else None
-    termination = TlsTermination(min_version=version) if version else None
-    attached = Backend(backend_id=backend) if backend else None
+    mutual = MutualTlsModule(certificate_authority_ids=authorities) if authorities is not None else None
+    termination = TlsTerminationModule(min_version=version) if version else None
+    attached = BackendModule(backend_id=backend) if backend else None
     modules = Modules(attached, mutual, termination, unenforced=unenforced)
     hostports = tuple(host if ":" in host else f"{host}:443" for host in hosts)
     return ServedEdge(account, id, 1, hostports, place, modules, routes)

@@ -54,9 +54,9 @@ class StoredProvider(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthModule(StoredModule):
-    """The OAuthModule module of a route: `provider` has all eight providers by name, one of them set. Durations in seconds.
+    """The OAuth module of a route. `provider` has all eight providers by name, one of them set. Times in seconds.
 
-    The client secret of an OAuthModule app is sealed for the route that holds it alone.
+    The client secret of an OAuth app is sealed for the route that holds it alone.
     """
 
     provider: Mapping[str, StoredProvider | None]

@@ -1,4 +1,4 @@
-"""The policy of SSH authorities: what they sign at most, for users and for hosts. Only admins with a key without limits may set it."""
+"""The policy of SSH authorities: limits of what they sign. Only admins with an unlimited key can set it."""
 
 from __future__ import annotations
 

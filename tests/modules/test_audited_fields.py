@@ -51,7 +51,7 @@ def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
     values: dict[str, Any] = {
         it.name: {} if it.name == "provider" else [] for it in fields(form) if it.name in REQUIRED
     }
-    shown = Newer(**{**values, **({"value": "{}"} if form.__name__ == "TrafficPolicy" else {})}).audited_fields()
+    shown = Newer(**{**values, **({"value": "{}"} if form.__name__ == "TrafficPolicyModule" else {})}).audited_fields()
     assert {*form.AUDITED} == {*shown}
     assert SECRET not in json.dumps(shown, default=str)
 

@@ -1,4 +1,4 @@
-"""Backends: what answers traffic. A group's tunnels, and a tunnel's group, follow from labels at any moment."""
+"""Backends, which answer traffic. Labels decide which tunnels belong to a group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class HttpResponse(Described):
-    """The stored form of a backend that answers every request alike."""
+    """The stored form of a backend that answers every request with the same response."""
 
     status_code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class HttpResponse(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelGroup(Described):
-    """The stored form of a backend made of the online tunnels that carry all its labels; without labels, of none."""
+    """The stored form of a backend of the online tunnels with all its labels. Without labels it has no tunnels."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class TunnelGroup(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted(Described):
-    """The stored form of a backend that shares traffic between others: their ids, each with its weight."""
+    """The stored form of a backend that divides traffic among others. `backends` has their weights by id."""
 
     backends: Mapping[str, int] = field(default_factory=dict)
 
@@ -40,9 +40,9 @@ class Weighted(Described):
 
 
 def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the online tunnels of each tunnel group, by the group's id: one query, if one has labels.
+    """Return the ids of the online tunnels of each group, by the id of the group.
 
-    Raises aws.Unavailable.
+    One query, none if no group has labels. Raises aws.Unavailable.
     """
     online = tunnels.list_online(account) if any(group.labels for group in groups.values()) else []
     return {
@@ -52,12 +52,12 @@ def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, t
 
 
 def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
-    """Return the id of the oldest tunnel group that each of some tunnels belongs to now, by the tunnel's id.
+    """Return the oldest tunnel group of each tunnel that has one, by the id of the tunnel.
 
-    One query, if one has labels. Raises aws.Unavailable.
+    One query, none if no tunnel has labels. Raises aws.Unavailable.
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
     groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
-    # Of several groups of one tunnel the last stays, which is the oldest.
+    # A later entry replaces an earlier one of the same tunnel, and the oldest group comes last.
     return {tunnel.id: id for id, labels in groups for tunnel in labelled if tunnels.has_all_labels(tunnel, labels)}

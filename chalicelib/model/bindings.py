@@ -1,4 +1,4 @@
-"""The names and ports that tunnels may have: by an account's limit, by proof, and unless an edge listens there."""
+"""Checks whether tunnels can keep their names and ports. An edge, a proof or a limit of the account can forbid it."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage import table, unique_keys
 
 
-def find_disallowed(carried: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
-    """Return the ids of tunnels that may not keep their names or ports. Raises aws.Unavailable."""
-    named = [it for it in carried if it.name]
+def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
+    """Return the ids of tunnels that cannot keep their names or ports. Raises aws.Unavailable."""
+    named = [it for it in served if it.name]
     listening = table.records(_listener_key(it) for it in named)
     below = [it for it in named if it.proto == "tcp" or domains.is_below(it.name, tunnel_domain)]
     limited = accounts.find_limited_to_reserved(it.account for it in below)
@@ -21,16 +21,16 @@ def find_disallowed(carried: Sequence[ServedTunnel], tunnel_domain: str) -> froz
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the place of the record that is there while an edge of the account listens on a tunnel's name."""
+    """Return the key of the record that exists while an edge of the account listens on the name of a tunnel."""
     return names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 
 def _find_unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]:
-    """Return the ids of tunnels whose names another account has proved, or nobody."""
+    """Return the ids of tunnels with names that their accounts have not proved."""
     found = reservations.reservations_for("", {it.name for it in elsewhere}, tunnel_domain)
-    proved = {held.domain: held for held in found if held.is_proved}
+    proved = {it.domain: it for it in found if it.is_proved}
 
-    def owner(held: ServedReservation | None) -> str:
-        return held.account if held else ""
+    def owner(reservation: ServedReservation | None) -> str:
+        return reservation.account if reservation else ""
 
     return {it.id for it in elsewhere if owner(proofs.find_proving(it.name, proved)) != it.account}

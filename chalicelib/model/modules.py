@@ -1,4 +1,4 @@
-"""Modules of edges and routes as they are stored (SPEC 2.9). Secrets stay sealed in them; opening one is a call."""
+"""The stored types of the modules of edges and routes (SPEC 2.9). Secrets are sealed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from chalicelib.model.records import References, Stored
 from chalicelib.storage import vault
 
 TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
-EDGE: Final = "edge"  # on one that does not say
+EDGE: Final = "edge"  # the default
 UPSTREAM: Final = "upstream"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredModule(Stored):
-    """The base of all modules. Each names in `AUDITED` what its audit events show of it."""
+    """The base of all modules. Audit events show the fields in `AUDITED`."""
 
     enabled: bool = True
 
@@ -23,16 +23,16 @@ class StoredModule(Stored):
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        """Return the module that the fields of a request describe, its secrets sealed with the context.
+        """Return the module of a request, with its secrets sealed for the context.
 
-        What is as in the module before stays as it is there. Raises aws.Unavailable where it holds a secret.
+        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
         """
         return cls.of(values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredProvider(Stored):
-    """An identity provider, and which of its users may pass; `teams` and `organizations` are GitHub's alone."""
+    """An identity provider and the users that it admits. Only GitHub has `teams` and `organizations`."""
 
     client_id: str = ""
     client_secret: bytes = field(default=b"", repr=False)
@@ -48,7 +48,7 @@ class StoredProvider(Stored):
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def open_secret(self, context: Mapping[str, str]) -> str:
-        """Return the client secret, "" where there is none. Raises aws.Unavailable."""
+        """Return the client secret, "" if there is none. Raises aws.Unavailable."""
         return vault.unseal(self.client_secret, context, bytes.decode) if self.client_secret else ""
 
 
@@ -56,7 +56,7 @@ class StoredProvider(Stored):
 class OAuthModule(StoredModule):
     """The OAuth module of a route. `provider` has all eight providers by name, one of them set. Times in seconds.
 
-    The client secret of an OAuth app is sealed for the route that holds it alone.
+    The client secret is sealed for its route and cannot be opened for another one.
     """
 
     provider: Mapping[str, StoredProvider | None]
@@ -85,8 +85,11 @@ class OAuthModule(StoredModule):
 
 
 def _seal(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> bytes:
-    """Return the secret sealed, as it is already where it has not changed: sealed anew it would differ."""
-    same = (kept for kept in known if secret and kept and vault.unseal(kept, context, bytes.decode) == secret)
+    """Return the sealed secret, the same bytes as before if it has not changed.
+
+    Sealing it again would give other bytes, and look like a change.
+    """
+    same = (it for it in known if secret and it and vault.unseal(it, context, bytes.decode) == secret)
     if found := next(same, b""):
         return found
     return vault.seal(secret.encode(), context, read=bytes.decode) if secret else b""
@@ -94,7 +97,7 @@ def _seal(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> by
 
 @dataclass(frozen=True, kw_only=True)
 class UserAgentModule(StoredModule):
-    """RE2 patterns of User-Agents to let pass, and to refuse."""
+    """RE2 patterns of the User-Agents to allow and to deny."""
 
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
@@ -104,7 +107,7 @@ class UserAgentModule(StoredModule):
 
 @dataclass(frozen=True, kw_only=True)
 class BackendModule(StoredModule):
-    """The id of the backend that answers the traffic, None where none is attached."""
+    """The id of the backend that answers traffic, or None."""
 
     backend_id: str | None = None
 
@@ -116,20 +119,20 @@ class BackendModule(StoredModule):
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficPolicyModule(StoredModule):
-    """A JSON document of rules, kept as it was sent."""
+    """A JSON document of rules, stored as it was sent."""
 
     value: str
 
     AUDITED = ("enabled", "value")
 
     def audited_fields(self) -> dict[str, Any]:
-        """Return the document by its digest: its rules may hold what a secret is compared with."""
+        """Return the fields with a digest of the document, since its rules can contain secrets."""
         return {**super().audited_fields(), "value": details.digest(self.value)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MutualTlsModule(StoredModule):
-    """The ids of certificate authorities, in order: a client needs a certificate of one of them."""
+    """The ids of certificate authorities. A client requires a certificate by one of them."""
 
     certificate_authority_ids: list[str]
 
@@ -141,7 +144,7 @@ class MutualTlsModule(StoredModule):
 
 @dataclass(frozen=True, kw_only=True)
 class TlsTerminationModule(StoredModule):
-    """The oldest version of TLS that an edge takes, None for a safe default. Where TLS ends is the edge's own."""
+    """The lowest TLS version that an edge accepts, None for a safe default. The edge stores where TLS ends."""
 
     min_version: str | None = None
 

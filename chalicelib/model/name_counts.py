@@ -1,7 +1,7 @@
-"""How many names an account has: those that its edges and reservations hold, and those in cooldown.
+"""The number of names of an account: names in use by its edges and reservations, and names in cooldown.
 
-Each name counts once, in the transactions of the changes that take and release it. A reserved domain that is not below
-TUNNEL_DOMAIN is a name that is held. The record counts a cooldown that has ended until it is settled.
+Each name counts once. The transactions that take and release a name change the count. A reserved domain outside
+TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts until `remove_ended_cooldowns`.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Wr
 from chalicelib.storage.items import Item
 
 MAX_NAMES = 1000
-MAX_COOLDOWN = 10_000  # beyond it the oldest cooldowns end early
+MAX_COOLDOWN = 10_000  # above it the oldest cooldowns end early
 COUNT = "count"  # the id of the record
-FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed them, by reservation
+FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed cooldowns, by reservation
 _PATH = "/names"
 _BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
 _AT_ONCE = 50  # lists of cooldowns in one transaction
@@ -29,19 +29,19 @@ _KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 
 
 class TooManyNames(Exception):
-    """The account holds as many names as it may, or has as many in cooldown."""
+    """The account has the maximal number of names in use, or in cooldown."""
 
 
 @dataclass(frozen=True)
 class NameCounts:
-    """The numbers of an account's names."""
+    """The number of names of an account in use and in cooldown."""
 
     held: int
     cooldown: int
 
 
 def read(account: str) -> NameCounts:
-    """Return the numbers of an account's names. Raises aws.Unavailable."""
+    """Return the number of names of an account. Raises aws.Unavailable."""
     record = dynamodb.get(*record_key(account)) or {}
     counted = record.get("cooldown", 0)
     ended = sum(len(it.values) for it in cooldowns.ended(account)) if counted > 0 else 0
@@ -49,18 +49,18 @@ def read(account: str) -> NameCounts:
 
 
 def record_key(account: str) -> tuple[str, str]:
-    """Return the scope and id of the record of an account's counts."""
+    """Return the scope and id of the counts of an account."""
     return items.scope(account, _PATH), COUNT
 
 
 def count_elsewhere(item: Item) -> int:
-    """Return 1 for a reserved domain that is not below TUNNEL_DOMAIN, else 0."""
+    """Return 1 for a reserved domain outside TUNNEL_DOMAIN, otherwise 0."""
     has_name = any(key.kind == names.KIND for key in item.unique_keys)
     return int(item.path == kinds.RESERVED_DOMAINS.path and not has_name)
 
 
 def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
-    """Return what some writes add to the counts, without what stays the same."""
+    """Return the changes of the counts by some writes, without zeros."""
     total = Counter({"names": names_elsewhere})
     for write in writes:
         total.update(write.counts)
@@ -68,7 +68,7 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 
 
 def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
-    """Return the write that adds to an account's counts; it fails with TooManyNames beyond the bounds."""
+    """Return the write that changes the counts of an account. It fails with TooManyNames above the bounds."""
     if not counts:
         return []
     more = {name: bounds[name] - count for name, count in counts.items() if count > 0 and name in bounds}
@@ -79,17 +79,17 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
 
 
 def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
-    """Stop counting cooldowns that have ended, if a change begins others. Raises aws.Unavailable."""
+    """Subtract ended cooldowns from the count if a change adds others. Raises aws.Unavailable."""
     if counts.get("cooldown", 0) <= 0:
         return
     if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
         count = sum(len(it.values) for it in ended)
-        with suppress(TransactionFailed):  # another process has settled some
+        with suppress(TransactionFailed):  # another process has removed some
             dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
 
 
 def end_oldest_cooldowns(account: str, counts: Mapping[str, int]) -> bool:
-    """Return whether a change that met a bound can be tried again; end the oldest cooldowns for it.
+    """End the oldest cooldowns for a change above a bound. Return whether it can be retried.
 
     Raises aws.Unavailable.
     """
@@ -101,7 +101,10 @@ def end_oldest_cooldowns(account: str, counts: Mapping[str, int]) -> bool:
 
 
 def recount(account: str) -> list[Write]:
-    """Return the write that corrects the counts of an account, none if they are right. Raises aws.Unavailable."""
+    """Return the write that corrects the counts of an account, none if they are right.
+
+    Raises aws.Unavailable.
+    """
     record = dynamodb.get(*record_key(account)) or {}
     counts = _count_again(account)
     is_right = all(record.get(name, 0) == count for name, count in counts.items())
@@ -109,7 +112,7 @@ def recount(account: str) -> list[Write]:
 
 
 def remove_wrong_cooldowns(listed: Cooldowns) -> list[Write]:
-    """Return the writes that remove names from a list which an earlier version took back; none without such.
+    """Return the writes that remove names from a list of cooldowns that an earlier version ended.
 
     Raises aws.Unavailable.
     """
@@ -123,16 +126,16 @@ def remove_wrong_cooldowns(listed: Cooldowns) -> list[Write]:
 
 
 def _correct(account: str) -> bool:
-    """Correct the counts of an account, which an earlier version has made; return whether they were wrong."""
+    """Correct the counts of an account by an earlier version. Return whether they were wrong."""
     record = dynamodb.get(*record_key(account)) or {}
     counts = _count_again(account)
-    with suppress(TransactionFailed):  # another process has changed them: the next try recounts
+    with suppress(TransactionFailed):  # another process has changed them: the next try counts again
         dynamodb.transact([_correction(account, record, counts)])
     return any(record.get(name, 0) != count for name, count in counts.items())
 
 
 def _correction(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
-    """Return the write of recounted numbers. Each change of a name changes the record, so it fails after one."""
+    """Return the write of corrected counts. It fails if a name was taken or released since the count."""
     same = Condition("#revision = :revision", {"revision": record["revision"]})
     sets = {**counts, "recounted": True, "schema": SCHEMA}
     return Write.update(*record_key(account), same, sets=sets, adds={"revision": 1})
@@ -148,7 +151,7 @@ def _count_again(account: str) -> dict[str, int]:
 
 
 def _end_oldest(account: str, count: int) -> bool:
-    """End the oldest cooldowns of an account, so many or less; return whether there were any."""
+    """End at most `count` of the oldest cooldowns of an account. Return whether there were any."""
     chosen = list(islice(((it, value) for it in cooldowns.every(account) for value in sorted(it.values)), count))
     keys = {value: names.key(value) for _, value in chosen}
     records = table.records((key.scope, unique_keys.ID) for key in keys.values())
@@ -157,6 +160,6 @@ def _end_oldest(account: str, count: int) -> bool:
     lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
     changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
     if chosen:
-        with suppress(TransactionFailed):  # another process has ended some
+        with suppress(TransactionFailed):  # another process ended some first
             dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
     return bool(chosen)

@@ -1,8 +1,8 @@
-"""Switching users, bots and accounts on and off: the state is copied to their keys, so that authentication reads once.
+"""Activating and deactivating users, bots and accounts. Their keys repeat the state, so authentication reads once.
 
-The record of the owner or account changes first, and then the keys. A key is made first, and then the state of that
-record read: of a switch at the same time one of the two sees the other. Until the last key and SSH credential is
-updated, the record is marked and shown as active: a crash in the middle can be seen, and each function can be repeated.
+A switch changes the record of the owner or account first, then the keys. A new key is stored first, then the state of
+its owner is read. So a key never misses a concurrent switch. Until all keys and SSH credentials are updated, the record
+has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,15 +19,15 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 _KINDS = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
-_MARKER = "may_let_in"  # of the record of who was switched off, while some of their keys may let in
+_MARKER = "may_let_in"  # in an inactive record while some of its keys may still be active
 
 
 class LastAdmin(Exception):
-    """The account would be left without a user or bot that is an admin and active."""
+    """The account would have no active admin."""
 
 
 def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
-    """Switch a user or bot on or off; False when the account has none of that id. Raises aws.Unavailable."""
+    """Switch a user or bot on or off. Return False if the account has no such owner. Raises aws.Unavailable."""
     found = accounts.read(account, id)
     if found is None or _switch(Change(by), found.scope, id, to) is None:
         return False
@@ -36,35 +36,35 @@ def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
 
 
 def switch_account(change: Change, account: str, to: Switch) -> bool:
-    """Switch an account on or off; False when there is none. Raises aws.Unavailable."""
+    """Switch an account on or off. Return False if it does not exist. Raises aws.Unavailable."""
     switched = _switch(change, accounts.SCOPE, account, to)
     if switched is None:
         return False
     for owner in accounts.list_owners(account):
         update_keys(account, owner.id)
-    _remove_marker(switched)  # unless it has changed since: then another one tells
+    _remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
     return True
 
 
 def update_keys(account: str, id: str) -> Item:
-    """Copy to the keys and SSH credentials of a user or bot its name, and whether it may act now; return its record.
+    """Copy the name and state of a user or bot to its keys. Return its record.
 
-    It begins anew where that record or the account's changes meanwhile, so that it never undoes a later switch. The
-    record has an empty body where there is none. Raises aws.Unavailable.
+    SSH credentials are updated too. Restarts if the record or the account changes meanwhile, so that it never undoes a
+    later switch. The record of an unknown owner has an empty body. Raises aws.Unavailable.
     """
     for _ in writes.tries():
-        holders = _read_owner_and_account(account, id)
-        same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in holders]
-        told = table.set_all([(key, _copied_fields(holders)) for key in _list_unique_keys(account, id)], checks=same)
-        if told and (owner := _remove_marker(holders[0])):
+        pair = _read_owner_and_account(account, id)
+        same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in pair]
+        is_done = table.set_all([(key, _copied_fields(pair)) for key in _list_unique_keys(account, id)], checks=same)
+        if is_done and (owner := _remove_marker(pair[0])):
             return owner
     raise aws.Unavailable("TransactionConflict")
 
 
 def check_new_key(item: Item) -> None:
-    """Correct what a new API key repeats of its owner, if that has changed meanwhile. Raises aws.Unavailable.
+    """Update a new API key if its owner has changed meanwhile. Raises aws.Unavailable.
 
-    Nobody has its token yet.
+    Call it before the token is returned: no client knows it until then.
     """
     owner = _owner_of(item)
     known = _copied_fields(_read_owner_and_account(item.account, owner))
@@ -73,7 +73,7 @@ def check_new_key(item: Item) -> None:
 
 
 def update_new_credential(item: Item) -> None:
-    """Copy to a new SSH credential whether its owner may act, unless a switch has done so since.
+    """Copy the state of its owner to a new SSH credential, unless a switch has done so.
 
     Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
@@ -83,14 +83,17 @@ def update_new_credential(item: Item) -> None:
 
 
 def is_shown_active(item: Item) -> bool:
-    """Tell whether a user, bot or account is active, or was switched off and some of its keys are not updated yet."""
+    """Return whether to show a user, bot or account as active.
+
+    It is until all its keys are inactive too.
+    """
     return accounts.is_item_active(item) or _MARKER in item.unseen
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Change a user or bot as `changes.rewrite` does; `tell` makes the keys follow.
+    """Change a user or bot as `changes.rewrite` does. `update_keys` must follow.
 
-    Raises LastAdmin where no active admin would be left, and what `changes.rewrite` does.
+    Raises LastAdmin if no active admin would be left, and what `changes.rewrite` does.
     """
 
     def attempt() -> Item | None:
@@ -105,9 +108,10 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 
 
 def remove(change: Change, scope: str, id: str) -> bool:
-    """Remove a bot whose keys let in no more, whatever breaks off: they are switched off before it goes.
+    """Remove a bot. Return False if it does not exist.
 
-    False when there is none. Raises LastAdmin, InUse, and what `Change.commit` does.
+    Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin, InUse, and what
+    `Change.commit` does.
     """
 
     def attempt() -> bool:
@@ -119,14 +123,14 @@ def remove(change: Change, scope: str, id: str) -> bool:
         try:
             gone.commit()
         finally:
-            update_keys(bot.account, id)  # also keys that were made meanwhile, and those of a bot that stays
+            update_keys(bot.account, id)  # also new keys, and the keys of a bot that could not be removed
         return True
 
     return writes.retried(attempt)
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return the changed record of a user, bot or account, marked where it was switched off."""
+    """Return a changed user, bot or account, with the marker if it became inactive."""
     others = {name: value for name, value in after.unseen.items() if name != _MARKER}
     if accounts.is_item_active(after):
         return replace(after, unseen=others)
@@ -134,18 +138,18 @@ def mark_switch(before: Item, after: Item) -> Item:
 
 
 def deactivate_keys(account: str, owner: str) -> None:
-    """Make the keys and SSH credentials of a user or bot inactive, before it is deleted. Raises aws.Unavailable."""
+    """Deactivate the keys and SSH credentials of a user or bot. Raises aws.Unavailable."""
     table.set_all([(key, {"active": False}) for key in _list_unique_keys(account, owner)])
 
 
 def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
-    """Return the API keys and SSH credentials of a user or bot, also malformed ones. Raises aws.Unavailable."""
+    """Return the API keys and SSH credentials of a user or bot, malformed ones included. Raises aws.Unavailable."""
     found = [item for kind in _KINDS for item in table.every(items.scope(account, kind.path))]
     return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
 
 
 def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
-    """Return a user or bot and its account, each with an empty body where there is none. Raises aws.Unavailable."""
+    """Return a user or bot and its account, with an empty body if unknown. Raises aws.Unavailable."""
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     owner, own = (
         _live(record) or Item(*place, {}, revision=0)
@@ -160,7 +164,7 @@ def _live(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def _owner_of(item: Item) -> str:
-    """Return the owner of an API key or SSH credential; of a malformed one as its unique keys name it."""
+    """Return the owner of an API key or SSH credential, from the unique keys if it is malformed."""
     owner = item.body.get("owner_id")
     if isinstance(owner, str):
         return owner
@@ -169,18 +173,18 @@ def _owner_of(item: Item) -> str:
     return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
 
 
-def _copied_fields(holders: Sequence[Item]) -> dict[str, Any]:
-    """Return the attributes of an owner that its keys repeat: its name, and whether it may act."""
-    name = next((stored.name for _, stored in records.decoded(User, holders[:1])), "")
-    return {"active": _are_active(holders), "name": name}
+def _copied_fields(pair: Sequence[Item]) -> dict[str, Any]:
+    """Return the fields of an owner that its keys repeat."""
+    name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
+    return {"active": _are_active(pair), "name": name}
 
 
-def _are_active(holders: Sequence[Item]) -> bool:
-    return all((item.body or item.malformed) and accounts.is_item_active(item) for item in holders)
+def _are_active(pair: Sequence[Item]) -> bool:
+    return all((item.body or item.malformed) and accounts.is_item_active(item) for item in pair)
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that another admin remains active; none where a user or bot is no active admin itself.
+    """Return the check that another admin remains active. It is empty if the item is no active admin.
 
     Raises LastAdmin, aws.Unavailable.
     """
@@ -210,6 +214,6 @@ def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
 
 
 def _remove_marker(item: Item) -> Item | None:
-    """Take the mark off a record, and return it as it is then; None where it has changed. Raises aws.Unavailable."""
+    """Remove the marker of a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
     others = {name: value for name, value in item.unseen.items() if name != _MARKER}
     return item if others == item.unseen else table.exchange(item, replace(item, unseen=others))

@@ -225,7 +225,7 @@ def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(ad
 
 
 PATTERN_RULES = [
-    ("*b*", "*b* has fewer than 3 characters beside its stars."),
+    ("*b*", "*b* must have at least 3 characters other than '*'."),
     ("*bank_*", "*bank_* is not a pattern of host names, for example *bank* or *.bank.example."),
     ("*localhost*", "*localhost* would ban every name below tunnels.localhost."),
     ("*.tunnels.localhost", "*.tunnels.localhost would ban every name below tunnels.localhost."),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
@@ -20,7 +21,7 @@ from chalicelib.http.etags import Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Binary, Redirect, Static
-from chalicelib.model import api_keys, idempotency
+from chalicelib.model import accounts, api_keys, idempotency
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
@@ -221,7 +222,10 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         links.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""
-    by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip)
+    find_name = (
+        None if who.name else partial(accounts.name_of, who.account, who.id)
+    )  # a key of an older format has none
+    by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, endpoint, who))
     call = Call(who, change, path, links.base_url(request.to_original_event()), content, parameters, log)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))

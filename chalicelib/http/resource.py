@@ -188,7 +188,7 @@ class EditableResource(Resource):
 
     def post(self, call: Call) -> Made:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
-        writes.retried(lambda: call.change.put(item, more=new.details, once=bool(new.once)).also(*new.also).commit())
+        writes.retried(lambda: call.change.put(item, details=new.details).also(*new.also).commit())
         call.log.update(new.details)
         return Made(item, new.once)
 

@@ -95,6 +95,15 @@ def find_owner(account: str, id: str) -> Owner | None:
     return Owner(id, found.admin, found.active, found.name) if found else None
 
 
+def name_of(account: str, id: str) -> str:
+    """Return the name of a user or bot, or "" if the account has none of that id.
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
+    found = find_owner(account, id)
+    return found.name if found else ""
+
+
 def read(account: str, id: str) -> Item | None:
     """Return the record of a user or bot of an account, or None.
 

@@ -47,6 +47,7 @@ class ApiKey(Owned):
     scopes: list[str] = field(default_factory=list)
 
     AUDITED = ("scopes", "expires_at", "owner_id", "created_by")
+    IS_SHOWN_ONCE = True  # the token
 
     def audited_fields(self) -> dict[str, Any]:
         return {**super().audited_fields(), "scopes": self.scopes or [ALL]}

@@ -8,7 +8,7 @@ into: it may do nothing to the others.
 import getpass
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ from typing import Any, Literal
 from chalicelib import clock, ids
 from chalicelib.model import details, kinds, shards
 from chalicelib.model.details import Details
+from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Created
 from chalicelib.storage import items
 from chalicelib.storage.decoding import MalformedRecord
@@ -66,15 +67,21 @@ class Event(Created):
 
 @dataclass(frozen=True)
 class Trail:
-    """One operation of an actor: what its audit events say of who acted, from where, and why, if it is the operator."""
+    """One operation of an actor: who acted, from where, and why, if it is the operator.
+
+    `find_name` returns the name of an actor that `actor` does not name. It may raise aws.Unavailable.
+    """
 
     actor: Actor
     operation_id: str = ""
     source_ip: str = ""
     reason: str = ""
+    find_name: Callable[[], str] | None = field(default=None, compare=False)
 
     def identified(self) -> "Trail":
-        """Return the trail; of the operator, with who runs this process."""
+        """Return the trail with the name of its actor. Raises aws.Unavailable."""
+        if self.find_name:
+            return replace(self, actor=replace(self.actor, name=self.find_name()))
         return _person.get() or _as(_user()) if self == OPERATOR else self
 
 
@@ -106,7 +113,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str], audited: Details) -> Item:
+def event(by: Trail, kind: Kind, item: Item, verb: Verb, module: str, changed: Sequence[str], audited: Details) -> Item:
     """Return the event of a change of an item, given its state after it, or of a module of the item.
 
     It is kept for AUDIT_DAYS (400).
@@ -117,7 +124,7 @@ def event(by: Trail, item: Item, verb: Verb, module: str, changed: Sequence[str]
     account = account if path else item.id  # an account is a resource of its own
     shown = Event(
         created_at=clock.rfc3339(created_at),
-        action=".".join(filter(None, (kinds.of(item.id).noun, module, verb))),
+        action=".".join(filter(None, (kind.noun, module, verb))),
         resource_id=item.id,
         resource_path="/".join(filter(None, (path, item.id, module))) if path else "",
         actor=dict(vars(by.actor)),

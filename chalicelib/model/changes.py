@@ -1,179 +1,188 @@
-"""Changes: each is one transaction, and every write of an item is one, but for those that have no audit event.
+"""Changes: transactions that write items together with everything that records them.
 
-Whoever makes a change, it comes with its audit event, the new revision, the condition of the request (`If-Match`) and
-the idempotency key. `commit` is the one place for records that are written with every change.
+A change writes its items, their audit events, the revisions, the idempotency key and an entry of the change log, all or
+nothing. Only records without audit events are written elsewhere.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib import clock
-from chalicelib.model import (
-    accounts,
-    audit,
-    details,
-    forms,
-    histories,
-    kinds,
-    listening,
-    name_counts,
-    shards,
-    tunnel_ends,
-)
+from chalicelib.model import audit, details, kinds, shards
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
-from chalicelib.model.name_counts import TooManyNames
-from chalicelib.model.records import Stored
-from chalicelib.storage import change_log, dynamodb, items, places, table, writes
+from chalicelib.model.kinds import Kind
+from chalicelib.model.records import LimitReached, Stored
+from chalicelib.storage import change_log, items, places, table, writes
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Throttled, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.places import Place
 
 _NONE: Mapping[str, Any] = {}
-SUSPENDED = "suspended"  # the mark of a record that the operator has suspended
-_NOT_AUDITED = (["description"], ["metadata"], ["description", "metadata"])  # free text, of which events tell nothing
+SUSPENDED = "suspended"  # set in `unseen` of an item that the operator has suspended
+_FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # changes of these have no details
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change of one item of a kind, None for an internal record.
+
+    `before` is None for a new item, `after` for a removed one. A step without writes leaves the item unchanged.
+    """
+
+    kind: Kind | None
+    before: Item | None
+    after: Item | None
+    writes: tuple[Write, ...] = ()
+    event: Item | None = None
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change of an actor: all that is put, changed and removed with it, or nothing. Each method adds to it.
+    """A transaction of one actor, to which each method adds a step.
 
-    `by` is who acts. `check` raises where the first item is not in the state that the request requires, `request` holds
-    the idempotency key, and `item` is the first item as it is after the change. `once` says that the response shows a
-    secret that no other will. The writes are those of the items (`own`), `others`, whose failing counts before theirs,
-    and the records of `events`. `given_up` are written before all that, and true also where it fails. `created` are the
-    items that may take over a unique key, `names` is how many more domains elsewhere the account has reserved then.
+    `check` raises if the first item is not in the state that the request requires. `request` holds the idempotency key.
+    `others` are further writes; if several conditions fail, theirs is reported first.
     """
 
     by: Trail
     check: Callable[[Item], None] | None = None
     request: Request | None = None
-    item: Item | None = None
-    once: bool = False
+    steps: tuple[Step, ...] = ()
     others: tuple[Write, ...] = ()
-    own: tuple[Write, ...] = ()
-    events: tuple[Item, ...] = ()
-    given_up: tuple[Write, ...] = ()
-    created: tuple[Item, ...] = ()
-    names: int = 0
 
-    def put(self, item: Item, *, more: Details = _NONE, once: bool = False) -> "Change":
-        """Create an item; `once` says that the response shows a secret of it that no other will.
+    @property
+    def events(self) -> tuple[Item, ...]:
+        return tuple(step.event for step in self.steps if step.event)
 
-        `more` are details for its event beside those of the stored value.
-        """
-        own = (*self.own, *writes.put(item, _holder(item)), *listening.list_edge(None, item))
-        created = (*self.created, item)
-        events = self._and_event(item, "create", told=_whole(item, more))
-        count = self.names + name_counts.count_elsewhere(item)
-        first, once = self.item or item, self.once or once
-        return replace(self, item=first, once=once, own=own, events=events, created=created, names=count)
+    def put(self, item: Item, *, details: Details = _NONE) -> "Change":
+        """Create an item. `details` are added to those that its event shows of the stored value."""
+        kind = kinds.of_item(item)
+        own = writes.put(item, _parent(kind, item))
+        event = self._event(kind, item, "create", shown=_of_whole(kind, item, details))
+        return self._with(Step(kind, None, item, tuple(own), event))
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
     ) -> "Change":
-        """Replace an item, or a module of it, by the result of `edit`. Where nothing differs, nothing is written."""
-        self.hold(before)
-        after = edit(before)
+        """Replace an item, or a module of it, by the result of `edit`. Without a difference nothing is written."""
+        self._check(before)
+        kind, after = kinds.of_item(before), edit(before)
         if after == before:
-            return replace(self, item=self.item or before)
+            return self._with(Step(kind, before, before))
         after = replace(after, revision=items.following(before))
-        changed = details.differing(*_parts(before, after, module))
-        told = {} if changed in _NOT_AUDITED else _between(before, after, module)
-        own = (*self.own, *writes.rewrite(before, after, _holder(before)), *listening.list_edge(before, after))
-        created = (*self.created, after)
-        count = self.names + name_counts.count_elsewhere(after) - name_counts.count_elsewhere(before)
-        events = self._and_event(after, verb, module, changed, told)
-        given_up = (*self.given_up, *histories.record_former_edge(before, after))
-        first = self.item or after
-        return replace(self, item=first, own=own, events=events, given_up=given_up, created=created, names=count)
+        changed = details.differing(*_records(before, after, module))
+        shown = {} if changed in _FREE_TEXT else _of_difference(kind, before, after, module)
+        own = writes.rewrite(before, after, _parent(kind, before))
+        event = self._event(kind, after, verb, module, changed, shown)
+        return self._with(Step(kind, before, after, tuple(own), event))
 
-    def remove(self, item: Item, *, more: Details = _NONE) -> "Change":
-        """Remove an item, also a malformed one. `more` is as of `put`. Raises InUse when something refers to it."""
-        self.hold(item)
-        item = _checked(item)
-        own = (*self.own, *writes.remove(item, _holder(item)), *listening.list_edge(item, None))
-        gone = replace(item, revision=item.revision + 1)
-        events = self._and_event(gone, "delete", told=_whole(item, more))
-        count = self.names - name_counts.count_elsewhere(item)
-        given_up = (*self.given_up, *histories.record_former_edge(item, None))
-        return replace(self, item=self.item or item, own=own, events=events, given_up=given_up, names=count)
+    def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
+        """Remove an item, also a malformed one. `details` are as for `put`. Raises InUse if an item refers to it."""
+        self._check(item)
+        kind = kinds.of_item(item)
+        item = _without_malformed_body(kind, item)
+        own = writes.remove(item, _parent(kind, item))
+        event = self._event(kind, _removed(item), "delete", shown=_of_whole(kind, item, details))
+        return self._with(Step(kind, item, None, tuple(own), event))
 
-    def end(self, item: Item, *, more: Details = _NONE) -> "Change":
-        """Remove an item whose lease has ended. `more` is as of `put`."""
-        item = _checked(item)
-        gone = replace(item, revision=item.revision + 1)
-        events = self._and_event(gone, "delete", told=_whole(item, more))
-        return replace(self, item=self.item or gone, own=(*self.own, *writes.end(item)), events=events)
+    def end(self, item: Item) -> "Change":
+        """Remove an item whose lease has ended."""
+        kind = kinds.of_item(item)
+        item = _without_malformed_body(kind, item)
+        ending = kind.stored_type.ending(item) if kind else None
+        shown = _of_whole(kind, item, ending.details if ending else _NONE)
+        event = self._event(kind, _removed(item), "delete", shown=shown)
+        change = self._with(Step(kind, item, None, tuple(writes.end(item)), event))
+        return change.also(*ending.writes) if ending else change
 
     def also(self, *more: Write) -> "Change":
-        """Add other writes and their conditions, which have no event of their own."""
+        """Add writes and conditions that have no audit event of their own."""
         return replace(self, others=(*self.others, *more))
 
     def commit(self) -> Item | None:
-        """Do all or nothing; return the first item, as it is then.
+        """Write all or nothing; return the first item as it is afterwards.
 
-        Raises Overtaken where an item has changed since it was read, Repeated where the idempotency key was used
-        meanwhile, and the `failing` of a write; aws.Unavailable.
+        Raises Overtaken if an item has changed since it was read, Repeated if the idempotency key was used meanwhile,
+        the `failing` of a write, and aws.Unavailable.
         """
-        if not (self.own or self.others):
-            return self.item
-        if self.by != audit.EDGE and self.item and any(map(shards.leads_to_the_edge, self.created)):
-            shards.reach(self.item.account)
-        if self.given_up:
-            dynamodb.transact(self.given_up)
-        kept = [self.request.keep(self.item, once=self.once)] if self.request and self.item else []
-        account, counts = self.item.account if self.item else "", name_counts.sum_counts(self.own, self.names)
-        name_counts.remove_ended_cooldowns(account, counts)
-        own = [*kept, *self.others, *self.own, *name_counts.add(account, counts)]
-        log = change_log.entries([*self.others, *self.own])
+        first = self.item
+        steps = [step for step in self.steps if step.writes]
+        if not (steps or self.others):
+            return first
+        if (
+            first
+            and self.by != audit.EDGE
+            and any(step.after and step.kind and step.kind.lets_edge_act for step in steps)
+        ):
+            shards.reach(first.account)
+        beside = [write for step in steps for write in _beside(step)]
         try:
-            self._commit(own, self.events, log)
-        except Throttled as hot:
-            return self._cooled(hot).commit()
-        except TooManyNames:
-            if not name_counts.end_oldest_cooldowns(account, counts):
+            self._commit(steps, beside)
+        except Throttled as throttled:
+            return self._resharded(throttled).commit()
+        except LimitReached as limit:
+            if not limit.make_room():
                 raise
             return self.commit()
-        return self.item
+        return first
 
-    def _commit(self, own: Sequence[Write], events: Sequence[Item], log: Sequence[Write]) -> None:
-        told = [Write.put(event.to_record()) for event in events]
+    @property
+    def item(self) -> Item | None:
+        """Return the first item, as it is after the change; a removed one as it was."""
+        return self.steps[0].after or self.steps[0].before if self.steps else None
+
+    def _commit(self, steps: Sequence[Step], beside: Sequence[Write]) -> None:
+        own = [*self.others, *(write for step in steps for write in step.writes), *beside]
+        first, events = self.item, self.events
+        key = [self.request.keep(first, once=_is_shown_once(self.steps[0]))] if self.request and first else []
+        recorded = [Write.put(event.to_record()) for event in events]
         proof = (events[0].scope, events[0].id) if events else None
-        writes.commit([*own, *told, *log], proof=proof, created=self.created, ended=_ended)
+        created = [step.after for step in steps if step.after]
+        writes.commit([*key, *own, *recorded, *change_log.entries(own)], proof=proof, created=created, ended=_takeover)
 
-    def _cooled(self, hot: Throttled) -> "Change":
-        """Return the change with what the store turned away in other shards. Raises Throttled where it has none."""
+    def _resharded(self, throttled: Throttled) -> "Change":
+        """Return the change with its throttled writes in other shards. Raises Throttled if they have no shards."""
         if places.edition() < 3:
-            raise hot
-        own = writes.cooled(self.own, hot.scopes)
-        are_hot = any(event.scope in hot.scopes and shards.is_first(event) for event in self.events)
-        if own is None and not are_hot:
-            raise hot
-        events = tuple(map(audit.spread, self.events)) if are_hot else self.events
-        return replace(self, own=self.own if own is None else own, events=events)
+            raise throttled
+        are_spread = writes.spread([write for step in self.steps for write in step.writes], throttled.scopes)
+        are_hot = any(event.scope in throttled.scopes and shards.is_first(event) for event in self.events)
+        if not are_spread and not are_hot:
+            raise throttled
+        steps = self.steps
+        if are_spread:
+            steps = tuple(replace(step, writes=tuple(map(writes.moved, step.writes))) for step in steps)
+        if are_hot:
+            steps = tuple(replace(step, event=audit.spread(step.event) if step.event else None) for step in steps)
+        return replace(self, steps=steps)
 
-    def hold(self, item: Item) -> None:
-        """Raise where the first item of the change is not in the state that the request requires."""
-        if self.check and self.item is None:  # a further item goes with the one that was checked
+    def _check(self, item: Item) -> None:
+        """Raise if the first item of the change is not in the state that the request requires."""
+        if self.check and not self.steps:
             self.check(item)
 
-    def _and_event(
-        self, item: Item, verb: Verb, module: str = "", changed: Sequence[str] = (), told: Details = _NONE
-    ) -> tuple[Item, ...]:
-        """Return the events with that of an item, or of a module of it; records of the edge itself have none."""
-        if kinds.is_of_the_edge(item.scope):
-            return self.events
-        return (*self.events, audit.event(_named(self.by, item), item, verb, module, changed, told))
+    def _with(self, step: Step) -> "Change":
+        return replace(self, steps=(*self.steps, step))
+
+    def _event(
+        self,
+        kind: Kind | None,
+        item: Item,
+        verb: Verb,
+        module: str = "",
+        changed: Sequence[str] = (),
+        shown: Details = _NONE,
+    ) -> Item | None:
+        """Return the event of a changed item, or of a module of it; None for an internal record."""
+        return audit.event(self.by, kind, item, verb, module, changed, shown) if kind else None
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Replace an item by the result of `edit`, which may raise, and is called again where another writer came first.
+    """Replace an item by the result of `edit`; return it, or None if it does not exist.
 
-    Returns the item as it is then, or None when there is none. Raises what `commit` does.
+    `edit` may raise. It is called again if another writer came first. Raises what `commit` does.
     """
 
     def attempt() -> Item | None:
@@ -183,96 +192,94 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
     return writes.retried(attempt)
 
 
-def delete(change: Change, scope: str, id: str, *, more: Callable[[Item], Details] = lambda _: _NONE) -> bool:
-    """Remove an item, also a malformed one; False when there is none. `more` returns further details for its event.
+def delete(change: Change, scope: str, id: str) -> bool:
+    """Remove an item, also a malformed one; return False if it does not exist.
 
-    Raises InUse when something refers to it, and what `commit` does.
+    Raises InUse if an item refers to it, and what `commit` does.
     """
 
     def attempt() -> bool:
         item = table.find(scope, id)
         if item:
-            change.remove(item, more=more(item)).commit()
+            change.remove(item).commit()
         return item is not None
 
     return writes.retried(attempt)
 
 
-def _ended(tunnel: Item) -> list[Write]:
-    """Return the writes that tell of the end of a tunnel whose name another item takes over."""
-    if not tunnel_ends.is_tunnel(tunnel):
+def _takeover(item: Item) -> list[Write]:
+    """Return the writes that record the end of an item whose unique key another item takes over."""
+    kind = kinds.at(item.path)
+    ending = kind.stored_type.ending(item) if kind and kind.has(item.id) else None
+    if kind is None or ending is None:
         return []
-    end = min(tunnel_ends.lease_end(tunnel), clock.seconds())
-    told = _whole(tunnel, tunnel_ends.describe_duration(tunnel, end))
-    gone = replace(tunnel, revision=tunnel.revision + 1)
-    event = audit.event(audit.EDGE, gone, "delete", "", (), told)
-    return [
-        Write.put(event.to_record()),
-        *tunnel_ends.record_end(tunnel, end),
-        *tunnel_ends.remove_from_gateway(tunnel),
-    ]
+    shown = _of_whole(kind, item, ending.details)
+    event = audit.event(audit.EDGE, kind, _removed(item), "delete", "", (), shown)
+    return [Write.put(event.to_record()), *ending.writes]
 
 
-def _named(by: Trail, item: Item) -> Trail:
-    """Return the trail with the name of the owner, which a key of earlier editions lacks. Raises aws.Unavailable."""
-    if by.actor.type != "api_key" or by.actor.name:
-        return by
-    owner = accounts.find_owner(item.account, by.actor.owner_id)
-    return replace(by, actor=replace(by.actor, name=owner.name if owner else ""))
+def _beside(step: Step) -> Sequence[Write]:
+    return step.kind.stored_type.prepare(step.before, step.after, step.writes) if step.kind else ()
 
 
-def _holder(item: Item) -> Place | None:
-    """Return the place of the item that shows this one, as an edge shows its routes; None for others."""
-    is_shown = (
-        (item.body or item.malformed) and not kinds.is_of_the_edge(item.scope) and kinds.of(item.id).is_shown_in_parent
-    )
+def _is_shown_once(step: Step) -> bool:
+    return bool(step.kind and step.kind.stored_type.IS_SHOWN_ONCE)
+
+
+def _removed(item: Item) -> Item:
+    return replace(item, revision=item.revision + 1)
+
+
+def _parent(kind: Kind | None, item: Item) -> Place | None:
+    """Return the place of the parent that shows the item, as an edge shows its routes; else None."""
+    is_shown = kind and kind.is_shown_in_parent and (item.body or item.malformed)
     return items.above(item.scope) if is_shown else None  # one that was never made is shown nowhere
 
 
-def _whole(item: Item, more: Details) -> Details:
-    """Return the details of an item that is made or removed."""
-    return {} if kinds.is_of_the_edge(item.scope) else {**details.of(_telling(item)), **more}
+def _of_whole(kind: Kind | None, item: Item, more: Details) -> Details:
+    """Return the details of an item that is created or removed."""
+    return {**details.of(_shown(kind, item)), **more} if kind else {}
 
 
-def _between(before: Item, after: Item, module: str) -> Details:
+def _of_difference(kind: Kind | None, before: Item, after: Item, module: str) -> Details:
     """Return the details of a change of an item, or of a module of it."""
-    if kinds.is_of_the_edge(before.scope):
+    if kind is None:
         return {}
     if module:
-        return details.between(*(_telling_of(module, item.modules) for item in (before, after)))
-    return details.between(_telling(before), _telling(after))
+        return details.between(*(_shown_of_module(module, item.modules) for item in (before, after)))
+    return details.between(_shown(kind, before), _shown(kind, after))
 
 
-def _checked(item: Item) -> Item:
-    """Return an item; without its body if it or a module cannot be decoded."""
-    if item.malformed or kinds.is_of_the_edge(item.scope):
+def _without_malformed_body(kind: Kind | None, item: Item) -> Item:
+    """Return the item, without its body if the body or a module is malformed."""
+    if item.malformed or kind is None:
         return item
     try:
-        _telling(item)
+        _shown(kind, item)
     except MalformedRecord as malformed:
         return item.without_body(malformed)
     return item
 
 
-def _parts(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of what changes, before and after: of a module, else of the fields and all modules."""
+def _records(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the records before and after the change: of the module, else of the body and all modules."""
     return (item.modules.get(module, {}) if module else {**item.body, **item.modules} for item in (before, after))
 
 
-def _telling(item: Item) -> dict[str, Any]:
-    """Return the fields of an item, and of its modules by name, that events tell; and that it is suspended."""
-    told = _audited(forms.of(kinds.of(item.id)), item.body) if item.body else {}
+def _shown(kind: Kind, item: Item) -> dict[str, Any]:
+    """Return what events show: fields of the item and its modules, and whether it is suspended."""
+    body = _shown_of(kind.stored_type, item.body) if item.body else {}
     suspended = {SUSPENDED: True} if item.unseen.get(SUSPENDED) else {}
-    return {**told, **suspended, **{name: _telling_of(name, item.modules) for name in item.modules}}
+    return {**body, **suspended, **{name: _shown_of_module(name, item.modules) for name in item.modules}}
 
 
-def _telling_of(module: str, modules: Mapping[str, Any]) -> dict[str, Any]:
-    return _audited(forms.of_module(module), modules[module]) if module in modules else {}
+def _shown_of_module(name: str, modules: Mapping[str, Any]) -> dict[str, Any]:
+    return _shown_of(kinds.stored_type_of_module(name), modules[name]) if name in modules else {}
 
 
-def _audited(form: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record that its audit events show. Raises MalformedRecord."""
+def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that events show. Raises MalformedRecord."""
     try:
-        return form.of(record).audited_fields()
+        return stored.of(record).audited_fields()
     except ValueError:  # of a fingerprint of what is no key
-        raise MalformedRecord(form.__name__, "", "cannot be described") from None
+        raise MalformedRecord(stored.__name__, "", "cannot be described") from None

@@ -6,13 +6,14 @@ from itertools import groupby
 from typing import ClassVar, Literal
 
 from chalicelib import domains
-from chalicelib.model import changes, kinds, names, proofs, reservations, tunnels
+from chalicelib.model import changes, histories, kinds, listening, name_counts, names, proofs, reservations, tunnels
 from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.modules import EDGE, TlsEnd
 from chalicelib.model.records import Described
 from chalicelib.storage import aws, items, table, writes
 from chalicelib.storage.decoding import MalformedRecord
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.references import InUse
 from chalicelib.storage.unique_keys import UniqueKey
@@ -45,6 +46,12 @@ class Edge(Described):
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the keys that edges of the second record format have, unique among all accounts."""
         return tuple(UniqueKey(names.HOSTPORTS, hostport) for hostport in self.hostports)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        if before:
+            histories.record_former_edge(before, after)
+        return (*listening.list_edge(before, after), *name_counts.prepare(before, after, writes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The history of names: which tunnel or edge used a name, and when. Stored as long as audit events.
 
-The transaction that opens a tunnel stores a record below its name; the one that ends it replaces the record. An edge gets
-a record below each hostport that a change takes from it, before the transaction of that change.
+The transaction that opens a tunnel stores a record below its name; the one that ends it replaces the record. An edge
+gets a record below each hostport that a change takes from it, before the transaction of that change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from chalicelib import clock, ids
 from chalicelib.model import audit, kinds, listening
 from chalicelib.model.kinds import EDGE
-from chalicelib.storage import items, table
+from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
@@ -67,14 +67,21 @@ def find_tunnel(name: str, second: int) -> TunnelRecord | None:
     return TunnelRecord(tunnel=found[0].id, **found[0].body) if found else None
 
 
-def record_former_edge(before: Item, after: Item | None) -> list[Write]:
-    """Return the writes that record each hostport that a change takes from an edge."""
+def record_former_edge(before: Item, after: Item | None) -> None:
+    """Record each hostport that a change takes from an edge.
+
+    Called before the change; a record is harmless if the change fails. Raises aws.Unavailable.
+    """
     old, new = (listening.hostports(item) if item else () for item in (before, after))
     now = clock.now()
     fields = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
     body, id = {**fields, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end"))
     expires = audit.kept_until(now)
-    return [Write.put(Item(_hostport_scope(it), id, body, expires=expires).to_record()) for it in old if it not in new]
+    writes = [
+        Write.put(Item(_hostport_scope(it), id, body, expires=expires).to_record()) for it in old if it not in new
+    ]
+    if writes:
+        dynamodb.transact(writes)
 
 
 def read_former_edges(hostport: str) -> Iterator[FormerEdge]:

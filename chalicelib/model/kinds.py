@@ -1,45 +1,52 @@
-"""The one table of kinds: the prefix of their ids, where they are listed, what they are called, what may name them."""
+"""The table of kinds: their id prefixes, paths, names, stored types, and the fields that refer to them."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 
 from chalicelib import ids
+from chalicelib.model.records import Stored
+from chalicelib.storage.items import Item
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of thing that has ids.
+    """A kind of resource.
 
-    `prefix` is that of its ids, or a pattern of such. `path` is that of its list, `name` what one is called, `array`
-    the name of the array in its list, `named_by` the fields of bodies that may hold one of its ids. One without an
-    array is listed nowhere, and one that is not `served` has no address.
+    `prefix` is that of its ids, or a pattern of prefixes. `path` is the path of its list, "" for a kind without one.
+    `name` names one resource, `array` is the JSON field of its list. `stored` is the dotted path of its stored type,
+    which is imported when it is first needed: it may import this table. `named_by` are the body fields that can hold
+    one of its ids. A kind that is not `served` has no address.
     """
 
     prefix: str
     path: str = ""
     name: str = ""
     array: str = ""
+    stored: str = ""
     named_by: tuple[str, ...] = ()
     served: bool = True
-    variable: str = "id"  # of its id in paths: the gateway knows one name for each place in a path
-    is_shown_in_parent: bool = False  # then each change of one raises the revision of the parent, too
+    variable: str = "id"  # of its id in paths: API Gateway allows one variable name for each position of a path
+    is_shown_in_parent: bool = False  # a change then raises the revision of the parent too
+    lets_edge_act: bool = False  # the edge can write audit events for an account that has one
 
     def has(self, id: str) -> bool:
-        """Tell whether a text has the form of an id of this kind."""
-        return self._form.fullmatch(id) is not None
+        """Return whether a text has the form of an id of this kind."""
+        return self._pattern.fullmatch(id) is not None
 
     def is_covered_by(self, other: "Kind") -> bool:
-        """Tell whether each id of this kind has the form of an id of another."""
+        """Return whether each id of this kind has the form of an id of another kind."""
         return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
 
     @cached_property
-    def _form(self) -> re.Pattern[str]:
+    def _pattern(self) -> re.Pattern[str]:
         return re.compile(ids.pattern(self.prefix), flags=re.ASCII)
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Tell whether an account may have one that is not registered here: an edge or a route."""
+        """Return whether an account can have one that is not registered here: an edge or a route."""
         return self.path.startswith("/edges/")
 
     @cached_property
@@ -49,32 +56,50 @@ class Kind:
 
     @cached_property
     def one(self) -> str:
-        """Return the path of a single one, for example /api_keys/{id}."""
+        """Return the path of one resource, for example /api_keys/{id}."""
         return f"{self.path}/{{{self.variable}}}"
 
     @cached_property
     def parent(self) -> "Kind | None":
-        """Return the kind beneath whose path this one lies, as routes lie beneath HTTPS edges, or None."""
+        """Return the kind whose path this path extends, for example HTTPS edges for routes, or None."""
         return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.one}/")), None)
 
+    @cached_property
+    def stored_type(self) -> type[Stored]:
+        """Return the type of what is stored, or Stored if the table names none."""
+        return _type(self.stored) if self.stored else Stored
 
-EDGE = "edge"  # in the place of an account: what the edge keeps for itself, which is of no kind
+
+EDGE = "edge"  # replaces the account in the scopes of internal records, which have no kind
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
 
-USERS = Kind("usr", "/users", "user", "users", _OWNER)  # whom the operator makes
-API_KEYS = Kind("ak", "/api_keys", "API key", "keys")
-BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", _OWNER)
+USERS = Kind("usr", "/users", "user", "users", "chalicelib.model.accounts.User", _OWNER)  # created by the operator
+API_KEYS = Kind("ak", "/api_keys", "API key", "keys", "chalicelib.model.api_keys.ApiKey")
+BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", "chalicelib.model.accounts.Bot", _OWNER)
 CERTIFICATE_AUTHORITIES = Kind(
-    "ca", "/certificate_authorities", "certificate authority", "certificate_authorities", ("certificate_authority_ids",)
+    "ca",
+    "/certificate_authorities",
+    "certificate authority",
+    "certificate_authorities",
+    "chalicelib.model.tls_certificates.ClientAuthority",
+    ("certificate_authority_ids",),
 )
-HTTP_RESPONSE_BACKENDS = Kind("bkdhr", "/backends/http_response", "HTTP response backend", "backends", _BACKEND)
+HTTP_RESPONSE_BACKENDS = Kind(
+    "bkdhr",
+    "/backends/http_response",
+    "HTTP response backend",
+    "backends",
+    "chalicelib.model.backends.HttpResponse",
+    _BACKEND,
+)
 SSH_CERTIFICATE_AUTHORITIES = Kind(
     "sshca",
     "/ssh_certificate_authorities",
     "SSH certificate authority",
     "ssh_certificate_authorities",
+    "chalicelib.model.ssh.authorities.SshAuthority",
     ("ssh_certificate_authority_id",),
 )
 SSH_REVOCATIONS = Kind(
@@ -82,46 +107,116 @@ SSH_REVOCATIONS = Kind(
     "/ssh_certificate_authorities/{id}/revocations",
     "SSH revocation",
     "revocations",
+    "chalicelib.model.ssh.revocations.Revocation",
     variable="revocation_id",
 )
-SSH_CREDENTIALS = Kind("sshcr", "/ssh_credentials", "SSH credential", "ssh_credentials")
-SSH_HOST_CERTIFICATES = Kind("shcrt", "/ssh_host_certificates", "SSH host certificate", "ssh_host_certificates")
-SSH_USER_CERTIFICATES = Kind("sucrt", "/ssh_user_certificates", "SSH user certificate", "ssh_user_certificates")
-TLS_CERTIFICATES = Kind("cert", "/tls_certificates", "TLS certificate", "tls_certificates", ("certificate_id",))
-TUNNEL_GROUPS = Kind("bkdtg", "/backends/tunnel_group", "tunnel group backend", "backends", _BACKEND)
-TUNNELS = Kind("tn", "/tunnels", "tunnel", "tunnels")
-WEIGHTED_BACKENDS = Kind("bkdwd", "/backends/weighted", "weighted backend", "backends", _BACKEND)
-HTTPS_EDGES = Kind("edghts", "/edges/https", "HTTPS edge", "https_edges", ("edge_id",), variable="edge_id")
-HTTPS_EDGE_ROUTES = Kind(
-    "edghtsrt", "/edges/https/{edge_id}/routes", "HTTPS edge route", "routes", is_shown_in_parent=True
+SSH_CREDENTIALS = Kind(
+    "sshcr",
+    "/ssh_credentials",
+    "SSH credential",
+    "ssh_credentials",
+    "chalicelib.model.ssh.credentials.SshCredential",
+    lets_edge_act=True,
 )
-AUDIT_EVENTS = Kind("evt", "/audit_events", "audit event", "audit_events")
-RESERVED_DOMAINS = Kind("rd", "/reserved_domains", "reserved domain", "reserved_domains")
-RESERVED_ADDRS = Kind("ra", "/reserved_addrs", "reserved address", "reserved_addrs")
-TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges")
-TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges")
+SSH_HOST_CERTIFICATES = Kind(
+    "shcrt",
+    "/ssh_host_certificates",
+    "SSH host certificate",
+    "ssh_host_certificates",
+    "chalicelib.model.ssh.authorities.IssuedCertificate",
+)
+SSH_USER_CERTIFICATES = Kind(
+    "sucrt",
+    "/ssh_user_certificates",
+    "SSH user certificate",
+    "ssh_user_certificates",
+    "chalicelib.model.ssh.authorities.IssuedUserCertificate",
+    lets_edge_act=True,
+)
+TLS_CERTIFICATES = Kind(
+    "cert",
+    "/tls_certificates",
+    "TLS certificate",
+    "tls_certificates",
+    "chalicelib.model.tls_certificates.TlsCertificate",
+    ("certificate_id",),
+)
+TUNNEL_GROUPS = Kind(
+    "bkdtg",
+    "/backends/tunnel_group",
+    "tunnel group backend",
+    "backends",
+    "chalicelib.model.backends.TunnelGroup",
+    _BACKEND,
+)
+TUNNELS = Kind("tn", "/tunnels", "tunnel", "tunnels", "chalicelib.model.tunnels.EitherTunnel", lets_edge_act=True)
+WEIGHTED_BACKENDS = Kind(
+    "bkdwd", "/backends/weighted", "weighted backend", "backends", "chalicelib.model.backends.Weighted", _BACKEND
+)
+HTTPS_EDGES = Kind(
+    "edghts",
+    "/edges/https",
+    "HTTPS edge",
+    "https_edges",
+    "chalicelib.model.edges.HttpsEdge",
+    ("edge_id",),
+    variable="edge_id",
+)
+HTTPS_EDGE_ROUTES = Kind(
+    "edghtsrt",
+    "/edges/https/{edge_id}/routes",
+    "HTTPS edge route",
+    "routes",
+    "chalicelib.model.edges.Route",
+    is_shown_in_parent=True,
+)
+AUDIT_EVENTS = Kind("evt", "/audit_events", "audit event", "audit_events", "chalicelib.model.audit.Event")
+RESERVED_DOMAINS = Kind(
+    "rd",
+    "/reserved_domains",
+    "reserved domain",
+    "reserved_domains",
+    "chalicelib.model.reservations.ReservedDomain",
+    lets_edge_act=True,
+)
+RESERVED_ADDRS = Kind(
+    "ra", "/reserved_addrs", "reserved address", "reserved_addrs", "chalicelib.model.reservations.ReservedAddr"
+)
+TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", "chalicelib.model.edges.Edge")
+TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.model.edges.Edge")
 
-# Named in responses and by the operator, and served nowhere.
-ACCOUNTS = Kind("acct", name="account", served=False)
+# Named in responses and by the operator, but without an address.
+ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.Account", served=False)
 ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
-OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some of them
+OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some
 
 EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
 
-# The table: every kind above.
+# Every kind above.
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
+
+# The stored types of modules, by the names of the modules.
+MODULES: Mapping[str, str] = {
+    "backend": "chalicelib.model.modules.Backend",
+    "mutual_tls": "chalicelib.model.modules.MutualTls",
+    "oauth": "chalicelib.model.modules.OAuth",
+    "policy": "chalicelib.model.ssh.policies.Policy",
+    "tls_termination": "chalicelib.model.modules.TlsTermination",
+    "traffic_policy": "chalicelib.model.modules.TrafficPolicy",
+    "user_agent_filter": "chalicelib.model.modules.UserAgentFilter",
+}
 
 _BY_PREFIX = {kind.prefix: kind for kind in TABLE}
 _BY_PATH = {kind.path: kind for kind in TABLE if kind.path}
 
 
 class UnknownKind(LookupError):
-    """An id has a prefix that no kind has."""
+    """No kind has the prefix of an id."""
 
 
-def is_of_the_edge(scope: str) -> bool:
-    """Tell whether a scope is one of what the edge keeps for itself."""
+def is_internal(scope: str) -> bool:
+    """Return whether a scope holds internal records, which no account sees."""
     return scope.startswith(f"{EDGE}#")
 
 
@@ -135,8 +230,13 @@ def of(id: str) -> Kind:
     raise UnknownKind(prefix)
 
 
+def of_item(item: Item) -> Kind | None:
+    """Return the kind of an item, or None for an internal record. Raises UnknownKind."""
+    return None if is_internal(item.scope) else of(item.id)
+
+
 def is_id(text: str) -> bool:
-    """Tell whether a text is the id of a kind."""
+    """Return whether a text is the id of a kind."""
     try:
         return of(text).has(text)
     except UnknownKind:
@@ -149,5 +249,17 @@ def at(path: str) -> Kind | None:
 
 
 def named_by(field: str) -> tuple[Kind, ...]:
-    """Return the kinds whose ids a field may hold, for example users and bots for `owner_id`."""
+    """Return the kinds whose ids a field can hold, for example users and bots for `owner_id`."""
     return tuple(kind for kind in TABLE if field in kind.named_by)
+
+
+def stored_type_of_module(name: str) -> type[Stored]:
+    """Return the stored type of a module, or Stored for an unknown name."""
+    return _type(MODULES[name]) if name in MODULES else Stored
+
+
+@cache
+def _type(path: str) -> type[Stored]:
+    file, _, name = path.rpartition(".")
+    stored: type[Stored] = getattr(import_module(file), name)
+    return stored

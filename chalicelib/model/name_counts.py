@@ -13,6 +13,7 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.model import kinds, names
+from chalicelib.model.records import LimitReached
 from chalicelib.storage import cooldowns, dynamodb, items, shared_keys, table, unique_keys
 from chalicelib.storage.cooldowns import Cooldowns
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
@@ -28,8 +29,15 @@ _AT_ONCE = 50  # lists of cooldowns in one transaction
 _KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 
 
-class TooManyNames(Exception):
-    """The account has the maximal number of names in use, or in cooldown."""
+class TooManyNames(LimitReached):
+    """The account would have too many names in use, or in cooldown."""
+
+    def __init__(self, account: str, counts: Mapping[str, int]) -> None:
+        super().__init__()
+        self.account, self.counts = account, counts
+
+    def make_room(self) -> bool:
+        return make_room(self.account, self.counts)
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,18 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
     return {name: more for name, more in total.items() if more}
 
 
+def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
+    """Return the write that counts the names that a changed item takes and releases, given its other writes.
+
+    Stops counting cooldowns that have ended if the change adds others. Raises aws.Unavailable.
+    """
+    new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
+    counts = sum_counts(own, new - old)
+    account = next(item.account for item in (after, before) if item)
+    remove_ended_cooldowns(account, counts)
+    return add(account, counts)
+
+
 def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
     """Return the write that changes the counts of an account. It fails with TooManyNames above the bounds."""
     if not counts:
@@ -75,7 +95,11 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
     text = " AND ".join(f"(attribute_not_exists(#{name}) OR #{name} <= :most_{name})" for name in more)
     free = Condition(text, {f"most_{name}": most for name, most in more.items()})
     adds = {**counts, "revision": 1}
-    return [Write.update(*record_key(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames())]
+    return [
+        Write.update(
+            *record_key(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames(account, counts)
+        )
+    ]
 
 
 def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
@@ -88,7 +112,7 @@ def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
             dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
 
 
-def end_oldest_cooldowns(account: str, counts: Mapping[str, int]) -> bool:
+def make_room(account: str, counts: Mapping[str, int]) -> bool:
     """End the oldest cooldowns for a change above a bound. Return whether it can be retried.
 
     Raises aws.Unavailable.

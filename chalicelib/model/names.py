@@ -252,4 +252,4 @@ def list_reservations(account: str, name: str) -> list[str]:
 
 def is_taken_by_operator(taken: Taken) -> bool:
     """Tell whether it is the operator who has a name that was found taken."""
-    return kinds.is_of_the_edge(taken.by)
+    return kinds.is_internal(taken.by)

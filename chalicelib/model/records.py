@@ -3,12 +3,13 @@
 A field is added with a default. A record written before shows it at once, and `migrate` writes it down.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from chalicelib.storage import decoding, places
 from chalicelib.storage.decoding import MalformedRecord
+from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
@@ -25,16 +26,34 @@ class Packing(Protocol):
         """Return the text of what `packed` returned."""
 
 
+@dataclass(frozen=True)
+class Ending:
+    """What the end of an item adds: details of its audit event, and writes."""
+
+    details: Mapping[str, Any] = field(default_factory=dict)
+    writes: Sequence[Write] = ()
+
+
+class LimitReached(Exception):
+    """A change met a limit of its account."""
+
+    def make_room(self) -> bool:
+        """Return whether the change can be tried again. Raises aws.Unavailable."""
+        return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
     `AUDITED` are the fields that audit events show: limits, references and rights, never a secret or free text. Of a
-    nested stored value, only its own `AUDITED` fields are shown. `PACKED` fields are stored as bytes.
+    nested stored value, only its own `AUDITED` fields are shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE`
+    is set if the response to a creation shows a secret that no other response shows.
     """
 
     AUDITED: ClassVar[tuple[str, ...]] = ()
     PACKED: ClassVar[Mapping[str, Packing]] = {}
+    IS_SHOWN_ONCE: ClassVar[bool] = False
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
@@ -86,8 +105,22 @@ class Stored:
         return ()
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return those that it had in an earlier edition, which a change of it replaces."""
+        """Return the keys of an earlier format, which the next change replaces."""
         return ()
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        """Return what the transaction of a changed item needs besides the item's own writes.
+
+        `before` is None for a new item, `after` for a removed one. What must be stored even if the transaction fails
+        is written here. Called again when the transaction is tried again. Raises aws.Unavailable.
+        """
+        return ()
+
+    @classmethod
+    def ending(cls, item: Item) -> Ending | None:
+        """Return what goes with the end of an expired item, or None for a kind whose end is not recorded."""
+        return None
 
 
 S = TypeVar("S", bound=Stored)

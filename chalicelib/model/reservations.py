@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any, Self
 
 from chalicelib import clock, domains
-from chalicelib.model import kinds, names, proofs, records
+from chalicelib.model import kinds, name_counts, names, proofs, records
 from chalicelib.model.proofs import Proof
 from chalicelib.model.records import Described, References
 from chalicelib.storage import decoding, dynamodb, items, table, unique_keys
@@ -60,6 +60,10 @@ class ReservedDomain(Described):
             return (own, names.key(unit, field="domain")) if unit else (own,)
         proved = UniqueKey(_PROVED_DOMAIN, self.domain, {"account": account, "id": id})
         return (own, proved) if proof.holds else (own,)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return name_counts.prepare(before, after, writes)
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,10 @@ class ReservedAddr(Described):
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (names.key(self.addr, field="addr"),)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return name_counts.prepare(before, after, writes)
 
 
 def set_proof(item: Item, proof: Proof) -> Item:

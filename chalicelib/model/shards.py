@@ -13,7 +13,6 @@ COUNT, MARK, WITHOUT_EDGE = shards.COUNT, shards.MARK, f"{shards.MARKS}without-e
 
 _MAX_KNOWN = 10_000  # accounts
 _reached: set[str] = set()  # the accounts that have no longer the mark of those without the edge
-_LEADING_TO_THE_EDGE = (kinds.RESERVED_DOMAINS, kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES, kinds.TUNNELS)
 
 
 def of(id: str) -> int:
@@ -61,11 +60,6 @@ def reach(account: str) -> None:
     if len(_reached) >= _MAX_KNOWN:
         _reached.clear()
     _reached.add(account)
-
-
-def leads_to_the_edge(item: Item) -> bool:
-    """Tell whether the edge may write events of an account that has such an item."""
-    return kinds.at(item.path) in _LEADING_TO_THE_EDGE
 
 
 def next_for(account: str, id: str) -> int:

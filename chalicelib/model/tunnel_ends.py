@@ -1,16 +1,12 @@
 """The end of a tunnel: what its event tells beside the tunnel, and what is written with it, whoever ends it."""
 
 from chalicelib import ids
-from chalicelib.model import histories, kinds, names
+from chalicelib.model import histories, names
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
 from chalicelib.storage import items
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
-
-
-def is_tunnel(item: Item) -> bool:
-    return item.path == kinds.TUNNELS.path and kinds.TUNNELS.has(item.id)
 
 
 def lease_end(item: Item) -> int:

@@ -16,7 +16,7 @@ from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created, Stored
+from chalicelib.model.records import Created, Ending, Stored
 from chalicelib.storage import change_log, decoding, dynamodb, items, table, unique_keys, writes
 from chalicelib.storage.change_log import Place
 from chalicelib.storage.decoding import MalformedRecord
@@ -83,6 +83,12 @@ class EitherTunnel(StoredTunnel):
     def audited_fields(self) -> dict[str, Any]:
         url = urlsplit(self.public_url)
         return {**super().audited_fields(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
+
+    @classmethod
+    def ending(cls, item: Item) -> Ending:
+        end = min(tunnel_ends.lease_end(item), clock.seconds())
+        writes = (*tunnel_ends.record_end(item, end), *tunnel_ends.remove_from_gateway(item))
+        return Ending(tunnel_ends.describe_duration(item, end), writes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +233,9 @@ def close_tunnel(
         item = table.find(_scope(account), id)
         if item:
             end = clock.seconds()
-            change.remove(item, more=_describe_end(item, end, usage)).also(*tunnel_ends.record_end(item, end)).commit()
+            change.remove(item, details=_describe_end(item, end, usage)).also(
+                *tunnel_ends.record_end(item, end)
+            ).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -286,9 +294,7 @@ def remove_expired(account: str) -> list[Item]:
     found = list(table.every(_scope(account)))
     for lapsed in (item for item in found if not item.is_live):
         with suppress(Overtaken):  # another has done it
-            end = tunnel_ends.lease_end(lapsed)
-            others = (*tunnel_ends.record_end(lapsed, end), *tunnel_ends.remove_from_gateway(lapsed))
-            Change(audit.EDGE).end(lapsed, more=tunnel_ends.describe_duration(lapsed, end)).also(*others).commit()
+            Change(audit.EDGE).end(lapsed).commit()
     return [item for item in found if item.is_live]
 
 

@@ -73,16 +73,25 @@ def end(item: Item) -> list[Write]:
     return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
 
 
-def cooled(writes: Sequence[Write], hot: Sequence[str]) -> tuple[Write, ...] | None:
-    """Spread the collections in which new items met a hot partition; return all writes, those of such items elsewhere.
+def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
+    """Divide the throttled collections of new items into shards; return whether there were any.
 
-    None where no item did. Raises aws.Unavailable.
+    `moved` then returns such a write with its new place. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
-    busy = [scope for scope in new & {*hot} if places.is_sharded(scope)]
+    busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
     for scope in busy:
         table.spread(scope)
-    return tuple(map(_moved, writes)) if busy else None
+    return bool(busy)
+
+
+def moved(write: Write) -> Write:
+    """Return the write of a new item with the place where its record belongs now."""
+    if write.action != "Put":
+        return write
+    item = write.request["Item"]
+    scope, id = places.written(item["scope"]["S"], item["id"]["S"])
+    return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
 
 
 def commit(
@@ -138,15 +147,6 @@ def _error_of(failing: Exception | None) -> Exception:
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
-
-
-def _moved(write: Write) -> Write:
-    """Return the write of a new item where its record is to lie now."""
-    if write.action != "Put":
-        return write
-    item = write.request["Item"]
-    scope, id = places.written(item["scope"]["S"], item["id"]["S"])
-    return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
 
 
 def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:

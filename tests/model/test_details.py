@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib import modules
 from chalicelib.http.resource import Resource
-from chalicelib.model import details, forms, kinds
+from chalicelib.model import details, kinds
 from tests.samples import each_kind
 
 LONG = ["bind:" + "x" * 200] * 30
@@ -47,9 +47,13 @@ def test_a_change_is_told_by_what_differs(before: dict[str, Any], after: dict[st
 @each_kind
 def test_the_form_of_each_kind_is_the_one_that_is_stored(resource: Resource) -> None:
     if resource.kind is not kinds.TUNNELS:  # whose two forms one stands for
-        assert forms.of(resource.kind) is resource.stored
-        assert [forms.of_module(module.name) for module in resource.modules] == [it.stored for it in resource.modules]
+        assert resource.kind.stored_type is resource.stored
+        assert [kinds.stored_type_of_module(module.name) for module in resource.modules] == [
+            it.stored for it in resource.modules
+        ]
 
 
 def test_the_form_of_each_module_is_the_one_that_is_stored() -> None:
-    assert [forms.of_module(module.name) for module in modules.ALL] == [module.stored for module in modules.ALL]
+    assert [kinds.stored_type_of_module(module.name) for module in modules.ALL] == [
+        module.stored for module in modules.ALL
+    ]

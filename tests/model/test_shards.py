@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import ids, operations, traffic
-from chalicelib.model import audit, events, shards
+from chalicelib.model import audit, events, kinds, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
 from chalicelib.storage import dynamodb, items, table
@@ -31,7 +31,7 @@ def put(account: str, key: str, shard: int = 0) -> Item:
         Trail(Actor("api_key", key, "usr_x", "ada")),
         Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
     )
-    made = audit.event(by, changed, "create", "", (), {})
+    made = audit.event(by, kinds.of(changed.id), changed, "create", "", (), {})
     placed = Item(
         shards.scope(account, shard),
         made.id,

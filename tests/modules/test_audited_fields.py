@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib import modules
-from chalicelib.model import changes, forms
+from chalicelib.model import changes, kinds
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.modules import StoredModule, StoredProvider
 from chalicelib.model.records import Stored
@@ -63,7 +63,7 @@ def test_an_event_shows_nothing_of_an_unknown_module() -> None:
     edge = Item("acct_1#/edges/tcp", "edgtcp_1", {}, modules={"of_the_future": {"value": SECRET}})
     change = changes.Change(OPERATOR).put(replace(edge, body={"hostports": []}))
     assert SECRET not in json.dumps([event.to_record() for event in change.events], default=str)
-    assert forms.of_module("of_the_future") is Stored
+    assert kinds.stored_type_of_module("of_the_future") is Stored
 
 
 def test_a_patch_of_a_header_shows_no_value() -> None:

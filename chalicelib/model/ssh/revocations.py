@@ -133,12 +133,12 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     revocation = _describe_serial(item.id, certificate, signed.serial)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
     record, fingerprint = _build_record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
-    more = authorities.audited_certificate(certificate, signed.serial, fingerprint)
+    details = authorities.audited_certificate(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
         found = table.find(scope, id)
         if found:
-            removed = change.remove(found, more=more).also(*listed)
+            removed = change.remove(found, details=details).also(*listed)
             (removed.put(record) if is_new else removed).commit()
         return found is not None
 

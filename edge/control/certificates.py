@@ -12,11 +12,11 @@ from edge.process import log
 from edge.store.records import Store, Unavailable
 from edge.traffic import certificate_choice
 
-_AT_ONCE = 32
+_MAX_READS = 32
 
 
 @dataclass(frozen=True)
-class Uploaded:
+class AccountCertificates:
     """The certificates of an account that cover some of its names, and the keys of those that had not been read.
 
     `held` are the reservations that matter for the names. `is_away` is whether the store could not be reached.
@@ -37,8 +37,8 @@ class Certificates:
         self._store = store
         self._keys: dict[str, frozenset[str]] = {}  # ids by account
         self._wanted: dict[str, frozenset[str]] = {}  # names by account, of what is to be read
-        self._reading: dict[str, asyncio.Future[Uploaded]] = {}
-        self._threads = ThreadPoolExecutor(_AT_ONCE)
+        self._reading: dict[str, asyncio.Future[AccountCertificates]] = {}
+        self._threads = ThreadPoolExecutor(_MAX_READS)
 
     def read(self, account: str, names: frozenset[str]) -> None:
         """Begin to read the certificates of an account for its names, once more where they are being read."""
@@ -49,7 +49,7 @@ class Certificates:
         self._keys.pop(account, None)
         self._wanted.pop(account, None)
 
-    async def taken(self, *, within: float | None) -> list[Uploaded]:
+    async def taken(self, *, within: float | None) -> list[AccountCertificates]:
         """Return the certificates that were read, after so many seconds at most; the others are read the next time."""
         for account in self._wanted.keys() - self._reading.keys():
             loop, known = asyncio.get_running_loop(), self._keys.get(account, frozenset())
@@ -66,7 +66,7 @@ class Certificates:
                 self._keys[account] = frozenset(certificate.id for certificate in found.certificates)
         return [found for found in done.values() if not found.is_away]
 
-    def _read(self, account: str, names: frozenset[str], known: frozenset[str]) -> Uploaded:
+    def _read(self, account: str, names: frozenset[str], known: frozenset[str]) -> AccountCertificates:
         """Read an account's certificates; one whose records cannot be read has none, and keeps nobody else waiting."""
         try:
             held = tuple(self._store.reservations_for(account, names))
@@ -75,13 +75,13 @@ class Certificates:
             wanted = [it for it in served if any(certificate_choice.covers_any(it, name) for name in names)]
             opened = {it.id: self._opened(every[it.id]) for it in wanted if it.id not in known}
         except Unavailable:
-            return Uploaded(account, names, is_away=True)
+            return AccountCertificates(account, names, is_away=True)
         except Exception as error:
             log.event("certificates_unreadable", account=account, reason=type(error).__name__)
-            return Uploaded(account, names)
+            return AccountCertificates(account, names)
         pairs = {id: pair for id, pair in opened.items() if pair}
         usable = tuple(it for it in wanted if it.id in pairs or it.id in known)
-        return Uploaded(account, names, usable, held, pairs)
+        return AccountCertificates(account, names, usable, held, pairs)
 
     def _opened(self, sealed: Sealed) -> KeyPair | None:
         """Return a certificate with its key, None where this cannot be opened: the others are served all the same."""

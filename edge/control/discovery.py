@@ -20,7 +20,7 @@ from edge.control.delta import Stream
 from edge.process import log
 from edge.traffic.resources import Changes
 
-_MOST = 64 << 20  # bytes of what Envoy says at once: it names all that it has when it comes back
+_MAX_MESSAGE = 64 << 20  # bytes of what Envoy says at once: it names all that it has when it comes back
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # which has no types
@@ -45,7 +45,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     @contextlib.asynccontextmanager
     async def serving(self, socket: Path) -> AsyncIterator[None]:
         """Answer on a socket of mode 0660."""
-        server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST)])
+        server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE)])
         ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(self, server)
         socket.unlink(missing_ok=True)
         before = os.umask(0o117)  # so that there is no moment at which others may open it

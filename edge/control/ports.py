@@ -8,7 +8,7 @@ from contextlib import suppress
 from chalicelib.model.tunnels import ServedTunnel
 from edge.control.catalog import Name
 from edge.control.discovery import Discovery
-from edge.control.status import cleaned
+from edge.control.status import redact
 from edge.process.open_ports import OpenPorts
 from edge.store.records import Store, Unavailable
 from edge.traffic.resources import PORT_PREFIX
@@ -62,7 +62,7 @@ class Ports:
     async def _look(self, name: Name) -> None:
         """Note Envoy's answer for the tunnel that has the port; forget a port that it has got, or that is gone."""
         answer = self._discovery.catalog.answered(name)
-        is_open = answer and await self._note(name, cleaned(answer.error, ())) and not answer.error
+        is_open = answer and await self._note(name, redact(answer.error, ())) and not answer.error
         if is_open or self._discovery.catalog.version(name) is None:
             self._forget(name)
 

@@ -101,7 +101,7 @@ def _ports(edge: ServedEdge) -> list[str]:
 
 
 def _children(backend: ServedBackend) -> list[tuple[str, str]]:
-    return [(backend.account, id) for id in shares.led_to(backend)]
+    return [(backend.account, id) for id in shares.child_ids(backend)]
 
 
 def _named(edge: ServedEdge) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from chalicelib.model import match_costs, user_agents
 from chalicelib.model.served import ServedEdge, ServedRoute
 from edge.traffic import pages, shares, streams
 from edge.traffic.edge_index import hosts_of, port_of
-from edge.traffic.streams import Destinations, not_enforced
+from edge.traffic.streams import Destinations, unenforced_error
 from edge.traffic.world import World
 
 State = Literal["live", "unproved", "refused", "waiting"]
@@ -24,15 +24,15 @@ _UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be underst
 _OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
 _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
 _NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
-_ANOTHER = "Another edge of the account has the port."
+_PORT_TAKEN = "Another edge of the account has the port."
 _UNREADABLE = "The reservation of the host cannot be understood."
-_OTHER_WAY = "Its reservation and that of the edge's first host differ in proxy_protocol."
+_DIFFERENT_PROXY_PROTOCOL = "Its reservation and that of the edge's first host differ in proxy_protocol."
 _COSTLY = "The user agent filter takes {} instructions of RE2 for a byte, and at most {} are served."
 _NO_PATH = "No request has such a path: it holds a ? or #."
 
 
 @dataclass(frozen=True)
-class Host:
+class PlannedHost:
     """A host of an edge, of one of TCP host:port.
 
     `certificate` is that of one that answers and whose TLS ends here. `error` says why another is closed, or what is
@@ -51,7 +51,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Target:
+class RouteTarget:
     """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss.
 
     `online` are those backends that can answer now, by weight: all of them if none can.
@@ -79,10 +79,10 @@ class Plan:
     """
 
     edge: ServedEdge
-    hosts: tuple[Host, ...]
+    hosts: tuple[PlannedHost, ...]
     elsewhere: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[RouteTarget, ...] = ()
     page: str = ""
     destinations: Destinations = field(default_factory=Destinations)
     is_proxied: bool = False
@@ -120,14 +120,14 @@ class Plan:
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
 
 
-def closed(before: Plan, error: str) -> Plan:
+def close_refused(before: Plan, error: str) -> Plan:
     """Return an edge whose routes the engine has refused: closed where they held visitors back, else as it was before.
 
     What the engine had before stays with it, and might let pass what these would not.
     """
     if not any(it.holds_back for it in before.targets):
         return before
-    shut = Target(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
+    shut = RouteTarget(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
     targets = (replace(shut, route=it.route) for it in before.targets)
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
 
@@ -143,51 +143,55 @@ def listener_name(edge: str, certificate: str) -> str:
     return f"edge/{edge}/{certificate or 'upstream'}"
 
 
-def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
+def make_plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     """Return the plan of an edge at a moment."""
     destinations = _destinations(edge, world)
-    hosts = tuple(_host(edge, name, world, now, destinations) for name in hosts_of(edge))
+    hosts = tuple(_plan_host(edge, name, world, now, destinations) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
     is_proxied = _is_proxied(edge, hosts[0].name, world) if hosts else False
     if streams.is_stream(edge):
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
-    targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
+    targets = tuple(_plan_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
     unreserved = tuple(it for it in hosts_of(edge) if world.refuses_challenges(edge.account, it))
-    elsewhere = tuple(_elsewhere(edge, world))
+    elsewhere = tuple(_names_served_elsewhere(edge, world))
     return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
-def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
+def plan_host(edge: ServedEdge, name: str, world: World, now: datetime) -> PlannedHost:
     """Return the state of one of an edge's hosts."""
-    return _host(edge, name, world, now, _destinations(edge, world))
+    return _plan_host(edge, name, world, now, _destinations(edge, world))
 
 
 def _destinations(edge: ServedEdge, world: World) -> Destinations:
-    return streams.destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
+    return streams.find_destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
 
 
-def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> Host:
+def _plan_host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> PlannedHost:
     if not world.may_serve(edge.account, name):
-        return Host(name, "unproved", _UNPROVED)
-    refusal = edge.error or _no_port(edge, name, world) or _unreadable(edge, name, world)
-    if error := refusal or destinations.closed or _no_authority(edge, world):
-        return Host(name, "refused", error)
+        return PlannedHost(name, "unproved", _UNPROVED)
+    refusal = edge.error or _port_error(edge, name, world) or _reservation_error(edge, name, world)
+    if error := refusal or destinations.closed or _authority_error(edge, world):
+        return PlannedHost(name, "refused", error)
     is_other = _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world)
     if port_of(name):
-        return Host(name, "refused", _OTHER_WAY) if is_other else Host(name, "live", destinations.error)
+        return (
+            PlannedHost(name, "refused", _DIFFERENT_PROXY_PROTOCOL)
+            if is_other
+            else PlannedHost(name, "live", destinations.error)
+        )
     if name not in world.ready_of(edge.account):
-        return Host(name, "waiting", _NOT_READY)
+        return PlannedHost(name, "waiting", _NOT_READY)
     if is_other:
-        return Host(name, "refused", _OTHER_WAY)
+        return PlannedHost(name, "refused", _DIFFERENT_PROXY_PROTOCOL)
     if edge.terminate_at == "upstream":
-        return Host(name, "live", destinations.error)
+        return PlannedHost(name, "live", destinations.error)
     certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
     error = f"A certificate was refused: {refusal}" if refusal else destinations.error
     if certificate and world.is_covered(certificate, name):
-        return Host(name, "live", error, certificate)
+        return PlannedHost(name, "live", error, certificate)
     missing = (_UNCOVERED if certificate else _NO_CERTIFICATE).format(names=_covering_names(name))
-    return Host(name, "refused", f"{missing} {error}".rstrip(), certificate or "")
+    return PlannedHost(name, "refused", f"{missing} {error}".rstrip(), certificate or "")
 
 
 def _covering_names(host: str) -> str:
@@ -204,13 +208,13 @@ def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
     return held is not None and held.proxy_protocol
 
 
-def _unreadable(edge: ServedEdge, name: str, world: World) -> str:
+def _reservation_error(edge: ServedEdge, name: str, world: World) -> str:
     """Return the error of a host whose reservation cannot be understood, else ""."""
     held = None if port_of(name) else world.reservation_of(edge.account, name)
     return "" if held is None or held.is_readable else _UNREADABLE
 
 
-def _no_port(edge: ServedEdge, name: str, world: World) -> str:
+def _port_error(edge: ServedEdge, name: str, world: World) -> str:
     """Return why an edge of TCP does not have a port, "" where it has."""
     if not (port := port_of(name)):
         return ""
@@ -219,10 +223,10 @@ def _no_port(edge: ServedEdge, name: str, world: World) -> str:
     holder = world.edge_at(port)
     if holder is None or holder.account != edge.account:
         return _NO_PORT
-    return "" if holder.id == edge.id else _ANOTHER
+    return "" if holder.id == edge.id else _PORT_TAKEN
 
 
-def _no_authority(edge: ServedEdge, world: World) -> str:
+def _authority_error(edge: ServedEdge, world: World) -> str:
     """Return why no client can be let in by mutual TLS, "" where one may."""
     authorities = world.authorities_of(edge)
     if edge.modules.mutual_tls and not (authorities and all(authorities)):
@@ -235,17 +239,21 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
     return route.match_type != "exact_path", -len(route.match), route.id
 
 
-def _target(edge: ServedEdge, route: ServedRoute, world: World) -> Target:
-    if error := not_enforced(edge.modules.unenforced) or not_enforced(route.modules.unenforced) or _too_costly(route):
-        return Target(route, page=pages.NOT_ENFORCED, error=error)
+def _plan_target(edge: ServedEdge, route: ServedRoute, world: World) -> RouteTarget:
+    if (
+        error := unenforced_error(edge.modules.unenforced)
+        or unenforced_error(route.modules.unenforced)
+        or _filter_cost_error(route)
+    ):
+        return RouteTarget(route, page=pages.NOT_ENFORCED, error=error)
     if set("?#") & set(route.match):
-        return Target(route, page=pages.NO_BACKEND, error=_NO_PATH)
+        return RouteTarget(route, page=pages.NO_BACKEND, error=_NO_PATH)
     attached = route.modules.backend.backend_id if route.modules.backend else None
     if not attached:
-        return Target(route, page=pages.NO_BACKEND)
-    found = shares.of(attached, edge.account, world.backends)
+        return RouteTarget(route, page=pages.NO_BACKEND)
+    found = shares.resolve(attached, edge.account, world.backends)
     page = "" if found.weights else pages.NO_BACKEND
-    return Target(route, found.weights, page, found.error, _online(found.weights, world))
+    return RouteTarget(route, found.weights, page, found.error, _online(found.weights, world))
 
 
 def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[str, int], ...]:
@@ -256,7 +264,7 @@ def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[s
     return tuple(found) or weights
 
 
-def _too_costly(route: ServedRoute) -> str:
+def _filter_cost_error(route: ServedRoute) -> str:
     """Return the error of a route whose filter, of an earlier version, costs too much, else "".
 
     Envoy refuses a filter that does not compile, with a sentence of its own.
@@ -269,7 +277,7 @@ def _too_costly(route: ServedRoute) -> str:
     return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""
 
 
-def _elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
+def _names_served_elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
     """Yield the names directly below an edge's wildcards that it does not serve itself."""
     own = set(hosts_of(edge))
     for name in own:

@@ -14,7 +14,7 @@ LONG_USER_AGENT = "431: this route takes a user agent of at most 512 bytes.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
 
 
-def abuse(contact: str) -> str:
+def abuse_line(contact: str) -> str:
     """Return the line that ends each page where the operator has set whom to tell of abuse.
 
     It begins a line of its own: a page of Envoy's ends with none.

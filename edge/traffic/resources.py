@@ -53,7 +53,7 @@ class Resource:
         return self.made.body() if isinstance(self.made, Form) else self.made
 
 
-def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
+def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     """Return changes in the order in which they may be made: what is new, then what leads to it, then what goes.
 
     A name that gets a part of a listener has its route with the operator's until visitors come by that part; one that
@@ -66,7 +66,7 @@ def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
             return 2 if parts[key.part] else 0 if it else 1
         if (not it and key.part in ("", BLOCKED_PART)) or (it and it.emptied):
             return 2
-        return 1 if _leads(key) else 0
+        return 1 if _brings_visitors(key) else 0
 
     staged: tuple[dict[Key, Resource | None], ...] = ({}, {}, {})
     for key, it in changes.items():
@@ -74,7 +74,7 @@ def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     return staged[0], staged[1], staged[2]
 
 
-def _leads(key: Key) -> bool:
+def _brings_visitors(key: Key) -> bool:
     """Tell whether visitors come by it to others: by a part of a listener or of routes, a port, or the upstream of a
     name.
     """

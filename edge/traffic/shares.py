@@ -18,7 +18,7 @@ class Shares:
     error: str = ""
 
 
-def of(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
+def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
     """Return the shares of a backend of an account. What is unknown, or leads to itself, counts as none.
 
     There are none at all where one of those that it leads to cannot be understood.
@@ -122,6 +122,6 @@ def _unusable(backend: ServedBackend) -> str:
     return "" if status >= 200 else f"{backend.id} has the status {status}, which ends no request."
 
 
-def led_to(backend: ServedBackend) -> Iterable[str]:
+def child_ids(backend: ServedBackend) -> Iterable[str]:
     """Return the ids of the backends that one shares its requests between, those of weight 0 too."""
     return backend.value.backends if isinstance(backend.value, Weighted) else ()

@@ -47,39 +47,43 @@ def is_group(backend: str) -> bool:
     return kinds.of(backend) is kinds.TUNNEL_GROUPS
 
 
-def destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Destinations:
+def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Destinations:
     """Return where an edge leads its connections."""
     modules = edge.modules
-    if error := not_enforced(edge.modules.unenforced):
+    if error := unenforced_error(edge.modules.unenforced):
         return Destinations(closed=error)
     if edge.kind is kinds.HTTPS_EDGES:
-        if error := _needs_traffic(edge):
+        if error := _plaintext_error(edge):
             return Destinations(closed=error)
         modules = edge.routes[0].modules
     attached = modules.backend.backend_id if modules.backend else None
     if not attached:
         return Destinations(closed=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
-    found = shares.of(attached, edge.account, backends)
+    found = shares.resolve(attached, edge.account, backends)
     made = Destinations(found.weights, found.error)
     answers = [f"{id} is an HTTP response: what it gets is closed." for id, _ in made.closing]
     error = " ".join([*filter(None, [found.error]), *answers])
     return replace(made, error=error) if made.leading else Destinations(closed=f"{_NO_GROUP} {error}".rstrip())
 
 
-def not_enforced(modules: tuple[str, ...]) -> str:
+def unenforced_error(modules: tuple[str, ...]) -> str:
     """Return the sentence about modules that are enabled and cannot be enforced, "" where there are none."""
     return f"Enabled, and not enforced by this version: {', '.join(modules)}." if modules else ""
 
 
-def _needs_traffic(edge: ServedEdge) -> str:
+def _plaintext_error(edge: ServedEdge) -> str:
     """Return why an HTTPS edge cannot pass its TLS on unread, "" where it can."""
     if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
         return _ONE_ROUTE
-    needing = [*_reading(edge.modules), *edge.routes[0].modules.unenforced, *_reading(edge.routes[0].modules)]
+    needing = [
+        *_plaintext_modules(edge.modules),
+        *edge.routes[0].modules.unenforced,
+        *_plaintext_modules(edge.routes[0].modules),
+    ]
     return f"Enabled, and not possible with TLS that ends upstream: {', '.join(needing)}." if needing else ""
 
 
-def _reading(modules: Modules) -> list[str]:
+def _plaintext_modules(modules: Modules) -> list[str]:
     """Return the enabled modules that read what TLS hides."""
     found = {"mutual_tls": modules.mutual_tls, "user_agent_filter": modules.user_agent_filter}
     return [name for name, module in found.items() if module]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from edge.traffic.resources import Changes, Key, Resource
 
 
-class Units:
+class OwnedResources:
     """Resources by what they are made of."""
 
     def __init__(self) -> None:

@@ -27,16 +27,16 @@ OPERATOR = "operator"  # in the place of a certificate's id: the operator's own,
 
 
 @dataclass(frozen=True)
-class Gone:
+class Removed:
     """The thing of an id is not there any more."""
 
     id: str
 
 
-Known: TypeAlias = (
+Record: TypeAlias = (
     Gateway | ServedTunnel | ServedCertificate | ServedReservation | ServedEdge | ServedBackend | ServedAuthority
 )
-Fact: TypeAlias = Known | Gone
+Update: TypeAlias = Record | Removed
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class World:
         self._ready: dict[str, frozenset[str]] = {}
         self.refused: dict[str, str] = {}  # certificates that the engine cannot use, each with its sentence
 
-    def known(self, id: str) -> Known | None:
+    def known(self, id: str) -> Record | None:
         """Return the fact that is known under an id."""
         places = (
             self.gateways,
@@ -90,13 +90,13 @@ class World:
         )
         return next((place[id] for place in places if id in place), None)
 
-    def take(self, fact: Fact) -> frozenset[str]:
+    def take(self, fact: Update) -> frozenset[str]:
         """Take up a fact; return the names for which something else may be served now."""
         before = self.known(fact.id)
-        if before == fact or (before is None and isinstance(fact, Gone)):
+        if before == fact or (before is None and isinstance(fact, Removed)):
             return frozenset()
         touched = self._drop(before) if before else frozenset()
-        return touched if isinstance(fact, Gone) else touched | self._add(fact)
+        return touched if isinstance(fact, Removed) else touched | self._add(fact)
 
     def ready(self, account: str, names: frozenset[str]) -> frozenset[str]:
         """Hear that all certificates of an account which cover some of its names are known; return the new ones.
@@ -285,7 +285,7 @@ class World:
         own = {id: self.tunnels[id]} if id in self.tunnels else self._by_gateway.get(id, {})
         return frozenset(group for tunnel in own.values() for group in self.groups.of(tunnel))
 
-    def _add(self, fact: Known) -> frozenset[str]:
+    def _add(self, fact: Record) -> frozenset[str]:
         match fact:
             case Gateway():
                 self.gateways[fact.id] = fact
@@ -312,7 +312,7 @@ class World:
                 self.authorities[fact.id] = fact
         return self._touched(fact)
 
-    def _drop(self, fact: Known) -> frozenset[str]:
+    def _drop(self, fact: Record) -> frozenset[str]:
         touched = self._touched(fact)
         match fact:
             case Gateway():
@@ -374,7 +374,7 @@ class World:
             yield self._by_account, tunnel.account
             yield self._below, tunnel.name.partition(".")[2]
 
-    def _touched(self, fact: Known) -> frozenset[str]:
+    def _touched(self, fact: Record) -> frozenset[str]:
         match fact:
             case Gateway():
                 return frozenset(tunnel.name for tunnel in self.tunnels_of_gateway(fact.id) if tunnel.name)

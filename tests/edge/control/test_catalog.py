@@ -26,14 +26,14 @@ SITES = [
     Site('"\n\\', ServedTunnel("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
 ]
 RESOURCES = {
-    "cluster": clusters.of_name,
-    "listener": lambda site: listeners.of_certificate(site.certificate, Settings()),
-    "port": lambda site: listeners.of_port_of(site.tunnel, str(20_000 + len(site.name)), Settings()),
-    "part of a listener": lambda site: listeners.of_name(site.name, Settings()),
-    "routes": lambda site: routes.of_certificate([site, *SITES]),
-    "part of routes": routes.host,
-    "misdirected": lambda site: routes.misdirected(site.name),
-    "secret": lambda site: listeners.secret(site.certificate, site.tunnel.account, site.name),
+    "cluster": clusters.build_name_cluster,
+    "listener": lambda site: listeners.build_certificate_listener(site.certificate, Settings()),
+    "port": lambda site: listeners.build_tunnel_port_listener(site.tunnel, str(20_000 + len(site.name)), Settings()),
+    "part of a listener": lambda site: listeners.build_name_part(site.name, Settings()),
+    "routes": lambda site: routes.build_certificate_routes([site, *SITES]),
+    "part of routes": routes.build_host_part,
+    "misdirected": lambda site: routes.build_misdirected_part(site.name),
+    "secret": lambda site: listeners.build_secret(site.certificate, site.tunnel.account, site.name),
 }
 
 
@@ -42,7 +42,7 @@ def test_a_resource_is_encoded_as_if_there_were_no_other_like_it(make: Callable[
     for site in SITES * 2:
         resource = make(site)
         message = catalog.MESSAGES[resource.key.kind]
-        assert message.FromString(catalog.encoded(resource)) == json_format.ParseDict(resource.body, message())
+        assert message.FromString(catalog.encode(resource)) == json_format.ParseDict(resource.body, message())
 
 
 def cancelling(digests: Mapping[str, int]) -> set[str]:
@@ -61,11 +61,11 @@ def cancelling(digests: Mapping[str, int]) -> set[str]:
 
 def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_the_same() -> None:
     names = [f"n{number}.tunnels.localhost" for number in range(200)]
-    parts = {name: listeners.of_name(name, Settings()) for name in names}
-    known = {name: int.from_bytes(blake2b(catalog.encoded(it), digest_size=16).digest()) for name, it in parts.items()}
+    parts = {name: listeners.build_name_part(name, Settings()) for name in names}
+    known = {name: int.from_bytes(blake2b(catalog.encode(it), digest_size=16).digest()) for name, it in parts.items()}
     chosen = {parts[name].key: parts[name] for name in cancelling(known)}
     made = Catalog(b"a key")
-    whole = listeners.fixed(Settings())[1]
+    whole = listeners.build_public(Settings())[1]
     made.change({whole.key: whole})
     assert made.change(chosen) == [Name("listener", whole.key.name)]
     assert made.change(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]

@@ -20,9 +20,9 @@ from chalicelib.model.served import (
     ServedRoute,
     unreadable_part,
 )
-from edge.control.edges import Edges, Value
+from edge.control.edges import EdgeRecord, EdgeRecords
 from edge.store.changes import Follower
-from edge.traffic.world import Gone
+from edge.traffic.world import Removed
 from tests.edge.memory import Memory
 
 
@@ -48,7 +48,7 @@ class Control:
     """What one control takes up of a store."""
 
     def __init__(self, store: Memory) -> None:
-        self.edges, self.known, self.missed = Edges(store), dict[str, Value](), list[str]()
+        self.edges, self.known, self.missed = EdgeRecords(store), dict[str, EdgeRecord](), list[str]()
         self._follower = Follower(store, time.time())
 
     async def begin(self) -> None:
@@ -56,24 +56,24 @@ class Control:
         self.edges.look()
         await self.step(within=None)
 
-    async def step(self, *, within: float | None = 1.0) -> list[Value | Gone]:
+    async def step(self, *, within: float | None = 1.0) -> list[EdgeRecord | Removed]:
         places = [place for change in self._follower.read(time.time()) for place in change.places]
         self.missed += self.edges.hear(places)
         facts = await self.edges.taken(within=within)
         for fact in facts:
-            if isinstance(fact, Gone):
+            if isinstance(fact, Removed):
                 del self.known[fact.id]
             else:
                 self.known[fact.id] = fact
         return facts
 
-    async def look(self) -> list[Value | Gone]:
+    async def look(self) -> list[EdgeRecord | Removed]:
         """Look at all; return what differed."""
         self.edges.look()
         return [*await self.step(within=None), *await self.step()]
 
 
-def by_id(values: Iterable[Value]) -> dict[str, Value]:
+def by_id(values: Iterable[EdgeRecord]) -> dict[str, EdgeRecord]:
     return {it.id: it for it in values}
 
 
@@ -135,7 +135,7 @@ def test_what_was_changed_is_read_alone() -> None:
         assert {it.id for it in await control.step()} == {*asked} == {mine.id, unnamed.id}
         asked.clear()
         store.forget(other)
-        assert await control.step() == [Gone(other.id)]
+        assert await control.step() == [Removed(other.id)]
         assert asked == [other.id]
 
     asyncio.run(run())
@@ -150,7 +150,7 @@ def test_the_edges_of_an_account_that_is_switched_off_are_served_no_more_until_i
         control = Control(store)
         await control.begin()
         store.switch("acct_a", on=False)
-        assert await control.step() == [Gone(mine.id)]
+        assert await control.step() == [Removed(mine.id)]
         assert await control.look() == []
         started = Control(store)
         await started.begin()
@@ -188,7 +188,7 @@ def test_what_is_named_before_it_is_there_is_taken_up_when_it_comes() -> None:
         store.keep(late)
         assert await control.step() == [late]
         store.forget(late)
-        assert await control.step() == [Gone(late.id)]
+        assert await control.step() == [Removed(late.id)]
 
     asyncio.run(run())
 
@@ -270,7 +270,7 @@ def test_an_edge_whose_records_do_not_say_where_it_listens_stays_where_it_was() 
         store.keep(lost)
         assert await control.step() == [replace(lost, hostports=mine.hostports)]
         store.switch("acct_a", on=False)
-        assert await control.step() == [Gone(mine.id)]
+        assert await control.step() == [Removed(mine.id)]
 
     asyncio.run(run())
 
@@ -307,7 +307,7 @@ def test_a_change_that_the_log_does_not_tell_is_found_by_a_look_and_counted() ->
         assert sorted(control.missed) == sorted([leaf.id, mine.id, new.id, gone.id])
         store.forget(later)
         await control.step()
-        assert (await control.look(), len(control.missed)) == ([Gone(leaf.id)], 4)
+        assert (await control.look(), len(control.missed)) == ([Removed(leaf.id)], 4)
 
     asyncio.run(run())
 

@@ -12,12 +12,12 @@ from chalicelib.model.modules import Backend
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels import Usage
 from chalicelib.storage import table
-from edge.control.edges import Edges
+from edge.control.edges import EdgeRecords
 from edge.control.reading import Reader
 from edge.link.authority import KeyPair
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import Records
-from edge.traffic.world import Gone, World
+from edge.traffic.world import Removed, World
 from tests.edge.memory import Memory
 from tests.edge.running import until, uploaded
 from tests.transports import Client
@@ -37,7 +37,7 @@ class Control:
         """Begin anew, as after a kill."""
         self.world = World("tunnels.localhost")
         self.reader = Reader(self._store, lambda: time.time() + self._skew, self._steady)
-        self._edges = Edges(self._store)
+        self._edges = EdgeRecords(self._store)
         self._within: float | None = None  # the first time, and at a look, it waits for all edges
 
     def hear(self) -> None:
@@ -187,7 +187,7 @@ def test_the_certificates_of_an_account_are_read_again_where_one_is_uploaded_or_
     del store.uploaded["cert_1"]
     store.tell("acct_1", kinds.TLS_CERTIFICATES.path, "cert_1")
     news = reader.news(world)
-    assert news.facts == (Gone("cert_1"),)
+    assert news.facts == (Removed("cert_1"),)
     assert news.accounts == {"acct_1"}
 
 

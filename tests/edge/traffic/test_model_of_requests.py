@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from chalicelib.model.gateways import Gateway
 from edge.process.settings import Settings
 from edge.traffic.serving import Serving
-from edge.traffic.world import Gone, Known
+from edge.traffic.world import Record, Removed
 from tests.edge.drawn_worlds import GATEWAY, records, requests
 from tests.edge.model_of_requests import Records, Request, meets
 from tests.edge.traffic.as_envoy import AsEnvoy
@@ -18,10 +18,10 @@ def all_of(made: Serving, *worlds: Records) -> AsEnvoy:
     changes = {**made.begin(), **made.update([Gateway(GATEWAY, "192.0.2.1", 4433)], NOW)}
     known = set[str]()
     for world in worlds:
-        facts: list[Known] = [*world.tunnels.values(), *world.backends.values(), *world.authorities.values()]
+        facts: list[Record] = [*world.tunnels.values(), *world.backends.values(), *world.authorities.values()]
         facts += world.edges.values()
         gone = known - (known := {it.id for it in facts})
-        changes |= made.update([*facts, *map(Gone, sorted(gone))], NOW)
+        changes |= made.update([*facts, *map(Removed, sorted(gone))], NOW)
         for account in made.world.accounts():
             changes |= made.update([], NOW, made.world.ready(account, made.world.names_of(account)))
     return AsEnvoy(changes)

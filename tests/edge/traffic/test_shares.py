@@ -57,19 +57,19 @@ def known(**weighted: Mapping[str, int]) -> dict[str, ServedBackend]:
 def test_a_backend_shares_by_the_products_of_the_weights(
     weighted: Mapping[str, Mapping[str, int]], parts: Mapping[str, float], error: str
 ) -> None:
-    found = shares.of("bkdwd_r", "acct_a", known(**weighted))
+    found = shares.resolve("bkdwd_r", "acct_a", known(**weighted))
     assert {id: weight / WHOLE for id, weight in found.weights} == pytest.approx(parts)
     assert found.error == error
 
 
 def test_a_group_or_a_response_has_all() -> None:
-    assert shares.of(GROUP, "acct_a", LEAVES).weights == ((GROUP, WHOLE),)
-    assert shares.of(STRANGE, "acct_a", LEAVES).weights == ()
+    assert shares.resolve(GROUP, "acct_a", LEAVES).weights == ((GROUP, WHOLE),)
+    assert shares.resolve(STRANGE, "acct_a", LEAVES).weights == ()
 
 
 def test_the_least_share_is_not_lost() -> None:
     deep = known(r={GROUP: 10_000, "bkdwd_s": 1}, s={GROUP: 10_000, "bkdwd_t": 1}, t={GROUP: 10_000, OTHER: 1})
-    assert dict(shares.of("bkdwd_r", "acct_a", deep).weights)[OTHER] == 1
+    assert dict(shares.resolve("bkdwd_r", "acct_a", deep).weights)[OTHER] == 1
 
 
 def test_what_one_route_leads_to_is_bounded() -> None:
@@ -77,14 +77,14 @@ def test_what_one_route_leads_to_is_bounded() -> None:
     halves = {f"bkdwd_{place}": dict.fromkeys(sorted(many)[place::3], 1) for place in range(3)}
     roots = {"bkdwd_r": dict.fromkeys(halves, 1)} | halves
     every = many | {id: ServedBackend("acct_a", id, Weighted(backends=it)) for id, it in roots.items()}
-    assert shares.of("bkdwd_r", "acct_a", every).error == f"The backend leads to more than {MAX_BACKENDS} others."
+    assert shares.resolve("bkdwd_r", "acct_a", every).error == f"The backend leads to more than {MAX_BACKENDS} others."
 
 
 @pytest.mark.parametrize(("more", "is_bounded"), [(1, False), (0, True)])
 def test_a_backend_leads_to_as_many_as_it_may(more: int, is_bounded: bool) -> None:
     many = {f"bkdtg_{number:03}": ServedBackend("acct_a", f"bkdtg_{number:03}", TunnelGroup()) for number in range(200)}
     root = ServedBackend("acct_a", "bkdwd_r", Weighted(backends=dict.fromkeys(sorted(many)[more:], 1)))
-    found = shares.of("bkdwd_r", "acct_a", many | {"bkdwd_r": root})
+    found = shares.resolve("bkdwd_r", "acct_a", many | {"bkdwd_r": root})
     assert (len(found.weights), bool(found.error)) == (0 if is_bounded else MAX_BACKENDS - 1, is_bounded)
 
 
@@ -95,5 +95,5 @@ def test_the_worst_that_leads_to_many_takes_no_time() -> None:
         for place, it in enumerate(names)
     }
     begin = time.process_time()
-    assert shares.of(names[0], "acct_a", dense).weights == ()
+    assert shares.resolve(names[0], "acct_a", dense).weights == ()
     assert time.process_time() - begin < 0.2

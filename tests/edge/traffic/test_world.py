@@ -9,7 +9,7 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import ServedTunnel
-from edge.traffic.world import OPERATOR, Fact, Gone, Site, World
+from edge.traffic.world import OPERATOR, Removed, Site, Update, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -26,7 +26,7 @@ MINE = ServedReservation("acct_a", "rd_1", "a.example.com", True)
 ABOVE = ServedReservation("acct_a", "rd_2", "*.example.com", True)
 
 
-def known(*facts: Fact, domain: str = "example.com") -> World:
+def known(*facts: Update, domain: str = "example.com") -> World:
     """Return a world in which these are known, and all certificates of all accounts."""
     made = World(domain)
     for fact in facts:
@@ -59,7 +59,7 @@ def known(*facts: Fact, domain: str = "example.com") -> World:
     ],
 )
 def test_a_name_is_served_to_whom_it_belongs_under_that_accounts_certificate(
-    domain: str, held: tuple[Fact, ...], served_under: str | None
+    domain: str, held: tuple[Update, ...], served_under: str | None
 ) -> None:
     site = known(UP, TUNNEL, *held, domain=domain).site("a.example.com", NOW)
     is_reserved = any(isinstance(it, ServedReservation) and it.account == TUNNEL.account for it in held)
@@ -110,14 +110,16 @@ def test_the_longest_proved_domain_says_whose_a_host_is(proved: tuple[str, ...],
         ((UP, TUNNEL, replace(TUNNEL, id="tn_2")), "tn_2"),
         ((UP, replace(TUNNEL, id="tn_2"), TUNNEL), "tn_2"),
         ((UP, TUNNEL, replace(TUNNEL, id="tn_2", gateway=DOWN)), "tn_1"),
-        ((UP, TUNNEL, Gone("tn_1")), None),
-        ((UP, TUNNEL, Gone("gw-1")), None),
-        ((UP, TUNNEL, Gone("gw-1"), UP), "tn_1"),
-        ((UP, TUNNEL, Gone("tn_2")), "tn_1"),
-        ((UP, TUNNEL, replace(TUNNEL, id="tn_2"), Gone("tn_2")), "tn_1"),
+        ((UP, TUNNEL, Removed("tn_1")), None),
+        ((UP, TUNNEL, Removed("gw-1")), None),
+        ((UP, TUNNEL, Removed("gw-1"), UP), "tn_1"),
+        ((UP, TUNNEL, Removed("tn_2")), "tn_1"),
+        ((UP, TUNNEL, replace(TUNNEL, id="tn_2"), Removed("tn_2")), "tn_1"),
     ],
 )
-def test_the_newest_tunnel_of_a_name_answers_whose_gateway_is_up(facts: tuple[Fact, ...], answers: str | None) -> None:
+def test_the_newest_tunnel_of_a_name_answers_whose_gateway_is_up(
+    facts: tuple[Update, ...], answers: str | None
+) -> None:
     site = known(*facts).site("a.example.com", NOW)
     assert (site.tunnel.id if site else None) == answers
 
@@ -142,15 +144,15 @@ def test_a_name_is_not_served_before_the_certificates_of_its_account_are_known()
         (replace(TUNNEL, expires=7), set()),
         (UP, set()),
         (replace(UP, port=1), {"a.example.com", "b.example.com"}),
-        (Gone("gw-1"), {"a.example.com", "b.example.com"}),
-        (Gone("gw-9"), set()),
-        (Gone("tn_1"), {"a.example.com"}),
+        (Removed("gw-1"), {"a.example.com", "b.example.com"}),
+        (Removed("gw-9"), set()),
+        (Removed("tn_1"), {"a.example.com"}),
         (replace(TUNNEL, name="c.example.com"), {"a.example.com", "c.example.com"}),
         (replace(TUNNEL, id="tn_3"), {"a.example.com"}),
         (certificate("cert_1", "b.example.com"), {"b.example.com"}),
         (certificate("cert_1", "*.example.com"), {"a.example.com", "b.example.com"}),
         (certificate("cert_1", "*.example.com", account="acct_b"), set()),
-        (Gone("cert_0"), {"b.example.com"}),
+        (Removed("cert_0"), {"b.example.com"}),
         (MINE, {"a.example.com"}),
         (ABOVE, {"a.example.com", "b.example.com"}),
         (replace(MINE, account="acct_b"), {"a.example.com"}),
@@ -159,7 +161,7 @@ def test_a_name_is_not_served_before_the_certificates_of_its_account_are_known()
         (certificate("cert_0", "a.example.com"), {"a.example.com", "b.example.com"}),
     ],
 )
-def test_a_fact_touches_the_names_for_which_it_matters(fact: Fact, touched: set[str]) -> None:
+def test_a_fact_touches_the_names_for_which_it_matters(fact: Update, touched: set[str]) -> None:
     other = replace(TUNNEL, id="tn_2", name="b.example.com")
     assert known(UP, TUNNEL, other, certificate("cert_0", "b.example.com")).take(fact) == touched
 
@@ -202,7 +204,7 @@ def test_a_wildcard_leaves_alone_what_others_have_below_it_and_may_serve() -> No
     other = replace(TUNNEL, account="acct_b", id="tn_2")
     made = known(MINE, UP, TUNNEL, other, domain="tunnels.localhost")
     assert made.names_below("example.com") == ["a.example.com"]
-    made.take(Gone("tn_1"))
+    made.take(Removed("tn_1"))
     assert made.names_below("example.com") == []
 
 
@@ -211,7 +213,7 @@ def test_what_is_gone_leaves_nothing() -> None:
     assert [made.known(id) for id in ("gw-1", "tn_1")] == [UP, TUNNEL]
     assert (made.tunnels_of_gateway("gw-1"), [it.id for it in made.certificates_of("acct_a")]) == ([TUNNEL], ["cert_1"])
     for id in ("tn_1", "gw-1", "cert_1", "rd_1"):
-        made.take(Gone(id))
+        made.take(Removed(id))
     assert (made.accounts(), made.tunnels_of_gateway("gw-1"), made.certificates_of("acct_a")) == ([], [], [])
     assert (made.gateways, made.tunnels, made.certificates, made.known("tn_1")) == ({}, {}, {}, None)
     assert (made.held, made.owner_of("a.example.com")) == ({}, None)

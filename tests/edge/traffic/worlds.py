@@ -12,7 +12,7 @@ from chalicelib.model.tunnels import Proto, ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
-from edge.traffic.world import Fact
+from edge.traffic.world import Update
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 A, B = "acct_a", "acct_b"
@@ -85,14 +85,14 @@ def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
     return ServedCertificate(account, id, "", names, NOW - timedelta(1), NOW + timedelta(1))
 
 
-def serving(*facts: Fact) -> Serving:
+def serving(*facts: Update) -> Serving:
     """Return what is served when facts were taken up, and the certificates of all accounts are known."""
     made = Serving(Settings(tcp_ports=range(20000, 20100)), "PEM")
     take(made, *facts)
     return made
 
 
-def take(made: Serving, *facts: Fact) -> None:
+def take(made: Serving, *facts: Update) -> None:
     """Take up facts, and hear that all certificates are known."""
     made.update(facts, NOW)
     for account in made.world.accounts():

@@ -128,7 +128,7 @@ class Catalog:
         self._parts: dict[Name, Parts] = {}
         self._asking: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
 
-    def change(self, changes: Changes) -> list[Name]:
+    def apply(self, changes: Changes) -> list[Name]:
         """Take up changes; return the names of the resources that are others now."""
         before = {name: self._digest(name) for name in (Name(key.kind, key.name) for key in changes)}
         for key, resource in changes.items():
@@ -159,18 +159,18 @@ class Catalog:
         """Return the names of all resources of a kind."""
         return [name for name in self._parts if name.kind == kind]
 
-    def answered(self, name: Name) -> Answer | None:
+    def current_answer(self, name: Name) -> Answer | None:
         """Return Envoy's answer to a resource as it is now, None where it has given none."""
         answer = self.answers.get(name)
         return answer if answer and answer.version == self.version(name) else None
 
     def is_answered(self, name: Name) -> bool:
         """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
-        return name not in self._parts or self.answered(name) is not None or not self._is_asked_for(name)
+        return name not in self._parts or self.current_answer(name) is not None or not self._is_asked_for(name)
 
     def refusal(self, name: Name) -> str:
         """Return Envoy's sentence where it has refused a resource as it is now, else ""."""
-        answer = self.answered(name)
+        answer = self.current_answer(name)
         return answer.error if answer else ""
 
     def _is_asked_for(self, name: Name) -> bool:
@@ -206,7 +206,7 @@ def encode(resource: Resource) -> bytes:
 
     Of a listener the address stands behind the rest: its port is no word, but a number.
     """
-    kind, body = resource.key.kind, resource.made
+    kind, body = resource.key.kind, resource.content
     if isinstance(body, Form):
         return _encode_form(kind, body)
     if kind != "listener" or not isinstance(body, Mapping) or "address" not in body:

@@ -58,7 +58,7 @@ class Control:
         self._certificates, self._edges = Certificates(store), EdgeRecords(store)
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
-        self._statuses = Statuses(store, _host_id(settings), self._serving.standing, self.discovery)
+        self._statuses = Statuses(store, _host_id(settings), self._serving.planned_status, self.discovery)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._world.tunnel_at, self._open_ports)
         self._made = {
@@ -77,10 +77,10 @@ class Control:
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.change(self._serving.begin())
-        await self._step(within=None)
+        self.discovery.apply(self._serving.start())
+        await self._step(timeout=None)
         with files.short(self._settings.discovery_socket) as socket:
-            async with self.discovery.serving(socket):
+            async with self.discovery.run(socket):
                 serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
                 await tasks.run_all(self._follow(), *serving, pressure.write_changes(self._settings))
 
@@ -107,17 +107,17 @@ class Control:
             await asyncio.sleep(POLL)
             await self._publish(self._refused())
             with suppress(Unavailable):  # what is served stays as it is
-                await self._step(within=_READ_TIMEOUT)
+                await self._step(timeout=_READ_TIMEOUT)
 
-    async def _step(self, *, within: float | None) -> None:
+    async def _step(self, *, timeout: float | None) -> None:
         """Take up what has changed; wait so many seconds for the edges and certificates of accounts."""
-        news = await asyncio.to_thread(self.reader.news, self._world)
-        self.reader.count(self._edges.hear(news.places))
+        news = await asyncio.to_thread(self.reader.read_changes, self._world)
+        self.reader.count_missed(self._edges.request(news.places))
         if news.is_all:
-            self._edges.look()
+            self._edges.start_resync()
         facts = [
             *map(self._near, news.facts),
-            *await self._edges.taken(within=within),
+            *await self._edges.collect(timeout=timeout),
             *(self._unused() if news.is_all else ()),
         ]
         reserved = self._reserved(facts)
@@ -125,11 +125,11 @@ class Control:
         waiting = {
             account
             for account in _accounts_with_names(facts)
-            if self._world.names_of(account) - self._world.ready_of(account)
+            if self._world.hosts_of_account(account) - self._world.ready_hosts(account)
         }
         for account in waiting | news.accounts | reserved | self._reserved(facts):
             self._read(account)
-        for uploaded in await self._certificates.taken(within=within):
+        for uploaded in await self._certificates.collect(timeout=timeout):
             changes |= self._take(uploaded)
         changes |= self._renewed()
         await self._publish({**changes, **await self._newly_blocked()})
@@ -152,19 +152,23 @@ class Control:
 
     def _refused(self) -> Changes:
         """Take up Envoy's answers; return the changes that its refusals lead to."""
-        names = self.discovery.news()
-        self._statuses.hear(names)
-        self._ports.hear(names)
+        names = self.discovery.take_answered()
+        self._statuses.on_answers(names)
+        self._ports.on_answers(names)
         errors = {name: error for name in names if (error := self.discovery.catalog.refusal(name))}
         now = datetime.now(UTC)
-        unusable = self._serving.unusable({it.name: error for it, error in errors.items() if it.kind == "secret"}, now)
+        unusable = self._serving.reject_certificates(
+            {it.name: error for it, error in errors.items() if it.kind == "secret"}, now
+        )
         routes = {it.name: error for it, error in errors.items() if it.kind == "routes"}
-        return {**unusable, **self._serving.refused(routes, now)}
+        return {**unusable, **self._serving.reject_routes(routes, now)}
 
     def _reserved(self, facts: Iterable[Update]) -> frozenset[str]:
         """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
-        known = (fact if isinstance(fact, ServedReservation) else self._world.held.get(fact.id) for fact in facts)
-        return frozenset(account for it in known if it for account in self._world.accounts_at(it))
+        known = (
+            fact if isinstance(fact, ServedReservation) else self._world.reservations.get(fact.id) for fact in facts
+        )
+        return frozenset(account for it in known if it for account in self._world.accounts_of_reservation(it))
 
     def _update(self, facts: Sequence[Update], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
         """Return the resources that facts change; a certificate that is gone takes its key with it."""
@@ -174,40 +178,40 @@ class Control:
 
     def _unused(self) -> list[Update]:
         """Forget the certificates of accounts that have no name any more, and their keys; reservations of no name."""
-        unused = [it for it in self._world.certificates.values() if not self._world.names_of(it.account)]
+        unused = [it for it in self._world.certificates.values() if not self._world.hosts_of_account(it.account)]
         for certificate in unused:
             self._certificates.forget(certificate.account)
-            self._world.ready(certificate.account, frozenset())
-        idle = [it for it in self._world.held.values() if not self._world.hosts_of(it)]
+            self._world.set_ready(certificate.account, frozenset())
+        idle = [it for it in self._world.reservations.values() if not self._world.hosts_of_reservation(it)]
         return [*(Removed(it.id) for it in unused), *(Removed(it.id) for it in idle)]
 
     def _read(self, account: str) -> None:
         """Begin to read the certificates of an account, or forget them where it has no names."""
-        if names := self._world.names_of(account):
+        if names := self._world.hosts_of_account(account):
             self._certificates.read(account, names)
         else:
-            self._world.ready(account, frozenset())
+            self._world.set_ready(account, frozenset())
 
     def _take(self, uploaded: AccountCertificates) -> dict[Key, Resource | None]:
         """Take up the certificates of an account in the place of those before."""
         account, kept = uploaded.account, {it.id for it in uploaded.certificates}
         gone = [Removed(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
-        held = {it.id for it in uploaded.held}
+        held = {it.id for it in uploaded.reservations}
         freed = [Removed(it.id) for it in self._world.reservations_for(account, uploaded.names) if it.id not in held]
-        if uploaded.names == self._world.ready_of(account) and (gone or uploaded.pairs):
-            self.reader.suspect(account)
-        names = self._world.ready(account, uploaded.names)
+        if uploaded.names == self._world.ready_hosts(account) and (gone or uploaded.pairs):
+            self.reader.suspect_missed(account)
+        names = self._world.set_ready(account, uploaded.names)
         secrets = {Key("secret", id): listeners.build_secret(id, it.chain, it.key) for id, it in uploaded.pairs.items()}
         for certificate in uploaded.certificates:
             for moment in (certificate.not_before, certificate.not_after):
                 heapq.heappush(self._ends, (moment.timestamp(), account))
-        return {**secrets, **self._update([*gone, *freed, *uploaded.certificates, *uploaded.held], names)}
+        return {**secrets, **self._update([*gone, *freed, *uploaded.certificates, *uploaded.reservations], names)}
 
     def _due(self) -> frozenset[str]:
         """Return the names of accounts of which a certificate has begun or ended."""
         names: frozenset[str] = frozenset()
         while self._ends and self._ends[0][0] <= time.time():
-            names |= self._world.names_of(heapq.heappop(self._ends)[1])
+            names |= self._world.hosts_of_account(heapq.heappop(self._ends)[1])
         return names
 
     async def _publish(self, changes: Changes) -> None:
@@ -216,17 +220,17 @@ class Control:
         What Envoy refuses of them is led to by nobody who had something else before.
         """
         first, then, last = split_stages(changes)
-        named = self.discovery.change(first)
+        named = self.discovery.apply(first)
         if then:
-            await self.discovery.answered(named, within=_ANSWER_TIMEOUT)
+            await self.discovery.wait_for_answers(named, timeout=_ANSWER_TIMEOUT)
             if instead := self._refused():
                 await self._publish({**then, **last, **instead})
                 return
-            named = self.discovery.change(then)
+            named = self.discovery.apply(then)
         if last:
-            await self.discovery.answered(named, within=_ANSWER_TIMEOUT)
-            self.discovery.change(last)
-        self._statuses.touch(self._serving.touched_edges())
+            await self.discovery.wait_for_answers(named, timeout=_ANSWER_TIMEOUT)
+            self.discovery.apply(last)
+        self._statuses.schedule(self._serving.take_changed_edges())
 
     def _renewed(self) -> Changes:
         """Return the certificates made here that are others now."""

@@ -30,12 +30,12 @@ _MAX_READS = 32
 
 @dataclass(frozen=True)
 class AccountRecords:
-    """The values read of an account, by id, None for what is not there. `is_away`: the store could not be reached."""
+    """The values read of an account, by id, None for what is not there. `is_unavailable`: the store could not be reached."""
 
     account: str
     asked: frozenset[str]
     values: Mapping[str, EdgeRecord | None] = field(default_factory=dict)
-    is_away: bool = False
+    is_unavailable: bool = False
 
 
 class EdgeRecords:
@@ -54,7 +54,7 @@ class EdgeRecords:
         self._untold: set[str] = set()  # of those, the ones that were others than known
         self._threads = ThreadPoolExecutor(_MAX_READS, "edges")
 
-    def hear(self, places: Iterable[Place]) -> frozenset[str]:
+    def request(self, places: Iterable[Place]) -> frozenset[str]:
         """Read the changed places; return the ids that a look found changed and the log has still not told."""
         for place in places:
             account, ids = self._concerned(place)
@@ -76,35 +76,35 @@ class EdgeRecords:
             return account, set(filter(_is_of_tcp, self._known.get(account, ())))
         return account, {place.id}
 
-    def look(self) -> None:
+    def start_resync(self) -> None:
         """Begin to look at all edges, unless that is being done."""
         if not self._looking:
             self._looking = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
 
-    async def taken(self, *, within: float | None) -> list[EdgeRecord | Removed]:
+    async def collect(self, *, timeout: float | None) -> list[EdgeRecord | Removed]:
         """Return the differences, after so many seconds at most; those that are read later are returned the next time.
 
         Where None is given, it waits for a look and all that it leads to, and raises Unavailable.
         """
         facts: list[EdgeRecord | Removed] = []
-        if self._looking and (within is None or self._looking.done()):
-            facts += self._compare(await self._looked(self._looking, within))
+        if self._looking and (timeout is None or self._looking.done()):
+            facts += self._compare(await self._looked(self._looking, timeout))
         self._start()
         if self._reading:
-            await asyncio.wait(self._reading.values(), timeout=within)
+            await asyncio.wait(self._reading.values(), timeout=timeout)
         for account in [account for account, reading in self._reading.items() if reading.done()]:
             facts += self._take(self._reading.pop(account).result())
         return facts
 
-    async def _looked(self, looking: Listing, within: float | None) -> Revisions | None:
+    async def _looked(self, looking: Listing, timeout: float | None) -> Revisions | None:
         """Return the list that a look has found; None where the store could not be reached, and it looks again."""
         self._looking = None
         try:
             return await looking
         except Unavailable:
-            if within is None:
+            if timeout is None:
                 raise
-        self.look()
+        self.start_resync()
         return None
 
     def _compare(self, listed: Revisions | None) -> list[Removed]:
@@ -140,7 +140,7 @@ class EdgeRecords:
 
     def _take(self, found: AccountRecords) -> Iterator[EdgeRecord | Removed]:
         """Yield the differences from what was known of an account."""
-        if found.is_away:
+        if found.is_unavailable:
             self._wanted[found.account] |= found.asked
             return
         known = self._known[found.account]
@@ -179,7 +179,7 @@ class EdgeRecords:
                 values |= {id: read.get(id) for id in named}
                 named = names_of(read.values()) - known - values.keys()
         except Unavailable:
-            return AccountRecords(account, asked, is_away=True)
+            return AccountRecords(account, asked, is_unavailable=True)
         return AccountRecords(account, asked, values)
 
     def _edge(self, account: str, id: str) -> ServedEdge | None:

@@ -48,13 +48,13 @@ class OnlineRecords:
     tunnels: tuple[ServedTunnel, ...]
     lapsed: frozenset[str] = frozenset()
 
-    def differing(self, known: Iterable[Gateway | ServedTunnel]) -> list[Update]:
+    def differences(self, known: Iterable[Gateway | ServedTunnel]) -> list[Update]:
         """Return the facts that are not known yet, and those of what is gone."""
         before, after = {it.id: it for it in known}, _by_id(self.gateways, self.tunnels)
         new = [it for id, it in after.items() if before.get(id) != it]
         return [*new, *(Removed(id) for id in before.keys() - after.keys())]
 
-    def explains(self, fact: Update, world: World) -> bool:
+    def is_expiry(self, fact: Update, world: World) -> bool:
         """Tell whether a difference is no change: a lease has ended, that of a tunnel or of its gateway."""
         tunnel = world.tunnels.get(fact.id)
         is_orphan = isinstance(fact, Removed) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
@@ -83,7 +83,7 @@ class Reader:
         self._logged_at: dict[str, float] = {}  # accounts of whose certificates the log has told
         self._suspects: frozenset[str] = frozenset()
 
-    def news(self, world: World) -> RecordChanges:
+    def read_changes(self, world: World) -> RecordChanges:
         """Return the facts that differ from the world. Raises Unavailable."""
         now = self._steady()
         is_full, is_first = now >= self._look_at, not self._look_at
@@ -93,26 +93,26 @@ class Reader:
         heard = self._hear()  # after the look: it tells what that could not see
         logged = {fact.id for fact in heard.facts}
         known = _known_records(world) if is_full else _reachable_records(world)
-        found = [fact for fact in look.differing(known) if fact.id not in logged] if look else []
+        found = [fact for fact in look.differences(known) if fact.id not in logged] if look else []
         if is_full:
             self._look_at = now + _RESYNC_PERIOD
             self._logged_at = {account: at for account, at in self._logged_at.items() if at > now - _RESYNC_PERIOD}
             if not is_first:
-                self.count(fact.id for fact in found if look and not look.explains(fact, world))
+                self.count_missed(fact.id for fact in found if look and not look.is_expiry(fact, world))
                 log.event("looked", gateways=len(world.gateways), tunnels=len(world.tunnels), missed=self.missed)
         if look:
             self._carrying_at = now + _ONLINE_PERIOD
         self._logged_at |= dict.fromkeys(heard.accounts, now)
-        self.count(self._suspects - heard.accounts)
+        self.count_missed(self._suspects - heard.accounts)
         self._suspects = frozenset()
         accounts = heard.accounts.union(world.accounts() if is_full else ())
         return RecordChanges((*found, *heard.facts), accounts, heard.places, is_full)
 
-    def suspect(self, account: str) -> None:
+    def suspect_missed(self, account: str) -> None:
         """Hear that an account has other certificates than known, of which the log has not told until now."""
         self._suspects |= {account} - self._logged_at.keys()
 
-    def count(self, missed: Iterable[str]) -> None:
+    def count_missed(self, missed: Iterable[str]) -> None:
         """Count changes that the log did not tell, by the ids of what was changed."""
         for id in missed:
             self.missed += 1

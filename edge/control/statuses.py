@@ -56,14 +56,14 @@ class Statuses:
         self._announcing = ThreadPoolExecutor(1, "announcing")  # in order, so that the withdrawal comes last
         self._is_announced = False
 
-    def touch(self, edges: Iterable[str]) -> None:
+    def schedule(self, edges: Iterable[str]) -> None:
         """Hear that edges may stand otherwise, or be gone."""
         now = time.monotonic()
         self._due |= {edge: now for edge in edges if edge not in self._due}
 
-    def hear(self, names: Iterable[Name]) -> None:
+    def on_answers(self, names: Iterable[Name]) -> None:
         """Hear to which resources Envoy has given another answer."""
-        self.touch({edge for name in names for edge in self._resting.get(name, ())})
+        self.schedule({edge for name in names for edge in self._resting.get(name, ())})
 
     async def serve(self) -> None:
         """Write the statuses that change, until cancelled."""
@@ -107,7 +107,7 @@ class Statuses:
             with suppress(Unavailable):
                 found = await self._call(self._store.statuses_of, self._host)
                 self._said = {edge: (account, it) for (account, edge), it in found.items()}
-                return self.touch(self._said)
+                return self.schedule(self._said)
             await asyncio.sleep(_WRITE_PAUSE)
 
     def _look(self) -> None:
@@ -123,7 +123,11 @@ class Statuses:
         """See what is to be said of an edge, later where Envoy has yet to answer for it."""
         standing, (account, before) = self._standing(edge), self._said.get(edge, ("", None))
         found = self._next(edge, standing, before)
-        if found and not found.is_settled and time.monotonic() < max(since, self._discovery.since) + _ANSWER_TIMEOUT:
+        if (
+            found
+            and not found.is_settled
+            and time.monotonic() < max(since, self._discovery.connected_at) + _ANSWER_TIMEOUT
+        ):
             self._due[edge] = since
         else:
             self._wanted[edge] = standing.edge.account if standing else account, found.status if found else None
@@ -155,7 +159,7 @@ class Statuses:
         if not standing:
             return None
         self._rests_on[edge] = new
-        return status.compute(standing, self._discovery.catalog.answered, before, clock.now())
+        return status.compute(standing, self._discovery.catalog.current_answer, before, clock.now())
 
     async def _write(self, account: str, edge: str, wanted: EdgeStatus | None) -> None:
         self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
@@ -172,7 +176,7 @@ class Statuses:
             return
         if error := task.exception():
             log.event("status_unwritten", edge=edge, error=type(error).__name__)
-            self.touch([edge])
+            self.schedule([edge])
         self._start()
 
     async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:

@@ -68,7 +68,7 @@ class BlockedListeners:
         self._networks = tuple(networks)
         return dict(map(self._part, self._names))
 
-    def guarded(self, changes: Changes) -> Changes:
+    def guard(self, changes: Changes) -> Changes:
         """Return changes with the parts of the listeners in them."""
         added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
         gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
@@ -88,7 +88,7 @@ class BlockedListeners:
 def _takes_bytes(listener: Resource) -> bool:
     """Return whether a resource is a whole listener whose chain of filters the matcher chooses."""
     is_whole = listener.key.kind == "listener" and not listener.key.part
-    return is_whole and isinstance(listener.made, Mapping) and "filter_chain_matcher" in listener.made
+    return is_whole and isinstance(listener.content, Mapping) and "filter_chain_matcher" in listener.content
 
 
 def _deny_rules(sources: list[Json], hosts: list[Json]) -> Json:

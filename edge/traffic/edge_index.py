@@ -44,32 +44,32 @@ class EdgeIndex:
         for name in filter(port_of, hosts_of(fact)):
             self._of_tcp.drop([host_of(name)], f"{fact.id}/{name}")
         for host in hosts_of(fact):
-            if not self.at(host):
+            if not self.edges_at_host(host):
                 self._below.drop([host.partition(".")[2]], host)
 
-    def at(self, host: str) -> list[ServedEdge]:
+    def edges_at_host(self, host: str) -> list[ServedEdge]:
         """Return the edges that name a host, of whichever accounts, the oldest first."""
         return [edge for _, edge in sorted(self._by_host.get(host).items())]
 
-    def at_port(self, port: str) -> list[ServedEdge]:
+    def edges_at_port(self, port: str) -> list[ServedEdge]:
         """Return the edges of TCP that name a port, of whichever accounts, the oldest first."""
         return [edge for _, edge in sorted(self._by_port.get(port).items())]
 
-    def names_of_tcp(self, host: str) -> frozenset[str]:
+    def tcp_names_at(self, host: str) -> frozenset[str]:
         """Return the hostports of TCP edges at a host."""
         return frozenset(self._of_tcp.get(host).values())
 
     def all_hosts(self) -> frozenset[str]:
         return frozenset(self._by_host)
 
-    def below(self, domain: str) -> list[str]:
+    def hosts_below(self, domain: str) -> list[str]:
         """Return the hosts of edges directly below a domain."""
         return sorted(self._below.get(domain))
 
-    def hosts(self, account: str) -> frozenset[str]:
+    def hosts_of_account(self, account: str) -> frozenset[str]:
         return frozenset(host for edge in self._by_account.get(account).values() for host in hosts_of(edge))
 
-    def leading_to(self, account: str, id: str) -> frozenset[str]:
+    def edges_using(self, account: str, id: str) -> frozenset[str]:
         """Return the ids of the edges of an account that name a backend or authority, or a backend that leads to it."""
         waiting, seen = [id], {id}
         for it in waiting:

@@ -69,13 +69,13 @@ def build_edge_manager(plan: Plan, settings: Settings) -> Json:
 
 def build_edge_routes(plan: Plan) -> Resource:
     """Return the routes of an edge: those of its hosts, and that any other host is misdirected."""
-    hosts: list[Json] = [_virtual_host(plan)] if plan.live else []
-    if plan.elsewhere:
-        hosts.append(routes.build_page_host("elsewhere", *plan.elsewhere, status=421, text=pages.MISDIRECTED))
+    hosts: list[Json] = [_virtual_host(plan)] if plan.certificates else []
+    if plan.served_elsewhere:
+        hosts.append(routes.build_page_host("elsewhere", *plan.served_elsewhere, status=421, text=pages.MISDIRECTED))
     hosts.append(routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED))
     ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.online)))
     return _build_routes(
-        plan.routes_name, hosts, plan.edge.id, plan.digest, plan.edge.account, *plan.live, *dict.fromkeys(ids)
+        plan.routes_name, hosts, plan.edge.id, plan.digest, plan.edge.account, *plan.certificates, *dict.fromkeys(ids)
     )
 
 
@@ -98,10 +98,10 @@ def _virtual_host(plan: Plan) -> Json:
     led = [_page(plan.page)] if plan.page else [*_ambiguous_path_refusals(plan.targets), *targets]
     return {
         "name": edge.id,
-        "domains": list(plan.live),
+        "domains": list(plan.certificates),
         "metadata": _metadata(account=edge.account, edge=edge.id),
         "routes": [
-            *_deep_host_refusals(list(plan.live)),
+            *_deep_host_refusals(list(plan.certificates)),
             *_challenge_refusals(plan.unreserved),
             *led,
             _page(pages.NO_ROUTE),
@@ -132,7 +132,7 @@ def _host_condition(names: Sequence[str]) -> dict[str, Json]:
 
 def _ambiguous_path_refusals(targets: Sequence[RouteTarget]) -> Iterator[Json]:
     """Yield the refusal of paths that would pass by a route which holds visitors back, and be read as its own."""
-    if len(targets) > 1 and any(target.holds_back for target in targets):
+    if len(targets) > 1 and any(target.restricts_visitors for target in targets):
         path: Json = {"name": ":path", "string_match": {"safe_regex": {"regex": _AMBIGUOUS}}}
         yield {"match": {"prefix": "/", "headers": [path]}, "direct_response": _response(pages.PATH)}
 

@@ -60,7 +60,7 @@ class EdgeServing:
         self._touched |= touched
         return changes
 
-    def refused(self, errors: Mapping[str, str], now: datetime) -> Changes:
+    def reject_routes(self, errors: Mapping[str, str], now: datetime) -> Changes:
         """Hear which routes the engine has refused, each with its sentence; return what changes."""
         found = {id: errors[it.routes_name] for id, it in self._plans.items() if it.routes_name in errors}
         changes: dict[Key, Resource | None] = {}
@@ -68,12 +68,12 @@ class EdgeServing:
             changes |= self._served(edges.close_refused(self._plans[id], error), now)
         return changes
 
-    def standing(self, id: str) -> PlannedStatus | None:
+    def planned_status(self, id: str) -> PlannedStatus | None:
         """Return the standing of an edge, None for one that is not served here."""
         found = self._plans.get(id)
         return standing.plan_status(found, self._world) if found else None
 
-    def touched(self) -> frozenset[str]:
+    def take_changed(self) -> frozenset[str]:
         """Return the ids of the edges that may stand otherwise, or be gone, since this was asked before."""
         found, self._touched = frozenset(self._touched), set()
         return found
@@ -81,8 +81,11 @@ class EdgeServing:
     def _at(self, name: str) -> list[str]:
         """Return the ids of the edges at a name, of those whose wildcard stands for it, and of all at its port."""
         if port := port_of(name):
-            return [edge.id for edge in self._world.edge_index.at_port(port)]
-        found = [*self._world.edge_index.at(name), *self._world.edge_index.at(f"*.{name.partition('.')[2]}")]
+            return [edge.id for edge in self._world.edge_index.edges_at_port(port)]
+        found = [
+            *self._world.edge_index.edges_at_host(name),
+            *self._world.edge_index.edges_at_host(f"*.{name.partition('.')[2]}"),
+        ]
         return [edge.id for edge in found]
 
     def _hosts(self, id: str) -> list[str]:
@@ -98,7 +101,7 @@ class EdgeServing:
 
     def _host(self, name: str, now: datetime) -> Changes:
         """Lead a name to the listener of the edge that has it; to none where that is closed, or a wildcard may not."""
-        edge, unit = self._world.listening(name), ("name", name)
+        edge, unit = self._world.edge_at_host(name), ("name", name)
         if edge is None and name in self._sites:
             return {}
         if edge is None:
@@ -130,7 +133,7 @@ class EdgeServing:
         self._plans[id] = plan
         for backend in plan.backends:
             self._led.setdefault(backend, set()).add(id)
-        certificates = {certificate for name, certificate in plan.live.items() if not port_of(name)}
+        certificates = {certificate for name, certificate in plan.certificates.items() if not port_of(name)}
         made = [edge_listeners.build_edge_listener(plan, it, self._settings) for it in sorted(certificates)]
         if made and not plan.is_stream:
             made.append(edge_routes.build_edge_routes(plan))
@@ -148,9 +151,9 @@ class EdgeServing:
 
     def _port(self, port: str) -> Changes:
         """Make the listener of a port, if an edge is live there or a tunnel has it."""
-        edge, unit = self._world.edge_at(port), ("port", port)
+        edge, unit = self._world.edge_at_port(port), ("port", port)
         plan = self._plans.get(edge.id) if edge else None
-        if plan and port in map(port_of, plan.live):
+        if plan and port in map(port_of, plan.certificates):
             return self._units.put(unit, [edge_listeners.build_edge_port_listener(plan, port, self._settings)])
         tunnel = self._world.tunnel_at(port)
         return self._units.put(
@@ -160,9 +163,9 @@ class EdgeServing:
     def _stream(self, id: str) -> Changes:
         """Make the upstream of an edge, if that passes bytes on and is live."""
         plan, unit = self._plans.get(id), ("stream", id)
-        if plan is None or not plan.destinations.leading or not plan.live:
+        if plan is None or not plan.destinations.groups or not plan.certificates:
             return self._units.put(unit, ())
-        found = [(id, weight, self._members(id)) for id, weight in plan.destinations.leading]
+        found = [(id, weight, self._members(id)) for id, weight in plan.destinations.groups]
         return self._units.put(unit, [clusters.build_stream_cluster(plan, found, self._link_authority, self._settings)])
 
     def _members(self, id: str) -> list[tuple[ServedTunnel, Gateway]]:
@@ -204,7 +207,7 @@ class EdgeServing:
         members, unit = self._world.members(found), ("backend", id)
         made = [it for way in ways for it in way(id, members, self._link_authority, self._settings)]
         is_emptied = not members and unit in self._units
-        return self._units.put(unit, [replace(it, emptied=is_emptied) for it in made])
+        return self._units.put(unit, [replace(it, is_emptied=is_emptied) for it in made])
 
 
 def _name_part_builder(name: str, refuses_challenges: bool) -> Callable[[str, Settings], Resource]:

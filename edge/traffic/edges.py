@@ -64,7 +64,7 @@ class RouteTarget:
     online: tuple[tuple[str, int], ...] = ()
 
     @property
-    def holds_back(self) -> bool:
+    def restricts_visitors(self) -> bool:
         """Tell whether a module keeps visitors from what it leads to."""
         return bool(self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
 
@@ -80,7 +80,7 @@ class Plan:
 
     edge: ServedEdge
     hosts: tuple[PlannedHost, ...]
-    elsewhere: tuple[str, ...] = ()
+    served_elsewhere: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
     targets: tuple[RouteTarget, ...] = ()
     page: str = ""
@@ -94,14 +94,14 @@ class Plan:
         return streams.is_stream(self.edge)
 
     @property
-    def live(self) -> dict[str, str]:
+    def certificates(self) -> dict[str, str]:
         """Return the certificates of the hosts that answer."""
         return {host.name: host.certificate for host in self.hosts if host.answers}
 
     @property
     def backends(self) -> frozenset[str]:
         """Return the ids of the groups and responses that it leads to."""
-        every = (*self.destinations.leading, *(it for target in self.targets for it in target.weights))
+        every = (*self.destinations.groups, *(it for target in self.targets for it in target.weights))
         return frozenset(id for id, _ in every)
 
     @property
@@ -125,7 +125,7 @@ def close_refused(before: Plan, error: str) -> Plan:
 
     What the engine had before stays with it, and might let pass what these would not.
     """
-    if not any(it.holds_back for it in before.targets):
+    if not any(it.restricts_visitors for it in before.targets):
         return before
     shut = RouteTarget(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
     targets = (replace(shut, route=it.route) for it in before.targets)
@@ -171,7 +171,7 @@ def _plan_host(edge: ServedEdge, name: str, world: World, now: datetime, destina
     if not world.may_serve(edge.account, name):
         return PlannedHost(name, "unproved", _UNPROVED)
     refusal = edge.error or _port_error(edge, name, world) or _reservation_error(edge, name, world)
-    if error := refusal or destinations.closed or _authority_error(edge, world):
+    if error := refusal or destinations.refusal or _authority_error(edge, world):
         return PlannedHost(name, "refused", error)
     is_other = _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world)
     if port_of(name):
@@ -180,13 +180,13 @@ def _plan_host(edge: ServedEdge, name: str, world: World, now: datetime, destina
             if is_other
             else PlannedHost(name, "live", destinations.error)
         )
-    if name not in world.ready_of(edge.account):
+    if name not in world.ready_hosts(edge.account):
         return PlannedHost(name, "waiting", _NOT_READY)
     if is_other:
         return PlannedHost(name, "refused", _DIFFERENT_PROXY_PROTOCOL)
     if edge.terminate_at == "upstream":
         return PlannedHost(name, "live", destinations.error)
-    certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
+    certificate, refusal = world.certificate(edge.account, name, now), world.certificate_error(edge.account, name)
     error = f"A certificate was refused: {refusal}" if refusal else destinations.error
     if certificate and world.is_covered(certificate, name):
         return PlannedHost(name, "live", error, certificate)
@@ -220,7 +220,7 @@ def _port_error(edge: ServedEdge, name: str, world: World) -> str:
         return ""
     if int(port) not in (ports := world.tcp_ports):
         return _OTHER_PORT.format(port=port, first=ports[0], last=ports[-1]) if ports else _NO_PORTS
-    holder = world.edge_at(port)
+    holder = world.edge_at_port(port)
     if holder is None or holder.account != edge.account:
         return _NO_PORT
     return "" if holder.id == edge.id else _PORT_TAKEN

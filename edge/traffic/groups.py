@@ -61,7 +61,7 @@ class Groups:
         fewest = min(found, key=len, default={})
         return [it for _, it in sorted(fewest.items()) if tunnels.has_labels(it.labels, labels)]
 
-    def of(self, tunnel: ServedTunnel) -> frozenset[str]:
+    def groups_of(self, tunnel: ServedTunnel) -> frozenset[str]:
         """Return the ids of the groups that a tunnel belongs to."""
         found = (it for key in _labels(tunnel.account, tunnel.labels) for it in self._groups.get(key).values())
         return frozenset(it.id for it in found if tunnels.has_labels(tunnel.labels, _labels_of(it)))

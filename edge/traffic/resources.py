@@ -29,10 +29,10 @@ class Form:
 
     make: Callable[..., Json]
     words: tuple[str, ...] = field(repr=False)
-    given: tuple[Hashable, ...] = ()
+    arguments: tuple[Hashable, ...] = ()
 
     def body(self) -> Json:
-        return self.make(*self.words, *self.given)
+        return self.make(*self.words, *self.arguments)
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Resource:
     """
 
     key: Key
-    made: "Json | Form" = field(repr=False)
+    content: "Json | Form" = field(repr=False)
     words: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    emptied: bool = field(default=False, repr=False, compare=False)
+    is_emptied: bool = field(default=False, repr=False, compare=False)
 
     @property
     def body(self) -> Json:
-        return self.made.body() if isinstance(self.made, Form) else self.made
+        return self.content.body() if isinstance(self.content, Form) else self.content
 
 
 def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
@@ -64,7 +64,7 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     def stage(key: Key, it: Resource | None) -> int:
         if key.kind == "routes" and key.part in parts:
             return 2 if parts[key.part] else 0 if it else 1
-        if (not it and key.part in ("", BLOCKED_PART)) or (it and it.emptied):
+        if (not it and key.part in ("", BLOCKED_PART)) or (it and it.is_emptied):
             return 2
         return 1 if _brings_visitors(key) else 0
 

@@ -24,7 +24,7 @@ class Serving:
         self._units, self._listeners = OwnedResources(), blocking.BlockedListeners()
         self._edges = EdgeServing(self.world, self.sites, self._units, settings, link_authority)
 
-    def begin(self) -> Changes:
+    def start(self) -> Changes:
         """Return the resources that are served before anything is known."""
         fixed = (
             *listeners.build_public(self._settings),
@@ -38,11 +38,11 @@ class Serving:
         changes: dict[Key, Resource | None] = {}
         touched, edges, backends, groups = set(names), set[str](), set[str](), set[str]()
         for fact in facts:
-            edges |= self.world.edges_by(fact.id)
-            backends |= self.world.groups_by(fact.id)
-            touched |= self.world.take(fact)
-            edges |= self.world.edges_by(fact.id)
-            backends |= self.world.groups_by(fact.id)
+            edges |= self.world.affected_edges(fact.id)
+            backends |= self.world.affected_groups(fact.id)
+            touched |= self.world.apply(fact)
+            edges |= self.world.affected_edges(fact.id)
+            backends |= self.world.affected_groups(fact.id)
             if isinstance(fact, Gateway | Removed):
                 changes |= self._gateway(fact.id)
         for name in sorted(touched):
@@ -52,7 +52,7 @@ class Serving:
                 changes |= self._site(name, site)
         for certificate in sorted(groups - {OPERATOR, ""}):
             changes |= self._group(certificate)
-        return self._listeners.guarded({**changes, **self._edges.update(touched, edges, backends, now)})
+        return self._listeners.guard({**changes, **self._edges.update(touched, edges, backends, now)})
 
     def block(self, networks: Iterable[str], banned: Iterable[str]) -> Changes:
         """Return the resources that refuse blocked networks, and banned hosts."""
@@ -60,16 +60,16 @@ class Serving:
         filters = {it.key: it for it in blocking.build_rules(blocked, banned)}
         return {**filters, **self._listeners.block(blocked)}
 
-    def refused(self, errors: Mapping[str, str], now: datetime) -> Changes:
+    def reject_routes(self, errors: Mapping[str, str], now: datetime) -> Changes:
         """Hear which routes Envoy has refused, its sentence by their name; return what changes by that.
 
         An edge whose routes hold visitors back is closed until it changes; others stay as Envoy had them.
         """
-        return self._listeners.guarded(self._edges.refused(errors, now))
+        return self._listeners.guard(self._edges.reject_routes(errors, now))
 
-    def unusable(self, errors: Mapping[str, str], now: datetime) -> Changes:
+    def reject_certificates(self, errors: Mapping[str, str], now: datetime) -> Changes:
         """Hear which certificates Envoy cannot use, its sentence by their id; return what changes by that."""
-        touched = [self.world.refuse(id, error) for id, error in errors.items()]
+        touched = [self.world.reject_certificate(id, error) for id, error in errors.items()]
         return self.update((), now, frozenset().union(*touched)) if any(touched) else {}
 
     def rename_operator(self, names: frozenset[str], now: datetime) -> Changes:
@@ -77,13 +77,13 @@ class Serving:
         touched = self.world.rename_operator(names)
         return self.update((), now, touched) if touched else {}
 
-    def standing(self, edge: str) -> PlannedStatus | None:
+    def planned_status(self, edge: str) -> PlannedStatus | None:
         """Return the standing of an edge, None for one that is not there."""
-        return self._edges.standing(edge)
+        return self._edges.planned_status(edge)
 
-    def touched_edges(self) -> frozenset[str]:
+    def take_changed_edges(self) -> frozenset[str]:
         """Return the ids of the edges that may stand otherwise, or be gone, since this was asked before."""
-        return self._edges.touched()
+        return self._edges.take_changed()
 
     def _regroup(self, before: Site | None, site: Site | None) -> set[str]:
         """Put a site among those of its certificate; return the certificates whose sites differ now."""

@@ -24,12 +24,12 @@ def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Sha
     There are none at all where one of those that it leads to cannot be understood.
     """
     tree = _Tree(account, backends)
-    order = tree.reached(id)
+    order = tree.collect(id)
     if unreadable := next(filter(tree.is_unreadable, order), None):
         return Shares(error=f"{unreadable} cannot be understood.")
     if len(order) > MAX_BACKENDS:
         return Shares(error=f"The backend leads to more than {MAX_BACKENDS} others.")
-    tree.break_circles(order)
+    tree.break_cycles(order)
     usable: set[str] = set()
     for it in tree.children_first(id):
         if tree.is_leaf(it) or tree.children(it).keys() & usable:
@@ -63,7 +63,7 @@ class _Tree:
     def children(self, id: str) -> Mapping[str, int]:
         return self._children.get(id, {})
 
-    def reached(self, id: str) -> list[str]:
+    def collect(self, id: str) -> list[str]:
         """Return a backend and all that it leads to, a few more than MAX_BACKENDS at most."""
         order, seen = [id], {id}
         for it in order:
@@ -75,7 +75,7 @@ class _Tree:
             seen.update(new)
         return order
 
-    def break_circles(self, order: list[str]) -> None:
+    def break_cycles(self, order: list[str]) -> None:
         """Let what leads back to itself lead to nothing."""
         leading = [id for id in order if self.children(id)]
         bits = {id: 1 << place for place, id in enumerate(leading)}

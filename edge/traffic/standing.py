@@ -83,16 +83,17 @@ def _dependencies(plan: Plan, host: PlannedHost) -> Iterator[Key]:
 
 def _stream_routes(plan: Plan) -> tuple[PlannedRoute, ...]:
     """Return the routes of an edge that passes connections on as bytes."""
-    state: State = "refused" if plan.destinations.closed else "live"
-    keys = frozenset({Key("cluster", clusters.stream_name(plan))} if plan.live else ())
+    state: State = "refused" if plan.destinations.refusal else "live"
+    keys = frozenset({Key("cluster", clusters.stream_name(plan))} if plan.certificates else ())
     return tuple(
-        PlannedRoute(it.id, state, plan.destinations.closed or plan.destinations.error, keys) for it in plan.edge.routes
+        PlannedRoute(it.id, state, plan.destinations.refusal or plan.destinations.error, keys)
+        for it in plan.edge.routes
     )
 
 
 def _plan_route(plan: Plan, target: RouteTarget) -> PlannedRoute:
     is_open = not target.page or (target.page == pages.NO_BACKEND and not target.error)
-    keys = frozenset([Key("routes", plan.routes_name), *_upstreams(plan, target)]) if plan.live else frozenset()
+    keys = frozenset([Key("routes", plan.routes_name), *_upstreams(plan, target)]) if plan.certificates else frozenset()
     return PlannedRoute(target.route.id, "live" if is_open else "refused", target.error, keys)
 
 

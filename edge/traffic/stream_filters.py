@@ -21,7 +21,7 @@ _AFTER_HANDSHAKE: Mapping[str, Json] = {  # else a tunnel would hear of clients 
 def build_edge_filters(plan: Plan, settings: Settings) -> list[Json]:
     """Return the filters of the connections of an edge."""
     whose = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
-    mode = _AFTER_HANDSHAKE if any(plan.live.values()) else {}
+    mode = _AFTER_HANDSHAKE if any(plan.certificates.values()) else {}
     return [
         build_connection_limit(settings),
         blocking.build_network_filter(),
@@ -62,10 +62,10 @@ def _connection_limit(stat_prefix: str, most: int) -> Json:
 
 
 def _upstreams(plan: Plan) -> Mapping[str, Json]:
-    name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.closing)
+    name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
         return {"cluster": name}
-    leading = sum(weight for _, weight in plan.destinations.leading)
+    leading = sum(weight for _, weight in plan.destinations.groups)
     shared: Json = [{"name": name, "weight": leading}, {"name": _CLOSED, "weight": closing}]
     return {"weighted_clusters": {"clusters": shared}}
 

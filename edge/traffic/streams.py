@@ -25,15 +25,15 @@ class Destinations:
 
     weights: tuple[tuple[str, int], ...] = ()
     error: str = ""
-    closed: str = ""
+    refusal: str = ""
 
     @property
-    def leading(self) -> tuple[tuple[str, int], ...]:
+    def groups(self) -> tuple[tuple[str, int], ...]:
         """Return the tunnel groups, by weight."""
         return tuple((id, weight) for id, weight in self.weights if is_group(id))
 
     @property
-    def closing(self) -> tuple[tuple[str, int], ...]:
+    def responses(self) -> tuple[tuple[str, int], ...]:
         """Return the HTTP responses, by weight."""
         return tuple((id, weight) for id, weight in self.weights if not is_group(id))
 
@@ -51,19 +51,19 @@ def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -
     """Return where an edge leads its connections."""
     modules = edge.modules
     if error := unenforced_error(edge.modules.unenforced):
-        return Destinations(closed=error)
+        return Destinations(refusal=error)
     if edge.kind is kinds.HTTPS_EDGES:
         if error := _plaintext_error(edge):
-            return Destinations(closed=error)
+            return Destinations(refusal=error)
         modules = edge.routes[0].modules
     attached = modules.backend.backend_id if modules.backend else None
     if not attached:
-        return Destinations(closed=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
+        return Destinations(refusal=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
     found = shares.resolve(attached, edge.account, backends)
     made = Destinations(found.weights, found.error)
-    answers = [f"{id} is an HTTP response: what it gets is closed." for id, _ in made.closing]
+    answers = [f"{id} is an HTTP response: what it gets is closed." for id, _ in made.responses]
     error = " ".join([*filter(None, [found.error]), *answers])
-    return replace(made, error=error) if made.leading else Destinations(closed=f"{_NO_GROUP} {error}".rstrip())
+    return replace(made, error=error) if made.groups else Destinations(refusal=f"{_NO_GROUP} {error}".rstrip())
 
 
 def unenforced_error(modules: tuple[str, ...]) -> str:

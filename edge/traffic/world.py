@@ -62,7 +62,7 @@ class World:
         self.gateways: dict[str, Gateway] = {}
         self.tunnels: dict[str, ServedTunnel] = {}
         self.certificates: dict[str, ServedCertificate] = {}
-        self.held: dict[str, ServedReservation] = {}
+        self.reservations: dict[str, ServedReservation] = {}
         self._by_domain: defaultdict[str, dict[str, ServedReservation]] = defaultdict(dict)
         self._held_below: defaultdict[str, dict[str, ServedReservation]] = defaultdict(dict)
         self.edges: dict[str, ServedEdge] = {}
@@ -75,30 +75,30 @@ class World:
         self._by_gateway: defaultdict[str, dict[str, ServedTunnel]] = defaultdict(dict)
         self._of_account: defaultdict[str, dict[str, ServedCertificate]] = defaultdict(dict)
         self._ready: dict[str, frozenset[str]] = {}
-        self.refused: dict[str, str] = {}  # certificates that the engine cannot use, each with its sentence
+        self.rejected: dict[str, str] = {}  # certificates that the engine cannot use, each with its sentence
 
-    def known(self, id: str) -> Record | None:
+    def find(self, id: str) -> Record | None:
         """Return the fact that is known under an id."""
         places = (
             self.gateways,
             self.tunnels,
             self.certificates,
-            self.held,
+            self.reservations,
             self.edges,
             self.backends,
             self.authorities,
         )
         return next((place[id] for place in places if id in place), None)
 
-    def take(self, fact: Update) -> frozenset[str]:
+    def apply(self, fact: Update) -> frozenset[str]:
         """Take up a fact; return the names for which something else may be served now."""
-        before = self.known(fact.id)
+        before = self.find(fact.id)
         if before == fact or (before is None and isinstance(fact, Removed)):
             return frozenset()
         touched = self._drop(before) if before else frozenset()
         return touched if isinstance(fact, Removed) else touched | self._add(fact)
 
-    def ready(self, account: str, names: frozenset[str]) -> frozenset[str]:
+    def set_ready(self, account: str, names: frozenset[str]) -> frozenset[str]:
         """Hear that all certificates of an account which cover some of its names are known; return the new ones.
 
         A name is not served before, so that it never has a wrong certificate first.
@@ -106,18 +106,18 @@ class World:
         before, self._ready[account] = self._ready.get(account, frozenset()), names
         return names - before
 
-    def refuse(self, certificate: str, sentence: str) -> frozenset[str]:
+    def reject_certificate(self, certificate: str, sentence: str) -> frozenset[str]:
         """Hear that the engine cannot use a certificate; return the names for which another may be served now."""
         found = self.certificates.get(certificate)
-        if found is None or certificate in self.refused:
+        if found is None or certificate in self.rejected:
             return frozenset()
-        self.refused[certificate] = sentence
+        self.rejected[certificate] = sentence
         return self._touched(found)
 
-    def refusal(self, account: str, host: str) -> str:
+    def certificate_error(self, account: str, host: str) -> str:
         """Return the engine's sentence about a certificate of an account for a host that it cannot use, else ""."""
         fitting = [it for it in self.certificates_of(account) if certificate_choice.covers_any(it, host)]
-        return next((self.refused[it.id] for it in fitting if it.id in self.refused), "")
+        return next((self.rejected[it.id] for it in fitting if it.id in self.rejected), "")
 
     def rename_operator(self, names: frozenset[str]) -> frozenset[str]:
         """Set the names in the operator's certificate. Return the hosts that must be re-evaluated."""
@@ -131,10 +131,10 @@ class World:
         names = self._operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(name, host) for name in names)
 
-    def ready_of(self, account: str) -> frozenset[str]:
+    def ready_hosts(self, account: str) -> frozenset[str]:
         return self._ready.get(account, frozenset())
 
-    def waits(self, tunnel: ServedTunnel) -> bool:
+    def is_waiting(self, tunnel: ServedTunnel) -> bool:
         """Tell whether a tunnel's name waits for the certificates of its account."""
         return tunnel.name not in self._ready.get(tunnel.account, ())
 
@@ -142,10 +142,10 @@ class World:
         """Return the accounts that have names."""
         return list({**self._by_account, **dict.fromkeys(edge.account for edge in self.edges.values())})
 
-    def names_of(self, account: str) -> frozenset[str]:
+    def hosts_of_account(self, account: str) -> frozenset[str]:
         """Return the hosts of an account's tunnels and edges that have certificates, or must be proved."""
         tunnels = (tunnel.name for tunnel in self._by_account.get(account, {}).values())
-        every = self.edge_index.hosts(account).union(tunnels)
+        every = self.edge_index.hosts_of_account(account).union(tunnels)
         return frozenset(host_of(name) for name in every if not port_of(name) or self.is_own_domain(name))
 
     def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
@@ -198,18 +198,18 @@ class World:
         """
         held = self.reservation_of(account, host)
         chosen = held.certificate_id if held else ""
-        usable = [it for it in self.certificates_of(account) if it.id not in self.refused]
+        usable = [it for it in self.certificates_of(account) if it.id not in self.rejected]
         found = certificate_choice.choose(host, usable, now, chosen=chosen)
         return found or (None if self.is_own_domain(host) else OPERATOR)
 
     def site(self, name: str, now: datetime) -> Site | None:
         """Return the site of a name that no edge has: its newest tunnel that may be served and whose gateway is up."""
         newest = self._newest(name)
-        if newest is None or port_of(name) or self.listening(name):
+        if newest is None or port_of(name) or self.edge_at_host(name):
             return None
         if newest.proto == "tls":
             return Site(name, newest, "", refuses_challenges=self.refuses_challenges(newest.account, name))
-        if self.waits(newest):
+        if self.is_waiting(newest):
             return None
         certificate = self.certificate(newest.account, name, now)
         if certificate == OPERATOR and newest.proxy_protocol:
@@ -220,7 +220,7 @@ class World:
 
     def tunnel_at(self, port: str) -> ServedTunnel | None:
         """Return the tunnel that serves a port: its newest whose gateway is up, where no edge has it."""
-        is_open = int(port) in self.tcp_ports and not self.edge_at(port)
+        is_open = int(port) in self.tcp_ports and not self.edge_at_port(port)
         return self._newest(f"{self.tunnel_domain}:{port}") if is_open else None
 
     def _newest(self, name: str) -> ServedTunnel | None:
@@ -229,17 +229,17 @@ class World:
         up = [it for it in live if self.may_serve(it.account, name)]
         return max(up, key=lambda tunnel: tunnel.id, default=None)  # where a name was taken over
 
-    def listening(self, host: str) -> ServedEdge | None:
+    def edge_at_host(self, host: str) -> ServedEdge | None:
         """Return the edge that has a host, also one that is closed; a tunnel of that name is not served."""
-        return next((edge for edge in self.edge_index.at(host) if self.may_serve(edge.account, host)), None)
+        return next((edge for edge in self.edge_index.edges_at_host(host) if self.may_serve(edge.account, host)), None)
 
-    def edge_at(self, port: str) -> ServedEdge | None:
+    def edge_at_port(self, port: str) -> ServedEdge | None:
         """Return the edge that has a port, also one that is closed; a tunnel at that port is not served.
 
         A port is the account's that has it below TUNNEL_DOMAIN, where the store's keys decide. At a domain that is
         proved to be another's it is nobody's.
         """
-        every = self.edge_index.at_port(port)
+        every = self.edge_index.edges_at_port(port)
         owner = next((it.account for it in every for name in _at(it, port) if not self.is_own_domain(name)), None)
         served = (it for it in every if any(self.may_serve(it.account, name) for name in _at(it, port)))
         return next((it for it in served if it.account == owner), None)
@@ -248,11 +248,11 @@ class World:
         """Return the names directly below a domain that an edge has, or a tunnel, or that its wildcard leaves alone."""
         tunnels = (it.name for it in self._below.get(domain, {}).values() if self.may_serve(it.account, it.name))
         withheld = (it.domain for it in self._held_under(f"*.{domain}") if self.is_withheld(it.domain))
-        return sorted({*filter(self.listening, self.edge_index.below(domain)), *tunnels, *withheld})
+        return sorted({*filter(self.edge_at_host, self.edge_index.hosts_below(domain)), *tunnels, *withheld})
 
     def is_withheld(self, name: str) -> bool:
         """Tell whether the wildcard edge above a name may not answer for it, since another account has proved it."""
-        wildcard = self.listening(f"*.{name.partition('.')[2]}")
+        wildcard = self.edge_at_host(f"*.{name.partition('.')[2]}")
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 
     def members(self, group: ServedBackend) -> list[tuple[ServedTunnel, Gateway]]:
@@ -271,19 +271,19 @@ class World:
         found = [self.authorities.get(id) for id in ids]
         return [it if it and it.account == edge.account else None for it in found]
 
-    def edges_by(self, id: str) -> frozenset[str]:
+    def affected_edges(self, id: str) -> frozenset[str]:
         """Return the ids of the edges for which what is known under an id matters."""
         if id in self.edges:
             return frozenset({id})
         part = self.backends.get(id) or self.authorities.get(id)
-        return self.edge_index.leading_to(part.account, id) if part else frozenset()
+        return self.edge_index.edges_using(part.account, id) if part else frozenset()
 
-    def groups_by(self, id: str) -> frozenset[str]:
+    def affected_groups(self, id: str) -> frozenset[str]:
         """Return the ids of the backends whose tunnels what is known under an id may change."""
         if id in self.backends:
             return frozenset({id})
         own = {id: self.tunnels[id]} if id in self.tunnels else self._by_gateway.get(id, {})
-        return frozenset(group for tunnel in own.values() for group in self.groups.of(tunnel))
+        return frozenset(group for tunnel in own.values() for group in self.groups.groups_of(tunnel))
 
     def _add(self, fact: Record) -> frozenset[str]:
         match fact:
@@ -298,7 +298,7 @@ class World:
                 self.certificates[fact.id] = fact
                 self._of_account[fact.account][fact.id] = fact
             case ServedReservation():
-                self.held[fact.id] = fact
+                self.reservations[fact.id] = fact
                 self._by_domain[fact.domain][fact.id] = fact
                 self._held_below[fact.domain.partition(".")[2]][fact.id] = fact
             case ServedEdge():
@@ -324,10 +324,10 @@ class World:
                     _remove(index, key, fact.id)
             case ServedCertificate():
                 del self.certificates[fact.id]
-                self.refused.pop(fact.id, None)
+                self.rejected.pop(fact.id, None)
                 _remove(self._of_account, fact.account, fact.id)
             case ServedReservation():
-                del self.held[fact.id]
+                del self.reservations[fact.id]
                 _remove(self._by_domain, fact.domain, fact.id)
                 _remove(self._held_below, fact.domain.partition(".")[2], fact.id)
             case ServedEdge():
@@ -349,20 +349,20 @@ class World:
         found = self._held_below.get(host.removeprefix(domains.WILDCARD), {}) if host.startswith("*") else {}
         return list(found.values())
 
-    def accounts_at(self, held: ServedReservation) -> frozenset[str]:
+    def accounts_of_reservation(self, held: ServedReservation) -> frozenset[str]:
         """Return the accounts with names that a reservation stands for."""
-        hosts = self.hosts_of(held)
+        hosts = self.hosts_of_reservation(held)
         tunnels = (it.account for host in hosts for it in self._by_name.get(host, {}).values())
-        return frozenset(it.account for host in hosts for it in self.edge_index.at(host)).union(tunnels)
+        return frozenset(it.account for host in hosts for it in self.edge_index.edges_at_host(host)).union(tunnels)
 
-    def hosts_of(self, held: ServedReservation) -> frozenset[str]:
+    def hosts_of_reservation(self, held: ServedReservation) -> frozenset[str]:
         """Return the served names of any account for which a reservation matters, and the wildcard above its domain."""
         if not held.domain.startswith(domains.WILDCARD):
             wildcard = f"*.{held.domain.partition('.')[2]}"
-            is_covered = bool(self.edge_index.at(wildcard))
-            is_named = is_covered or held.domain in self._by_name or self.edge_index.at(held.domain)
+            is_covered = bool(self.edge_index.edges_at_host(wildcard))
+            is_named = is_covered or held.domain in self._by_name or self.edge_index.edges_at_host(held.domain)
             own = {held.domain, wildcard} if is_covered else {held.domain} if is_named else set()
-            return self.edge_index.names_of_tcp(held.domain).union(own)
+            return self.edge_index.tcp_names_at(held.domain).union(own)
         withheld = {it for it in self._by_domain if not it.startswith(domains.WILDCARD)}
         every = self._by_name.keys() | self.edge_index.all_hosts() | withheld
         return frozenset(name for name in every if host_of(name).endswith(held.domain.removeprefix("*")))
@@ -381,10 +381,10 @@ class World:
             case ServedTunnel():
                 return frozenset({fact.name} - {""})
             case ServedCertificate():
-                names = self.names_of(fact.account)
+                names = self.hosts_of_account(fact.account)
                 return frozenset(name for name in names if certificate_choice.covers_any(fact, name))
             case ServedReservation():
-                return self.hosts_of(fact)
+                return self.hosts_of_reservation(fact)
             case ServedEdge():
                 hosts = hosts_of(fact)
                 return frozenset(it.domain for host in hosts for it in self._held_under(host)).union(hosts)

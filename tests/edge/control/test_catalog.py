@@ -66,16 +66,16 @@ def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_
     chosen = {parts[name].key: parts[name] for name in cancelling(known)}
     made = Catalog(b"a key")
     whole = listeners.build_public(Settings())[1]
-    made.change({whole.key: whole})
-    assert made.change(chosen) == [Name("listener", whole.key.name)]
-    assert made.change(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]
+    made.apply({whole.key: whole})
+    assert made.apply(chosen) == [Name("listener", whole.key.name)]
+    assert made.apply(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]
 
 
 def put(made: Catalog, *names: str, part: str = "", **body: Json) -> None:
     """Put resources into a catalog, each named by its kind and name."""
     for kind, _, name in (text.partition(" ") for text in names):
         key = Key(kind, name, part)  # type: ignore[arg-type]
-        made.change({key: Resource(key, {"name": name, **body} if not part else body)})
+        made.apply({key: Resource(key, {"name": name, **body} if not part else body)})
 
 
 def host(name: str) -> Json:
@@ -116,13 +116,13 @@ def test_the_order_of_what_has_none_makes_no_other_version() -> None:
 def test_an_answer_counts_for_the_version_that_it_is_of() -> None:
     made, name = Catalog(b"a key"), Name("cluster", "a")
     put(made, "cluster a")
-    assert (made.answered(name), made.is_answered(name)) == (None, False)
+    assert (made.current_answer(name), made.is_answered(name)) == (None, False)
     refused = Answer(made.version(name) or "", "no")
     made.answers[name] = refused
-    assert (made.answered(name), made.is_answered(name), made.refusal(name)) == (refused, True, "no")
+    assert (made.current_answer(name), made.is_answered(name), made.refusal(name)) == (refused, True, "no")
     put(made, "cluster a", connect_timeout="1s")
-    assert (made.answered(name), made.is_answered(name), made.refusal(name)) == (None, False, "")
-    made.change({Key("cluster", "a"): None})
+    assert (made.current_answer(name), made.is_answered(name), made.refusal(name)) == (None, False, "")
+    made.apply({Key("cluster", "a"): None})
     assert (made.is_answered(name), made.answers) == (True, {})
 
 
@@ -152,6 +152,6 @@ def test_what_no_listener_names_is_waited_for_in_vain(asking: list[str], named: 
         if what == "refused":
             made.answers[name] = Answer(made.version(name) or "", "no")
         else:
-            made.change({key: None if what else Resource(key, {"name": listener})})
+            made.apply({key: None if what else Resource(key, {"name": listener})})
     kind, _, name_of = named.partition(" ")
     assert made.is_answered(Name(kind, name_of)) is not is_asked_for  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from tests.edge.traffic.worlds import (
     NOW,
     A,
     B,
+    apply,
     authority,
     certificate,
     edge,
@@ -30,7 +31,6 @@ from tests.edge.traffic.worlds import (
     response,
     route,
     serving,
-    take,
     told,
     tunnel,
     weighted,
@@ -124,19 +124,19 @@ def test_a_host_is_live_or_says_why_not(facts: tuple[Update, ...], host: str, ex
 def test_a_host_is_live_if_the_operators_certificate_covers_it() -> None:
     made = serving(edge(hosts=[HOST, DEEP]))
 
-    def live() -> list[str]:
-        standing = made.standing(EDGE)
+    def certificates() -> list[str]:
+        standing = made.planned_status(EDGE)
         assert standing
         return [it.hostport for it in standing.hostports if it.state == "live"]
 
-    assert live() == [f"{HOST}:443"]
+    assert certificates() == [f"{HOST}:443"]
     made.rename_operator(frozenset({f"*.{DOMAIN}", f"*.t.{DOMAIN}"}), NOW)
-    assert made.touched_edges() == {EDGE}
-    assert live() == [f"{HOST}:443", f"{DEEP}:443"]
+    assert made.take_changed_edges() == {EDGE}
+    assert certificates() == [f"{HOST}:443", f"{DEEP}:443"]
     made.rename_operator(frozenset({DOMAIN}), NOW)
-    assert live() == []
-    made.touched_edges()
-    assert (made.rename_operator(frozenset({DOMAIN}), NOW), made.touched_edges()) == ({}, frozenset())
+    assert certificates() == []
+    made.take_changed_edges()
+    assert (made.rename_operator(frozenset({DOMAIN}), NOW), made.take_changed_edges()) == ({}, frozenset())
 
 
 def test_a_host_waits_for_the_certificates_of_its_account() -> None:
@@ -321,13 +321,13 @@ def test_an_edge_that_tells_who_visitors_are_leads_to_a_group_another_way() -> N
 
 def test_a_whole_edge_is_what_leads_to_it_its_listener_its_routes_and_its_backends() -> None:
     made = serving(GATEWAY, tunnel(), group())
-    made.world.ready(A, frozenset({HOST}))
+    made.world.set_ready(A, frozenset({HOST}))
     assert told(made.update([edge(route())], NOW)) == LED | OF_EDGE | OF_GROUP
 
 
 def test_connections_from_before_a_stricter_handshake_find_no_routes() -> None:
     made = serving(*WHOLE, authority())
-    stands = made.standing(EDGE)
+    stands = made.planned_status(EDGE)
     assert stands
     (before,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
     changes = made.update([edge(route(), authorities=["ca_1"])], NOW)
@@ -362,9 +362,9 @@ def test_neither_a_tunnel_nor_a_wildcard_has_the_name_of_an_edge_that_cannot_be_
     made = serving(*WHOLE, own, below)
     lost = replace(edge(id=name), error=UNREADABLE)
     made.update([Removed(EDGE), lost], NOW)
-    assert (made.world.listening(HOST), made.world.site(HOST, NOW)) == (lost, None)
-    assert edges.make_plan(below, made.world, NOW).elsewhere == (HOST,)
-    standing = made.standing(name)
+    assert (made.world.edge_at_host(HOST), made.world.site(HOST, NOW)) == (lost, None)
+    assert edges.make_plan(below, made.world, NOW).served_elsewhere == (HOST,)
+    standing = made.planned_status(name)
     assert standing
     assert standing.hostports == (PlannedHostport(f"{HOST}:443", "refused", UNREADABLE),)
 
@@ -398,13 +398,13 @@ def test_a_wildcard_does_not_stand_for_what_is_proved_to_be_another_account_s(pl
     made, proved = serving(GATEWAY, group(), tunnel(), wild, *PROOF), replace(MINE, account=B)
     routes = {f"routes edge/{EDGE}"} if place == "edge" else set()
     assert told(made.update([proved], NOW)) == CLOSED | routes
-    assert edges.make_plan(wild, made.world, NOW).elsewhere == ((OWN,) if place == "edge" else ())
-    assert made.world.accounts_at(proved) == {A}
+    assert edges.make_plan(wild, made.world, NOW).served_elsewhere == ((OWN,) if place == "edge" else ())
+    assert made.world.accounts_of_reservation(proved) == {A}
     gone = {f"-{it}" for it in CLOSED}
     assert told(made.update([replace(proved, is_proved=False)], NOW)) == gone | routes
     assert told(made.update([proved], NOW)) == CLOSED | routes
     assert told(made.update([Removed(EDGE)], NOW)) >= gone
-    assert made.world.hosts_of(proved) == frozenset()
+    assert made.world.hosts_of_reservation(proved) == frozenset()
     assert told(made.update([wild], NOW)) >= CLOSED
 
 
@@ -438,7 +438,7 @@ def test_a_host_whose_reservation_cannot_be_understood_is_closed_and_the_others_
     unreadable = ServedReservation(A, "rd_2", HOST, True, is_readable=False)
     beside = "beside.tunnels.localhost"
     made = serving(GATEWAY, group(), unreadable, edge(route(), hosts=[HOST, beside]), certificate("cert_1", HOST))
-    found = made.standing(EDGE)
+    found = made.planned_status(EDGE)
     assert found
     assert [(it.hostport, it.state, it.error) for it in found.hostports] == [
         (f"{HOST}:443", "refused", "The reservation of the host cannot be understood."),
@@ -451,7 +451,7 @@ def test_how_an_edge_stands() -> None:
         route(), route("/x", None, id="edghtsrt_2"), route("/y", unenforced=("oauth",), id="edghtsrt_3"),
         hosts=[HOST, OWN],
     ))  # fmt: skip
-    found = made.standing(EDGE)
+    found = made.planned_status(EDGE)
     assert found
     (routes,) = {key for key in found.hostports[0].keys if key.kind == "routes"}
     keys = {routes, Key("cluster", f"name/{HOST}"), Key("listener", f"edge/{EDGE}/cert_1"), Key("secret", "cert_1")}
@@ -503,7 +503,7 @@ SHARED = "bkdhr_1 is an HTTP response: what it gets is closed."
 )
 def test_how_a_route_stands(facts: tuple[Update, ...], state: str, error: str, keys: list[Key], groups: int) -> None:
     made = serving(GATEWAY, tunnel(), group(), response(), weighted("bkdwd_1", {GROUP: 1, ANSWER: 1}), *facts)
-    found = made.standing(EDGE)
+    found = made.planned_status(EDGE)
     assert found
     (stands,) = found.routes
     named = {OF_ROUTES if it.kind == "routes" else it for it in stands.keys}
@@ -514,10 +514,10 @@ def test_how_a_route_stands(facts: tuple[Update, ...], state: str, error: str, k
 def test_of_several_certificates_that_envoy_cannot_use_each_is_left() -> None:
     both = certificate("cert_1", HOST), certificate("cert_2", "*.t.tunnels.localhost")
     made = serving(*WHOLE, *both)
-    assert made.unusable({"cert_9": "no"}, NOW) == {}
+    assert made.reject_certificates({"cert_9": "no"}, NOW) == {}
     left = {f"cluster name/{HOST}", f"listener edge/{EDGE}/operator", f"-listener edge/{EDGE}/cert_1"}
-    assert told(made.unusable({"cert_1": "no", "cert_2": "no", "cert_9": "no"}, NOW)) == left
-    found = made.standing(EDGE)
+    assert told(made.reject_certificates({"cert_1": "no", "cert_2": "no", "cert_9": "no"}, NOW)) == left
+    found = made.planned_status(EDGE)
     assert found
     assert [(it.state, it.error) for it in found.hostports] == [("live", "A certificate was refused: no")]
 
@@ -538,13 +538,13 @@ def test_of_several_certificates_that_envoy_cannot_use_each_is_left() -> None:
 def test_control_hears_which_edges_may_stand_otherwise(fact: Update, touched: set[str]) -> None:
     made = serving(*WHOLE)
     made.update([fact], NOW)
-    assert made.touched_edges() == touched
-    assert made.touched_edges() == set()
+    assert made.take_changed_edges() == touched
+    assert made.take_changed_edges() == set()
 
 
 def test_what_an_edge_leads_to_through_others_touches_it() -> None:
     made = serving(GATEWAY, tunnel(), group(), weighted("bkdwd_1", {"bkdwd_2": 1}), weighted("bkdwd_2", {GROUP: 1}))
-    take(made, edge(route(backend="bkdwd_1")))
+    apply(made, edge(route(backend="bkdwd_1")))
     assert told(made.update([weighted("bkdwd_2", {GROUP: 1, ANSWER: 1}), response()], NOW)) == {
         f"routes edge/{EDGE}",
         *OF_ANSWER,
@@ -553,17 +553,17 @@ def test_what_an_edge_leads_to_through_others_touches_it() -> None:
 
 def test_an_edge_that_holds_visitors_back_is_closed_when_envoy_refuses_its_routes() -> None:
     made = serving(*WHOLE[:4], edge(route(agents=UserAgentFilter(deny=["bot"])), route("/x", id="edghtsrt_2")))
-    stands = made.standing(EDGE)
+    stands = made.planned_status(EDGE)
     assert stands
     (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
-    assert made.refused({f"{routes.name}/before": "no"}, NOW) == {}
-    closed: Any = made.refused({routes.name: "regex '*' is too large", "edge/edghts_9/x": "else"}, NOW)[routes]
+    assert made.reject_routes({f"{routes.name}/before": "no"}, NOW) == {}
+    closed: Any = made.reject_routes({routes.name: "regex '*' is too large", "edge/edghts_9/x": "else"}, NOW)[routes]
     (_, all_of_it, *_) = closed.body["virtual_hosts"][0]["routes"]
     assert all_of_it == {
         "match": {"prefix": "/"},
         "direct_response": {"status": 503, "body": {"inline_string": pages.NOT_ENFORCED}},
     }
-    stands = made.standing(EDGE)
+    stands = made.planned_status(EDGE)
     assert stands
     assert {(it.state, it.error) for it in stands.routes} == {("refused", "regex '*' is too large")}
     assert told(made.update([edge(route())], NOW)) == {f"routes edge/{EDGE}"}
@@ -571,8 +571,8 @@ def test_an_edge_that_holds_visitors_back_is_closed_when_envoy_refuses_its_route
 
 def test_an_edge_that_is_open_stays_as_it_was_when_envoy_refuses_its_routes() -> None:
     made = serving(*WHOLE)
-    stands = made.standing(EDGE)
+    stands = made.planned_status(EDGE)
     assert stands
     (routes,) = {key for key in stands.hostports[0].keys if key.kind == "routes"}
-    assert made.refused({routes.name: "no"}, NOW) == {}
-    assert made.standing(EDGE) == stands
+    assert made.reject_routes({routes.name: "no"}, NOW) == {}
+    assert made.planned_status(EDGE) == stands

@@ -15,7 +15,7 @@ from tests.edge.traffic.worlds import NOW
 
 def all_of(made: Serving, *worlds: Records) -> AsEnvoy:
     """Return the resources when the facts of several worlds were served, each in the place of the one before."""
-    changes = {**made.begin(), **made.update([Gateway(GATEWAY, "192.0.2.1", 4433)], NOW)}
+    changes = {**made.start(), **made.update([Gateway(GATEWAY, "192.0.2.1", 4433)], NOW)}
     known = set[str]()
     for world in worlds:
         facts: list[Record] = [*world.tunnels.values(), *world.backends.values(), *world.authorities.values()]
@@ -23,7 +23,7 @@ def all_of(made: Serving, *worlds: Records) -> AsEnvoy:
         gone = known - (known := {it.id for it in facts})
         changes |= made.update([*facts, *map(Removed, sorted(gone))], NOW)
         for account in made.world.accounts():
-            changes |= made.update([], NOW, made.world.ready(account, made.world.names_of(account)))
+            changes |= made.update([], NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
     return AsEnvoy(changes)
 
 

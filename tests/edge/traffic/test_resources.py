@@ -134,7 +134,7 @@ def test_the_upstreams_of_a_gateway() -> None:
     by_http2: Any = whole("gw-AB/http2", {"http2_protocol_options": windows}, "5s")
     assert both[:2] == [
         whole("gw-AB", {"http_protocol_options": {"enable_trailers": True}}),
-        replace(by_http2, made={**by_http2.body, "transport_socket": to_the_gateway}),
+        replace(by_http2, content={**by_http2.body, "transport_socket": to_the_gateway}),
     ]
     same: Any = whole("gw-AB/bytes", {}).body
     del same["typed_extension_protocol_options"]
@@ -144,7 +144,7 @@ def test_the_upstreams_of_a_gateway() -> None:
         whole("gw-AB/proxied", {"http_protocol_options": {"enable_trailers": True}}, "5s"),
         whole("gw-AB/proxied/http2", {"http2_protocol_options": windows}, "5s"),
     ]
-    assert both[2:] == [replace(it, made={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
+    assert both[2:] == [replace(it, content={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
 
 
 def test_the_upstream_of_a_gateway_near_by_names_the_tunnel_without_tls() -> None:
@@ -399,7 +399,7 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
     tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
     port, http = listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS), listeners.build_public(SETTINGS)[0]
     served, part = blocking.BlockedListeners(), Key("listener", port.key.name, "blocked")
-    assert served.guarded({port.key: port, http.key: http}) == {port.key: port, http.key: http}
+    assert served.guard({port.key: port, http.key: http}) == {port.key: port, http.key: http}
     (refusing,) = served.block(["192.0.2.0/24", "2001:db8::/32"]).values()
     assert refusing
     (matcher,) = plain(refusing)["filter_chain_matcher"]["matcher_list"]["matchers"]
@@ -410,10 +410,10 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
         {"address_prefix": "2001:db8::", "prefix_len": 32},
     ]
     assert matcher["on_match"]["action"]["typed_config"]["value"] == "refused"
-    assert served.guarded({port.key: port}) == {port.key: port, part: refusing}
+    assert served.guard({port.key: port}) == {port.key: port, part: refusing}
     assert served.block([]) == {part: None}
     served.block(["192.0.2.0/24"])
-    assert served.guarded({port.key: None}) == {port.key: None, part: None}
+    assert served.guard({port.key: None}) == {port.key: None, part: None}
     assert served.block([]) == {}
 
 

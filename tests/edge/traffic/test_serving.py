@@ -31,7 +31,7 @@ OWN = {
 def serving(*facts: Update) -> Serving:
     """Return what is served when these facts were taken up."""
     made = Serving(Settings(tunnel_domain="example.com"), "PEM")
-    made.world.ready("acct_a", frozenset({"a.example.com", "b.example.com"}))
+    made.world.set_ready("acct_a", frozenset({"a.example.com", "b.example.com"}))
     made.update(facts, NOW)
     return made
 
@@ -48,7 +48,7 @@ def gone(names: Iterable[str]) -> set[str]:
 
 
 def test_before_anything_is_known_the_public_ports_and_the_operators_routes_are_there() -> None:
-    assert told(serving().begin()) == {"listener http", "listener https", "routes http", "routes operator"}
+    assert told(serving().start()) == {"listener http", "listener https", "routes http", "routes operator"}
 
 
 def test_a_gateway_is_reached_by_two_versions_of_http_and_by_bytes() -> None:
@@ -111,7 +111,7 @@ def test_a_certificate_that_follows_another_moves_the_name() -> None:
 def test_a_proved_domain_is_served_under_its_accounts_certificate_alone_and_redirected() -> None:
     def elsewhere(*facts: Update) -> Serving:
         made = Serving(Settings(), "PEM")
-        made.world.ready("acct_a", frozenset({"a.example.com"}))
+        made.world.set_ready("acct_a", frozenset({"a.example.com"}))
         made.update(facts, NOW)
         return made
 
@@ -138,7 +138,7 @@ def test_what_is_known_already_changes_nothing() -> None:
 def test_a_change_makes_only_what_it_touches() -> None:
     many: list[Update] = [replace(TUNNEL, id=f"tn_{number}", name=f"n{number}.example.com") for number in range(50)]
     before = serving(UP)
-    before.world.ready("acct_a", frozenset(f"n{number}.example.com" for number in range(50)))
+    before.world.set_ready("acct_a", frozenset(f"n{number}.example.com" for number in range(50)))
     assert len(before.update(many, NOW)) == 50
     assert told(before.update([Removed("tn_7")], NOW)) == {"-routes operator[n7.example.com]"}
 

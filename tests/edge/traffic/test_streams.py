@@ -27,6 +27,7 @@ from tests.edge.traffic.worlds import (
     NOW,
     A,
     B,
+    apply,
     authority,
     certificate,
     edge,
@@ -34,7 +35,6 @@ from tests.edge.traffic.worlds import (
     response,
     route,
     serving,
-    take,
     told,
     tunnel,
     weighted,
@@ -68,13 +68,13 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
     ("made", "expected"),
     [
         (tls(), Destinations(((GROUP, WHOLE),))),
-        (tls(backend=None), Destinations(closed="The edge has no backend.")),
-        (tls(backend="bkdtg_9"), Destinations(closed="The backend leads to no tunnel group. bkdtg_9 is not known.")),
-        (tls(backend="bkdtg_b"), Destinations(closed="The backend leads to no tunnel group. bkdtg_b is not known.")),
+        (tls(backend=None), Destinations(refusal="The edge has no backend.")),
+        (tls(backend="bkdtg_9"), Destinations(refusal="The backend leads to no tunnel group. bkdtg_9 is not known.")),
+        (tls(backend="bkdtg_b"), Destinations(refusal="The backend leads to no tunnel group. bkdtg_b is not known.")),
         (
             tls(backend=ANSWER),
             Destinations(
-                closed="The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed.",
+                refusal="The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed.",
             ),
         ),
         (
@@ -87,18 +87,18 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (tcp(), Destinations(((GROUP, WHOLE),))),
         (
             tcp(unenforced=("traffic_policy",)),
-            Destinations(closed="Enabled, and not enforced by this version: traffic_policy."),
+            Destinations(refusal="Enabled, and not enforced by this version: traffic_policy."),
         ),
         (upstream(), Destinations(((GROUP, WHOLE),))),
-        (upstream(route(backend=None)), Destinations(closed="The route has no backend.")),
-        (edge(place="upstream"), Destinations(closed=ONE_ROUTE)),
-        (upstream(route("/a")), Destinations(closed=ONE_ROUTE)),
-        (upstream(route(kind="exact_path")), Destinations(closed=ONE_ROUTE)),
-        (upstream(route(), route("/a", id="edghtsrt_2")), Destinations(closed=ONE_ROUTE)),
+        (upstream(route(backend=None)), Destinations(refusal="The route has no backend.")),
+        (edge(place="upstream"), Destinations(refusal=ONE_ROUTE)),
+        (upstream(route("/a")), Destinations(refusal=ONE_ROUTE)),
+        (upstream(route(kind="exact_path")), Destinations(refusal=ONE_ROUTE)),
+        (upstream(route(), route("/a", id="edghtsrt_2")), Destinations(refusal=ONE_ROUTE)),
         (
             upstream(route(agents=UserAgentFilter(), unenforced=("oauth",)), authorities=["ca_1"]),
             Destinations(
-                closed="Enabled, and not possible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
+                refusal="Enabled, and not possible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
             ),
         ),
     ],
@@ -144,7 +144,7 @@ def test_a_host_or_port_is_live_or_says_why_not(
 
 def test_without_tcp_ports_no_port_of_an_edge_is_open() -> None:
     made = Serving(Settings(), "PEM")
-    take(made, group(), tcp())
+    apply(made, group(), tcp())
     found = edges.plan_host(made.world.edges[TCP], PORT, made.world, NOW)
     assert found == PlannedHost(PORT, "refused", "No port is open: the operator has set no TCP_PORTS.")
 
@@ -210,7 +210,10 @@ def test_a_change_makes_anew_what_it_touches_alone(
     made = serving(*facts)
     changes: Changes = made.update([change], NOW)
     for account in made.world.accounts():
-        changes = {**changes, **made.update((), NOW, made.world.ready(account, made.world.names_of(account)))}
+        changes = {
+            **changes,
+            **made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account))),
+        }
     assert told(changes) == expected
 
 
@@ -276,7 +279,7 @@ def test_an_edge_of_tcp_tells_who_visitors_are_as_the_reserved_addresses_of_its_
     found = edges.make_plan(made.world.edges[TCP], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "live"], True)
 
-    take(made, replace(tcp(PORT, "tunnels.localhost:20002"), proxied=frozenset({PORT})))
+    apply(made, replace(tcp(PORT, "tunnels.localhost:20002"), proxied=frozenset({PORT})))
     found = edges.make_plan(made.world.edges[TCP], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "refused"], True)
 
@@ -290,15 +293,15 @@ def test_a_group_that_streams_alone_lead_to_has_no_upstream_of_http() -> None:
 
 def test_a_port_that_waits_for_the_proof_of_its_domain_is_live_with_it() -> None:
     made = serving(*BASE, tcp(OWN, PORT))
-    take(made, MINE)
-    assert TCP not in made.touched_edges()
+    apply(made, MINE)
+    assert TCP not in made.take_changed_edges()
     made.update([Removed("rd_1")], NOW)
-    assert made.touched_edges() == {TCP}
+    assert made.take_changed_edges() == {TCP}
 
 
 def test_how_edges_of_bytes_stand() -> None:
     made = serving(*BASE, tls(), tcp(OWN, PORT), upstream(hosts=["u.tunnels.localhost"]))
-    found = {id: made.standing(id) for id in (TLS, TCP, EDGE)}
+    found = {id: made.planned_status(id) for id in (TLS, TCP, EDGE)}
     stream: Mapping[str, Key] = {id: Key("cluster", f"stream/{id}") for id in found}
     assert all(it and it.backends == ((GROUP, 1),) for it in found.values())
     name, listener = Key("cluster", f"name/{HOST}"), Key("listener", f"edge/{TLS}/operator")

@@ -49,9 +49,9 @@ FACTS = (
 def told() -> dict[str, Any]:
     """Return all resources as JSON has them, by kind, name and part."""
     made = Serving(SETTINGS, "PEM")
-    changes = {**made.begin(), **made.update(FACTS, NOW)}
+    changes = {**made.start(), **made.update(FACTS, NOW)}
     for account in made.world.accounts():
-        changes |= made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
+        changes |= made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
     changes |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
     bodies = {" ".join(key).strip(): it.body for key, it in changes.items() if it}
     return dict(json.loads(json.dumps({"bootstrap": build_bootstrap(SETTINGS), **dict(sorted(bodies.items()))})))

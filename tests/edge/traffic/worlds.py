@@ -88,16 +88,16 @@ def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
 def serving(*facts: Update) -> Serving:
     """Return what is served when facts were taken up, and the certificates of all accounts are known."""
     made = Serving(Settings(tcp_ports=range(20000, 20100)), "PEM")
-    take(made, *facts)
+    apply(made, *facts)
     return made
 
 
-def take(made: Serving, *facts: Update) -> None:
+def apply(made: Serving, *facts: Update) -> None:
     """Take up facts, and hear that all certificates are known."""
     made.update(facts, NOW)
     for account in made.world.accounts():
-        made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
-    made.touched_edges()
+        made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
+    made.take_changed_edges()
 
 
 def told(changes: Changes) -> set[str]:

@@ -38,9 +38,10 @@ from edge.traffic import listeners
 from edge.traffic import metrics as counts
 from edge.traffic.bootstrap import build_bootstrap
 from edge.traffic.clusters import LINK_SECRET
+from edge.traffic.record_index import Removed, Update
 from edge.traffic.resources import Changes, Key, Resource, split_stages
 from edge.traffic.serving import Serving
-from edge.traffic.world import OPERATOR, Removed, Update
+from edge.traffic.world import OPERATOR
 
 POLL = 0.4  # seconds between two readings of the log
 _BLOCKS_PERIOD = 2.0  # seconds between two readings of the blocked networks and banned names

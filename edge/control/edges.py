@@ -17,7 +17,7 @@ from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.change_log import Place
 from edge.process import log
 from edge.store.records import Store, Unavailable
-from edge.traffic.world import Removed
+from edge.traffic.record_index import Removed
 
 EdgePart: TypeAlias = ServedBackend | ServedAuthority
 EdgeRecord: TypeAlias = ServedEdge | EdgePart

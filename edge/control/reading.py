@@ -17,7 +17,8 @@ from chalicelib.storage.change_log import Place
 from edge.process import log
 from edge.store.changes import Follower
 from edge.store.records import Store
-from edge.traffic.world import Removed, Update, World
+from edge.traffic.record_index import Removed, Update
+from edge.traffic.world import World
 
 _ONLINE_PERIOD = 20.0  # seconds until it is read again what the gateways carry, whose leases end without a word
 _RESYNC_PERIOD = 180.0  # seconds until all is read again

@@ -7,10 +7,11 @@ from chalicelib.model.gateways import Gateway
 from edge.process.settings import Settings
 from edge.traffic import blocking, clusters, listeners, routes
 from edge.traffic.edge_serving import EdgeServing
+from edge.traffic.record_index import Removed, Update
 from edge.traffic.resources import Changes, Key, Resource
 from edge.traffic.standing import PlannedStatus
 from edge.traffic.units import OwnedResources
-from edge.traffic.world import OPERATOR, Removed, Site, Update, World
+from edge.traffic.world import OPERATOR, Site, World
 
 
 class Serving:

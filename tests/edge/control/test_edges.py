@@ -22,7 +22,7 @@ from chalicelib.model.served import (
 )
 from edge.control.edges import EdgeRecord, EdgeRecords
 from edge.store.changes import Follower
-from edge.traffic.world import Removed
+from edge.traffic.record_index import Removed
 from tests.edge.memory import Memory
 
 

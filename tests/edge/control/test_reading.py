@@ -17,7 +17,8 @@ from edge.control.reading import Reader
 from edge.link.authority import KeyPair
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import Records
-from edge.traffic.world import Removed, World
+from edge.traffic.record_index import Removed
+from edge.traffic.world import World
 from tests.edge.memory import Memory
 from tests.edge.running import until, uploaded
 from tests.transports import Client

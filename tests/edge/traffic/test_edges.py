@@ -11,9 +11,9 @@ from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import UNREADABLE, ServedBackend, ServedRoute
 from edge.traffic import edges, pages
 from edge.traffic.edges import PlannedHost
+from edge.traffic.record_index import Removed, Update
 from edge.traffic.resources import Changes, Key, split_stages
 from edge.traffic.standing import PlannedHostport, PlannedRoute
-from edge.traffic.world import Removed, Update
 from tests.edge.traffic.worlds import (
     ANSWER,
     EDGE,

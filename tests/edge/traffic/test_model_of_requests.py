@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from chalicelib.model.gateways import Gateway
 from edge.process.settings import Settings
+from edge.traffic.record_index import Record, Removed
 from edge.traffic.serving import Serving
-from edge.traffic.world import Record, Removed
 from tests.edge.drawn_worlds import GATEWAY, records, requests
 from tests.edge.model_of_requests import Records, Request, meets
 from tests.edge.traffic.as_envoy import AsEnvoy

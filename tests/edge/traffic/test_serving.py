@@ -9,9 +9,9 @@ from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
+from edge.traffic.record_index import Removed, Update
 from edge.traffic.resources import Changes, Key, Resource, split_stages
 from edge.traffic.serving import Serving
-from edge.traffic.world import Removed, Update
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UP, OTHER = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)

@@ -13,11 +13,11 @@ from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic import edges, streams
 from edge.traffic.edges import PlannedHost
+from edge.traffic.record_index import Removed, Update
 from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
 from edge.traffic.standing import PlannedHostport, PlannedRoute
 from edge.traffic.streams import Destinations
-from edge.traffic.world import Removed, Update
 from tests.edge.traffic.worlds import (
     ANSWER,
     EDGE,

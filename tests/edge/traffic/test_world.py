@@ -9,7 +9,8 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import ServedTunnel
-from edge.traffic.world import OPERATOR, Removed, Site, Update, World
+from edge.traffic.record_index import Removed, Update
+from edge.traffic.world import OPERATOR, Site, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -10,9 +10,9 @@ from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, Ser
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Proto, ServedTunnel
 from edge.process.settings import Settings
+from edge.traffic.record_index import Update
 from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
-from edge.traffic.world import Update
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 A, B = "acct_a", "acct_b"

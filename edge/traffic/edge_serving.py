@@ -23,12 +23,12 @@ _RETENTION = timedelta(
 
 
 class EdgeServing:
-    """The edges of one edge host. Of a name that no edge has, and that is among `sites`, the unit is not theirs."""
+    """The edges of one edge host. Of a name that no edge has, and that is among `sites`, the owner is not theirs."""
 
     def __init__(
-        self, world: World, sites: Container[str], units: OwnedResources, settings: Settings, link_authority: str
+        self, world: World, sites: Container[str], owned: OwnedResources, settings: Settings, link_authority: str
     ) -> None:
-        self._world, self._sites, self._units = world, sites, units
+        self._world, self._sites, self._owned = world, sites, owned
         self._settings, self._link_authority = settings, link_authority
         self._plans: dict[str, Plan] = {}
         self._led: dict[str, set[str]] = {}  # edges by the groups and responses that they lead to
@@ -101,12 +101,12 @@ class EdgeServing:
 
     def _host(self, name: str, now: datetime) -> Changes:
         """Lead a name to the listener of the edge that has it; to none where that is closed, or a wildcard may not."""
-        edge, unit = self._world.edge_at_host(name), ("name", name)
+        edge, owner = self._world.edge_at_host(name), ("name", name)
         if edge is None and name in self._sites:
             return {}
         if edge is None:
             closed = listeners.build_name_part(name, self._settings), routes.build_misdirected_part(name)
-            return self._units.put(unit, closed if self._world.is_withheld(name) else ())
+            return self._owned.put(owner, closed if self._world.is_withheld(name) else ())
         found = edges.plan_host(edge, name, self._world, now)
         refuses_challenges = self._world.refuses_challenges(edge.account, name)
         made = [_name_part_builder(name, refuses_challenges)(name, self._settings), routes.build_misdirected_part(name)]
@@ -115,7 +115,7 @@ class EdgeServing:
             is_redirected = edge.kind is kinds.HTTPS_EDGES or not self._world.is_own_domain(name)
             if is_redirected and not refuses_challenges:
                 made.append(routes.build_redirect_part(name, self._settings))
-        return self._units.put(unit, made)
+        return self._owned.put(owner, made)
 
     def _edge(self, id: str, now: datetime) -> Changes:
         edge = self._world.edges.get(id)
@@ -124,7 +124,7 @@ class EdgeServing:
         for backend in self._backends(id):
             self._led[backend].discard(id)
         self._plans.pop(id, None)
-        return self._kept(self._units.put(("edge", id), ()), now)
+        return self._kept(self._owned.put(("edge", id), ()), now)
 
     def _served(self, plan: Plan, now: datetime) -> Changes:
         id = plan.edge.id
@@ -137,7 +137,7 @@ class EdgeServing:
         made = [edge_listeners.build_edge_listener(plan, it, self._settings) for it in sorted(certificates)]
         if made and not plan.is_stream:
             made.append(edge_routes.build_edge_routes(plan))
-        return self._kept(self._units.put(("edge", id), made), now)
+        return self._kept(self._owned.put(("edge", id), made), now)
 
     def _switched(self, backends: Iterable[str]) -> set[str]:
         """Return the edges that lead to the groups that went online or offline."""
@@ -151,22 +151,24 @@ class EdgeServing:
 
     def _port(self, port: str) -> Changes:
         """Make the listener of a port, if an edge is live there or a tunnel has it."""
-        edge, unit = self._world.edge_at_port(port), ("port", port)
+        edge, owner = self._world.edge_at_port(port), ("port", port)
         plan = self._plans.get(edge.id) if edge else None
         if plan and port in map(port_of, plan.certificates):
-            return self._units.put(unit, [edge_listeners.build_edge_port_listener(plan, port, self._settings)])
+            return self._owned.put(owner, [edge_listeners.build_edge_port_listener(plan, port, self._settings)])
         tunnel = self._world.tunnel_at(port)
-        return self._units.put(
-            unit, [listeners.build_tunnel_port_listener(tunnel, port, self._settings)] if tunnel else ()
+        return self._owned.put(
+            owner, [listeners.build_tunnel_port_listener(tunnel, port, self._settings)] if tunnel else ()
         )
 
     def _stream(self, id: str) -> Changes:
         """Make the upstream of an edge, if that passes bytes on and is live."""
-        plan, unit = self._plans.get(id), ("stream", id)
+        plan, owner = self._plans.get(id), ("stream", id)
         if plan is None or not plan.destinations.groups or not plan.certificates:
-            return self._units.put(unit, ())
+            return self._owned.put(owner, ())
         found = [(id, weight, self._members(id)) for id, weight in plan.destinations.groups]
-        return self._units.put(unit, [clusters.build_stream_cluster(plan, found, self._link_authority, self._settings)])
+        return self._owned.put(
+            owner, [clusters.build_stream_cluster(plan, found, self._link_authority, self._settings)]
+        )
 
     def _members(self, id: str) -> list[tuple[ServedTunnel, Gateway]]:
         return self._world.members(self._world.backends[id])
@@ -193,21 +195,21 @@ class EdgeServing:
             self._led.pop(id, None)
         plans = [plan for edge in self._led.get(id, ()) if not (plan := self._plans[edge]).is_stream]
         if found is None or not plans:
-            return self._units.put(("backend", id), ())
+            return self._owned.put(("backend", id), ())
         if isinstance(found.value, HttpResponse):
             made = [
                 clusters.build_response_cluster(id),
                 answers.build_response_listener(id, found.value, self._settings),
             ]
-            return self._units.put(("backend", id), made)
+            return self._owned.put(("backend", id), made)
         ways = {
             clusters.build_proxied_group_clusters if plan.is_proxied else clusters.build_group_clusters
             for plan in plans
         }
-        members, unit = self._world.members(found), ("backend", id)
+        members, owner = self._world.members(found), ("backend", id)
         made = [it for way in ways for it in way(id, members, self._link_authority, self._settings)]
-        is_emptied = not members and unit in self._units
-        return self._units.put(unit, [replace(it, is_emptied=is_emptied) for it in made])
+        is_emptied = not members and owner in self._owned
+        return self._owned.put(owner, [replace(it, is_emptied=is_emptied) for it in made])
 
 
 def _name_part_builder(name: str, refuses_challenges: bool) -> Callable[[str, Settings], Resource]:

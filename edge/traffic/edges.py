@@ -1,4 +1,4 @@
-"""The plan of an edge, decided from all that is known: its live hosts, and where each route leads. Pure."""
+"""The plan of an edge: the state of its hosts, and the target of each route. Pure."""
 
 import hashlib
 from collections.abc import Iterator
@@ -15,28 +15,28 @@ from edge.traffic.streams import Destinations, unenforced_error
 from edge.traffic.world import World
 
 State = Literal["live", "unproved", "refused", "waiting"]
-_UNPROVED = "The domain is not proved to be the account's."
+_UNPROVED = "The account has not proved the domain: verify its reservation."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
 _UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
 _NOT_READY = "The account's TLS certificates are being read."
-_NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
-_UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be understood."
+_NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
+_UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
 _OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
 _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
-_NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
-_PORT_TAKEN = "Another edge of the account has the port."
-_UNREADABLE = "The reservation of the host cannot be understood."
-_DIFFERENT_PROXY_PROTOCOL = "Its reservation and that of the edge's first host differ in proxy_protocol."
-_COSTLY = "The user agent filter takes {} instructions of RE2 for a byte, and at most {} are served."
-_NO_PATH = "No request has such a path: it holds a ? or #."
+_NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
+_PORT_TAKEN = "Another edge of the account already has the port."
+_UNREADABLE = "The record of the host's reservation is malformed."
+_DIFFERENT_PROXY_PROTOCOL = "Its reservation and the one of the edge's first host differ in proxy_protocol."
+_COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
+_NO_PATH = "No request can match the path, since it contains ? or #."
 
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """A host of an edge, of one of TCP host:port.
+    """The state of an edge's host, or of host:port for a TCP edge.
 
-    `certificate` is that of one that answers and whose TLS ends here. `error` says why another is closed, or what is
-    amiss. A host that no certificate covers answers under the operator's certificate, and is not live.
+    `certificate` is set if the host answers and its TLS ends here. `error` says why a host is closed, or describes a
+    problem. A host without a matching certificate answers with the operator's certificate, but is not live.
     """
 
     name: str
@@ -52,9 +52,9 @@ class PlannedHost:
 
 @dataclass(frozen=True)
 class RouteTarget:
-    """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss.
+    """The target of a route: backends by weight, or a page if the route is closed.
 
-    `online` are those backends that can answer now, by weight: all of them if none can.
+    `error` describes a problem. `online` are the backends that can answer now, by weight, or all if none can.
     """
 
     route: ServedRoute
@@ -65,17 +65,17 @@ class RouteTarget:
 
     @property
     def restricts_visitors(self) -> bool:
-        """Tell whether a module keeps visitors from what it leads to."""
+        """Return whether a module keeps some visitors from the target."""
         return bool(self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
+    """How an edge is served.
 
-    `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed. One
-    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor. Its `unreserved` hosts
-    refuse challenges of certificate authorities.
+    `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
+    authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's
+    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities.
     """
 
     edge: ServedEdge
@@ -90,40 +90,41 @@ class Plan:
 
     @property
     def is_stream(self) -> bool:
-        """Tell whether it passes connections on as bytes."""
+        """Return whether the edge forwards connections as bytes."""
         return streams.is_stream(self.edge)
 
     @property
     def certificates(self) -> dict[str, str]:
-        """Return the certificates of the hosts that answer."""
+        """Return the certificate ids of the hosts that answer, by host."""
         return {host.name: host.certificate for host in self.hosts if host.answers}
 
     @property
     def backends(self) -> frozenset[str]:
-        """Return the ids of the groups and responses that it leads to."""
+        """Return the ids of the edge's tunnel groups and HTTP responses."""
         every = (*self.destinations.groups, *(it for target in self.targets for it in target.weights))
         return frozenset(id for id, _ in every)
 
     @property
     def routes_name(self) -> str:
-        """Return the name of its routes: another one wherever it asks for more, or something else, in the handshake.
+        """Return the name of the edge's routes, which changes with its requirements on handshakes.
 
-        Connections from before, which the listener that is replaced still has, so find no routes any more.
+        Connections that passed earlier requirements then find no routes.
         """
         return f"edge/{self.edge.id}/{self.digest}"
 
     @cached_property
     def digest(self) -> str:
-        """Return a digest of what it asks for in the handshake."""
+        """Return a digest of the edge's requirements on handshakes."""
         termination = self.edge.modules.tls_termination
         asked = [termination.min_version or "" if termination else "", *self.trusted]
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
 
 
 def close_refused(before: Plan, error: str) -> Plan:
-    """Return an edge whose routes the engine has refused: closed where they held visitors back, else as it was before.
+    """Return the plan of an edge after Envoy rejected its routes.
 
-    What the engine had before stays with it, and might let pass what these would not.
+    Envoy keeps the earlier routes, which might accept visitors that the new ones refuse. So the edge is closed if any
+    new route restricts visitors. Otherwise the plan is unchanged.
     """
     if not any(it.restricts_visitors for it in before.targets):
         return before
@@ -133,18 +134,18 @@ def close_refused(before: Plan, error: str) -> Plan:
 
 
 def rebalance(before: Plan, world: World) -> Plan:
-    """Return a plan whose routes lead to the backends that are online now."""
+    """Return a plan with the backends that are online now."""
     targets = tuple(replace(it, online=_online(it.weights, world)) for it in before.targets)
     return replace(before, targets=targets)
 
 
 def listener_name(edge: str, certificate: str) -> str:
-    """Return the name of the listener of an edge under one of its certificates, "" where TLS ends upstream."""
+    """Return the name of an edge's listener for a certificate, "" if TLS ends upstream."""
     return f"edge/{edge}/{certificate or 'upstream'}"
 
 
 def make_plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
-    """Return the plan of an edge at a moment."""
+    """Return the plan of an edge at a time."""
     destinations = _destinations(edge, world)
     hosts = tuple(_plan_host(edge, name, world, now, destinations) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
@@ -195,13 +196,13 @@ def _plan_host(edge: ServedEdge, name: str, world: World, now: datetime, destina
 
 
 def _covering_names(host: str) -> str:
-    """Return the names of which a certificate for a host must have one."""
+    """Return the certificate names that would cover a host, as text."""
     domain = host.partition(".")[2]
     return host if host.startswith("*.") or "." not in domain else f"{host} or *.{domain}"
 
 
 def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
-    """Tell whether what is behind a name reads the address of the visitor first."""
+    """Return whether upstreams of a name read the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
     held = world.reservation_of(edge.account, name)
@@ -209,13 +210,13 @@ def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
 
 
 def _reservation_error(edge: ServedEdge, name: str, world: World) -> str:
-    """Return the error of a host whose reservation cannot be understood, else ""."""
+    """Return an error if a host's reservation is malformed, or ""."""
     held = None if port_of(name) else world.reservation_of(edge.account, name)
     return "" if held is None or held.is_readable else _UNREADABLE
 
 
 def _port_error(edge: ServedEdge, name: str, world: World) -> str:
-    """Return why an edge of TCP does not have a port, "" where it has."""
+    """Return why a TCP edge cannot have its port, or ""."""
     if not (port := port_of(name)):
         return ""
     if int(port) not in (ports := world.tcp_ports):
@@ -227,7 +228,7 @@ def _port_error(edge: ServedEdge, name: str, world: World) -> str:
 
 
 def _authority_error(edge: ServedEdge, world: World) -> str:
-    """Return why no client can be let in by mutual TLS, "" where one may."""
+    """Return why mutual TLS cannot accept any client, or ""."""
     authorities = world.authorities_of(edge)
     if edge.modules.mutual_tls and not (authorities and all(authorities)):
         return _NO_AUTHORITY
@@ -235,7 +236,7 @@ def _authority_error(edge: ServedEdge, world: World) -> str:
 
 
 def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
-    """Return the sort key of a route: exact paths come first, then the longest prefix."""
+    """Return the sort key of a route: exact paths first, then longer prefixes."""
     return route.match_type != "exact_path", -len(route.match), route.id
 
 
@@ -257,7 +258,7 @@ def _plan_target(edge: ServedEdge, route: ServedRoute, world: World) -> RouteTar
 
 
 def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[str, int], ...]:
-    """Return the responses and the groups that have tunnels, by weight; all backends if there are none."""
+    """Return HTTP responses and groups with tunnels, by weight, or all backends if none can answer."""
     if len(weights) < 2:
         return weights
     found = ((id, weight) for id, weight in weights if not streams.is_group(id) or world.is_online(id))
@@ -265,9 +266,9 @@ def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[s
 
 
 def _filter_cost_error(route: ServedRoute) -> str:
-    """Return the error of a route whose filter, of an earlier version, costs too much, else "".
+    """Return an error if a route's filter, stored by an earlier version, costs too much, or "".
 
-    Envoy refuses a filter that does not compile, with a sentence of its own.
+    Envoy itself reports filters that do not compile.
     """
     rules = route.modules.user_agent_filter
     try:
@@ -278,7 +279,7 @@ def _filter_cost_error(route: ServedRoute) -> str:
 
 
 def _names_served_elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
-    """Yield the names directly below an edge's wildcards that it does not serve itself."""
+    """Yield the names directly below an edge's wildcards that the edge does not serve."""
     own = set(hosts_of(edge))
     for name in own:
         if name.startswith("*."):

@@ -22,8 +22,8 @@ class Serving:
         self.sites: dict[str, Site] = {}
         self._settings, self._link_authority = settings, link_authority
         self._groups: dict[str, dict[str, Site]] = {}  # sites by name, by the id of their certificate
-        self._units, self._listeners = OwnedResources(), blocking.BlockedListeners()
-        self._edges = EdgeServing(self.world, self.sites, self._units, settings, link_authority)
+        self._owned, self._listeners = OwnedResources(), blocking.BlockedListeners()
+        self._edges = EdgeServing(self.world, self.sites, self._owned, settings, link_authority)
 
     def start(self) -> Changes:
         """Return the resources that are served before anything is known."""
@@ -99,14 +99,14 @@ class Serving:
     def _gateway(self, id: str) -> Changes:
         gateway = self.world.gateways.get(id)
         made = clusters.build_gateway_clusters(gateway, self._link_authority, self._settings) if gateway else ()
-        return self._units.put(("gateway", id), made)
+        return self._owned.put(("gateway", id), made)
 
     def _site(self, name: str, site: Site | None) -> Changes:
         if site is None:
-            return self._units.put(("name", name), ())
+            return self._owned.put(("name", name), ())
         redirected = () if site.refuses_challenges else (routes.build_redirect_part(name, self._settings),)
         if site.certificate == OPERATOR:
-            return self._units.put(("name", name), [routes.build_host_part(site), *redirected])
+            return self._owned.put(("name", name), [routes.build_host_part(site), *redirected])
         front = listeners.build_unreserved_name_part if site.refuses_challenges else listeners.build_name_part
         if not site.certificate:
             tunnel = site.tunnel
@@ -114,22 +114,22 @@ class Serving:
             own = listeners.build_tunnel_listener(tunnel, self._settings)
             made = [own, led, front(name, self._settings), routes.build_misdirected_part(name)]
             is_redirected = not self.world.is_own_domain(name)
-            return self._units.put(("name", name), [*made, *(redirected if is_redirected else ())])
+            return self._owned.put(("name", name), [*made, *(redirected if is_redirected else ())])
         made = [
             clusters.build_name_cluster(site),
             front(name, self._settings),
             routes.build_misdirected_part(name),
             *redirected,
         ]
-        return self._units.put(("name", name), made)
+        return self._owned.put(("name", name), made)
 
     def _group(self, certificate: str) -> Changes:
         sites = tuple(site for _, site in sorted(self._groups[certificate].items()))
         if not sites:
             del self._groups[certificate]
-            return self._units.put(("certificate", certificate), ())
+            return self._owned.put(("certificate", certificate), ())
         made = [
             listeners.build_certificate_listener(certificate, self._settings),
             routes.build_certificate_routes(sites),
         ]
-        return self._units.put(("certificate", certificate), made)
+        return self._owned.put(("certificate", certificate), made)

@@ -1,4 +1,4 @@
-"""The standing of an edge: its state here, and the resources of Envoy that this rests on. Pure."""
+"""The planned status of an edge, and the Envoy resources that it depends on. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from edge.traffic.world import OPERATOR, World
 
 @dataclass(frozen=True)
 class PlannedHostport:
-    """A hostport of an edge, live when Envoy has accepted the resources of `keys`.
+    """A hostport of an edge, which is live once Envoy accepts the resources in `keys`.
 
-    `certificate_id` is "" under the operator's certificate, whose end is not known here.
+    `certificate_id` is "" and `not_after` None for the operator's certificate.
     """
 
     hostport: str
@@ -30,7 +30,7 @@ class PlannedHostport:
 
 @dataclass(frozen=True)
 class PlannedRoute:
-    """A route, as it is once Envoy has accepted the resources of `keys`."""
+    """A route, which has its state once Envoy accepts the resources in `keys`."""
 
     id: str
     state: State
@@ -40,7 +40,7 @@ class PlannedRoute:
 
 @dataclass(frozen=True)
 class PlannedStatus:
-    """An edge; `backends` are the tunnel groups that it leads to, each with the number of its tunnels."""
+    """The planned status of an edge. `backends` are its tunnel groups with their number of tunnels."""
 
     edge: ServedEdge
     hostports: tuple[PlannedHostport, ...]
@@ -49,7 +49,7 @@ class PlannedStatus:
 
 
 def plan_status(plan: Plan, world: World) -> PlannedStatus:
-    """Return the standing of an edge."""
+    """Return the planned status of an edge."""
     groups = sorted(filter(is_group, plan.backends))
     counted = tuple((id, len(world.members(world.backends[id]))) for id in groups)
     routes = tuple(_plan_route(plan, target) for target in plan.targets) or _stream_routes(plan)
@@ -70,7 +70,7 @@ def _plan_hostport(plan: Plan, host: PlannedHost, world: World) -> PlannedHostpo
 
 
 def _dependencies(plan: Plan, host: PlannedHost) -> Iterator[Key]:
-    """Yield the resources that Envoy must have for a host."""
+    """Yield the resources that Envoy needs for a host."""
     if port := port_of(host.name):
         yield Key("listener", listeners.port_name(port))
     else:
@@ -82,7 +82,7 @@ def _dependencies(plan: Plan, host: PlannedHost) -> Iterator[Key]:
 
 
 def _stream_routes(plan: Plan) -> tuple[PlannedRoute, ...]:
-    """Return the routes of an edge that passes connections on as bytes."""
+    """Return the routes of an edge that forwards connections as bytes."""
     state: State = "refused" if plan.destinations.refusal else "live"
     keys = frozenset({Key("cluster", clusters.stream_name(plan))} if plan.certificates else ())
     return tuple(

@@ -161,10 +161,7 @@ class World(RecordIndex):
         return next((it for it in served if it.account == owner), None)
 
     def names_below(self, domain: str) -> list[str]:
-        """Return the names directly below a domain that its wildcard edge does not answer.
-
-        They belong to another edge or a tunnel, or are withheld.
-        """
+        """Return the names directly below a domain that edges or tunnels have, or that are withheld."""
         tunnels = (it.name for it in self._tunnels_below.get(domain).values() if self.may_serve(it.account, it.name))
         withheld = (it.domain for it in self._reservations_under(f"*.{domain}") if self.is_withheld(it.domain))
         return sorted({*filter(self.edge_at_host, self.edge_index.hosts_below(domain)), *tunnels, *withheld})

@@ -57,11 +57,15 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
             "*.t.tunnels.localhost",
             PlannedHost("*.t.tunnels.localhost", "live", "", "cert_1"),
         ),
-        ((edge(hosts=[OWN]),), OWN, PlannedHost(OWN, "unproved", "The domain is not proved to be the account's.")),
+        (
+            (edge(hosts=[OWN]),),
+            OWN,
+            PlannedHost(OWN, "unproved", "The account has not proved the domain: verify its reservation."),
+        ),
         (
             (edge(hosts=[OWN]), replace(MINE, account=B)),
             OWN,
-            PlannedHost(OWN, "unproved", "The domain is not proved to be the account's."),
+            PlannedHost(OWN, "unproved", "The account has not proved the domain: verify its reservation."),
         ),
         (
             (edge(hosts=[OWN]), MINE),
@@ -90,29 +94,29 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
         (
             (edge(authorities=["ca_1", "ca_2"]), authority()),
             HOST,
-            PlannedHost(HOST, "refused", "A certificate authority of mutual TLS is not there."),
+            PlannedHost(HOST, "refused", "A certificate authority of mutual_tls does not exist."),
         ),
         (
             (edge(authorities=["ca_1"]), authority(account=B)),
             HOST,
-            PlannedHost(HOST, "refused", "A certificate authority of mutual TLS is not there."),
+            PlannedHost(HOST, "refused", "A certificate authority of mutual_tls does not exist."),
         ),
         (
             (edge(authorities=[]),),
             HOST,
-            PlannedHost(HOST, "refused", "A certificate authority of mutual TLS is not there."),
+            PlannedHost(HOST, "refused", "A certificate authority of mutual_tls does not exist."),
         ),
         ((edge(unenforced=("oidc",)),), HOST, PlannedHost(HOST, "live", "", "operator")),
         (
             (edge(authorities=["ca_1", "ca_2"]), authority(pem=""), authority("ca_2")),
             HOST,
-            PlannedHost(HOST, "refused", "A certificate authority of mutual TLS cannot be understood."),
+            PlannedHost(HOST, "refused", "The record of a certificate authority of mutual_tls is malformed."),
         ),
         ((replace(edge(), error=UNREADABLE),), HOST, PlannedHost(HOST, "refused", UNREADABLE)),
         (
             (replace(edge(hosts=[OWN]), error=UNREADABLE),),
             OWN,
-            PlannedHost(OWN, "unproved", "The domain is not proved to be the account's."),
+            PlannedHost(OWN, "unproved", "The account has not proved the domain: verify its reservation."),
         ),
     ],
 )
@@ -150,20 +154,20 @@ def test_a_host_waits_for_the_certificates_of_its_account() -> None:
     [
         (route(), ((GROUP, 1_000_000_000),), "", ""),
         (route(backend=None), (), pages.NO_BACKEND, ""),
-        (route(backend="bkdtg_9"), (), pages.NO_BACKEND, "bkdtg_9 is not known."),
-        (route(backend="bkdtg_b"), (), pages.NO_BACKEND, "bkdtg_b is not known."),
+        (route(backend="bkdtg_9"), (), pages.NO_BACKEND, "bkdtg_9 does not exist."),
+        (route(backend="bkdtg_b"), (), pages.NO_BACKEND, "bkdtg_b does not exist."),
         (route(backend="bkdwd_1"), ((ANSWER, 250_000_000), (GROUP, 750_000_000)), "", ""),
-        (route(backend="bkdwd_2"), ((GROUP, 1_000_000_000),), "", "bkdtg_9 is not known."),
+        (route(backend="bkdwd_2"), ((GROUP, 1_000_000_000),), "", "bkdtg_9 does not exist."),
         (
             route(unenforced=("oauth",)),
             (),
             pages.NOT_ENFORCED,
-            "Enabled, and not enforced by this version: oauth.",
+            "Enabled, but not enforced by this version: oauth.",
         ),
-        (route("/a?b"), (), pages.NO_BACKEND, "No request has such a path: it holds a ? or #."),
-        (route("/a#b"), (), pages.NO_BACKEND, "No request has such a path: it holds a ? or #."),
-        (route(backend="bkdhr_9"), (), pages.NO_BACKEND, "bkdhr_9 cannot be understood."),
-        (route(backend="bkdwd_3"), (), pages.NO_BACKEND, "bkdhr_9 cannot be understood."),
+        (route("/a?b"), (), pages.NO_BACKEND, "No request can match the path, since it contains ? or #."),
+        (route("/a#b"), (), pages.NO_BACKEND, "No request can match the path, since it contains ? or #."),
+        (route(backend="bkdhr_9"), (), pages.NO_BACKEND, "The record of bkdhr_9 is malformed."),
+        (route(backend="bkdwd_3"), (), pages.NO_BACKEND, "The record of bkdhr_9 is malformed."),
     ],
 )
 def test_a_route_leads_to_backends_or_to_a_page(
@@ -186,7 +190,7 @@ def test_a_route_leads_to_backends_or_to_a_page(
 def test_an_edge_with_a_module_that_is_not_enforced_answers_all_with_a_page() -> None:
     world = serving(group(), edge(route(), route("/a", id="r2"), unenforced=("oidc", "saml"))).world
     plan = edges.make_plan(world.edges[EDGE], world, NOW)
-    refused = "Enabled, and not enforced by this version: oidc, saml."
+    refused = "Enabled, but not enforced by this version: oidc, saml."
     assert plan.page == pages.NOT_ENFORCED
     assert {(it.weights, it.page, it.error) for it in plan.targets} == {((), pages.NOT_ENFORCED, refused)}
 
@@ -441,7 +445,7 @@ def test_a_host_whose_reservation_cannot_be_understood_is_closed_and_the_others_
     found = made.planned_status(EDGE)
     assert found
     assert [(it.hostport, it.state, it.error) for it in found.hostports] == [
-        (f"{HOST}:443", "refused", "The reservation of the host cannot be understood."),
+        (f"{HOST}:443", "refused", "The record of the host's reservation is malformed."),
         (f"{beside}:443", "live", ""),
     ]
 
@@ -455,13 +459,13 @@ def test_how_an_edge_stands() -> None:
     assert found
     (routes,) = {key for key in found.hostports[0].keys if key.kind == "routes"}
     keys = {routes, Key("cluster", f"name/{HOST}"), Key("listener", f"edge/{EDGE}/cert_1"), Key("secret", "cert_1")}
-    unproved = "The domain is not proved to be the account's."
+    unproved = "The account has not proved the domain: verify its reservation."
     assert found.hostports == (
         PlannedHostport(f"{HOST}:443", "live", "", "cert_1", NOW + timedelta(1), frozenset(keys)),
         PlannedHostport(f"{OWN}:443", "unproved", unproved),
     )
     group_keys = [Key("cluster", f"group/{GROUP}"), Key("cluster", f"group/{GROUP}/http2")]
-    refused = "Enabled, and not enforced by this version: oauth."
+    refused = "Enabled, but not enforced by this version: oauth."
     assert set(found.routes) == {
         PlannedRoute("edghtsrt_1", "live", "", frozenset([routes, *group_keys])),
         PlannedRoute("edghtsrt_2", "live", "", frozenset([routes])),
@@ -472,14 +476,14 @@ def test_how_an_edge_stands() -> None:
 
 OF_ROUTES = Key("routes", "edge")
 TELLING = ServedReservation(A, "rd_2", HOST, True, proxy_protocol=True)
-NO_GROUP = "The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed."
-SHARED = "bkdhr_1 is an HTTP response: what it gets is closed."
+NO_GROUP = "The backend has no tunnel group. bkdhr_1 is an HTTP response: its share of connections is closed."
+SHARED = "bkdhr_1 is an HTTP response: its share of connections is closed."
 
 
 @pytest.mark.parametrize(
     ("facts", "state", "error", "keys", "groups"),
     [
-        ((edge(route(backend="bkdtg_9")),), "refused", "bkdtg_9 is not known.", [OF_ROUTES], 0),
+        ((edge(route(backend="bkdtg_9")),), "refused", "bkdtg_9 does not exist.", [OF_ROUTES], 0),
         ((edge(route(backend=None)),), "live", "", [OF_ROUTES], 0),
         ((edge(route(backend=None), hosts=[OWN]),), "live", "", [], 0),
         (

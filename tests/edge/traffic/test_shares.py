@@ -38,14 +38,18 @@ def known(**weighted: Mapping[str, int]) -> dict[str, ServedBackend]:
         ({"r": {GROUP: 1, "bkdwd_s": 3}, "s": {OTHER: 1, ANSWER: 2}}, {GROUP: 0.25, OTHER: 0.25, ANSWER: 0.5}, ""),
         ({"r": {GROUP: 1, "bkdwd_s": 1}, "s": {GROUP: 1, OTHER: 1}}, {GROUP: 0.75, OTHER: 0.25}, ""),
         ({"r": {GROUP: 1, "bkdwd_s": 1}, "s": {OTHER: 0}}, {GROUP: 1.0}, ""),
-        ({"r": {GROUP: 1, "bkdtg_gone": 9}}, {GROUP: 1.0}, "bkdtg_gone is not known."),
-        ({"r": {GROUP: 1, STRANGE: 9}}, {GROUP: 1.0}, "bkdtg_strange is not known."),
-        ({"r": {GROUP: 1, ODD: 9}}, {GROUP: 1.0}, "bkdhr_odd has the status 103, which ends no request."),
-        ({"r": {"bkdwd_r": 1}}, {}, "bkdwd_r leads back to itself."),
+        ({"r": {GROUP: 1, "bkdtg_gone": 9}}, {GROUP: 1.0}, "bkdtg_gone does not exist."),
+        ({"r": {GROUP: 1, STRANGE: 9}}, {GROUP: 1.0}, "bkdtg_strange does not exist."),
+        (
+            {"r": {GROUP: 1, ODD: 9}},
+            {GROUP: 1.0},
+            "bkdhr_odd has the status_code 103, which is not a final response: use 200 or above.",
+        ),
+        ({"r": {"bkdwd_r": 1}}, {}, "bkdwd_r shares traffic with itself."),
         (
             {"r": {GROUP: 1, "bkdwd_s": 1}, "s": {"bkdwd_t": 1, OTHER: 1}, "t": {"bkdwd_s": 1, OTHER: 1}},
             {GROUP: 1.0},
-            "bkdwd_s leads back to itself. bkdwd_t leads back to itself.",
+            "bkdwd_s shares traffic with itself. bkdwd_t shares traffic with itself.",
         ),
         (
             {"r": {"bkdwd_s": 1, "bkdwd_t": 1}, "s": {"bkdwd_u": 1}, "t": {"bkdwd_u": 1}, "u": {ANSWER: 1}},
@@ -77,7 +81,10 @@ def test_what_one_route_leads_to_is_bounded() -> None:
     halves = {f"bkdwd_{place}": dict.fromkeys(sorted(many)[place::3], 1) for place in range(3)}
     roots = {"bkdwd_r": dict.fromkeys(halves, 1)} | halves
     every = many | {id: ServedBackend("acct_a", id, Weighted(backends=it)) for id, it in roots.items()}
-    assert shares.resolve("bkdwd_r", "acct_a", every).error == f"The backend leads to more than {MAX_BACKENDS} others."
+    assert (
+        shares.resolve("bkdwd_r", "acct_a", every).error
+        == f"The backend shares traffic between more than {MAX_BACKENDS} backends."
+    )
 
 
 @pytest.mark.parametrize(("more", "is_bounded"), [(1, False), (0, True)])

@@ -44,12 +44,12 @@ TLS, TCP = "edgtls_1", "edgtcp_1"
 PORT, OWN = "tunnels.localhost:20001", "db.example.com:20001"
 MINE = ServedReservation(A, "rd_1", "db.example.com", True)
 WHOLE = 1_000_000_000
-UNPROVED = "The domain is not proved to be the account's."
-NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
+UNPROVED = "The account has not proved the domain: verify its reservation."
+NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
 OTHER_PORT = "No port is open: 80 is outside of TCP_PORTS, 20000 to 20099."
-NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
-ANOTHER = "Another edge of the account has the port."
-ONE_ROUTE = "TLS that ends upstream takes one route, of the path_prefix /."
+NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
+ANOTHER = "Another edge of the account already has the port."
+ONE_ROUTE = "TLS that ends upstream requires exactly one route, with the path_prefix /."
 
 
 def tls(**more: Any) -> ServedEdge:
@@ -69,25 +69,25 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
     [
         (tls(), Destinations(((GROUP, WHOLE),))),
         (tls(backend=None), Destinations(refusal="The edge has no backend.")),
-        (tls(backend="bkdtg_9"), Destinations(refusal="The backend leads to no tunnel group. bkdtg_9 is not known.")),
-        (tls(backend="bkdtg_b"), Destinations(refusal="The backend leads to no tunnel group. bkdtg_b is not known.")),
+        (tls(backend="bkdtg_9"), Destinations(refusal="The backend has no tunnel group. bkdtg_9 does not exist.")),
+        (tls(backend="bkdtg_b"), Destinations(refusal="The backend has no tunnel group. bkdtg_b does not exist.")),
         (
             tls(backend=ANSWER),
             Destinations(
-                refusal="The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed.",
+                refusal="The backend has no tunnel group. bkdhr_1 is an HTTP response: its share of connections is closed.",
             ),
         ),
         (
             tls(backend="bkdwd_1"),
             Destinations(
                 ((ANSWER, 250_000_000), (GROUP, 750_000_000)),
-                "bkdhr_1 is an HTTP response: what it gets is closed.",
+                "bkdhr_1 is an HTTP response: its share of connections is closed.",
             ),
         ),
         (tcp(), Destinations(((GROUP, WHOLE),))),
         (
             tcp(unenforced=("traffic_policy",)),
-            Destinations(refusal="Enabled, and not enforced by this version: traffic_policy."),
+            Destinations(refusal="Enabled, but not enforced by this version: traffic_policy."),
         ),
         (upstream(), Destinations(((GROUP, WHOLE),))),
         (upstream(route(backend=None)), Destinations(refusal="The route has no backend.")),
@@ -98,7 +98,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (
             upstream(route(agents=UserAgentFilter(), unenforced=("oauth",)), authorities=["ca_1"]),
             Destinations(
-                refusal="Enabled, and not possible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
+                refusal="Enabled, but impossible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
             ),
         ),
     ],

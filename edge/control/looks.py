@@ -23,12 +23,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _POLL = 2.0  # seconds between two readings of what is due
-_CLAIM = 60  # seconds for which a look is one host's: more than two looks, of three seconds each, and their writes
-_MOST, _MOST_OF_ACCOUNT = 64, 8  # looks at once
-_READ = 512  # reservations that are due, read at once: more than one account has, or its looks could hide the others
+_CLAIM_LEASE = (
+    60  # seconds for which a look is one host's: more than two looks, of three seconds each, and their writes
+)
+_MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # looks at once
+_MAX_READ = (
+    512  # reservations that are due, read at once: more than one account has, or its looks could hide the others
+)
 
 
-class Store(Protocol):
+class ProofStore(Protocol):
     """The reservations. Every method blocks, and raises Unavailable."""
 
     def due(self, now: int, most: int) -> list[DueCheck]:
@@ -47,13 +51,13 @@ class Store(Protocol):
         """
 
 
-Look = Callable[[str, Proof], Awaitable[CheckResult]]
+Check = Callable[[str, Proof], Awaitable[CheckResult]]
 
 
-class Looks:
+class ProofChecks:
     """The looks of one edge host."""
 
-    def __init__(self, store: Store, look: Look, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ProofStore, look: Check, *, now: Callable[[], float] = time.time) -> None:
         self._store, self._look, self._now = store, look, now
         self._running: dict[asyncio.Task[None], DueCheck] = {}
         self._threads = ThreadPoolExecutor(4, "looks")  # of their own: the others of control never wait for these
@@ -77,8 +81,8 @@ class Looks:
 
     async def start(self) -> None:
         """Begin as many of the looks that are due as may run. Raises Unavailable."""
-        if self.count < _MOST:
-            due = await self._call(self._store.due, int(self._now()), _READ)
+        if self.count < _MAX_CHECKS:
+            due = await self._call(self._store.due, int(self._now()), _MAX_READ)
             random.shuffle(due)  # or all hosts would try to claim the same one
             for it in self._chosen(due):
                 task = asyncio.create_task(self._run(it))
@@ -88,7 +92,7 @@ class Looks:
     def _chosen(self, due: Sequence[DueCheck]) -> Iterator[DueCheck]:
         of_account = Counter(it.account for it in self._running.values())
         for it in due:
-            if of_account.total() < _MOST and of_account[it.account] < _MOST_OF_ACCOUNT:
+            if of_account.total() < _MAX_CHECKS and of_account[it.account] < _MAX_CHECKS_OF_ACCOUNT:
                 of_account[it.account] += 1
                 yield it
 
@@ -98,7 +102,7 @@ class Looks:
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
     async def _run(self, found: DueCheck) -> None:
-        due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM)
+        due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
         if due is None:
             return
         seen = await self._look(due.domain, due.proof)

@@ -13,7 +13,7 @@ from edge.traffic.resources import Json
 _SAMPLED = 10  # percent
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
 _REFUSALS = "^(rbac_|local_rate_limited)"  # of blocked networks, and of who asks too often
-_WORDS: Mapping[str, Json] = {
+_REQUEST_FIELDS: Mapping[str, Json] = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
     "path": "%PATH(NQ):512%",
@@ -26,7 +26,7 @@ _WORDS: Mapping[str, Json] = {
     "milliseconds": "%DURATION%",
     "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
 }
-_OF_CONNECTIONS: Mapping[str, Json] = {
+_CONNECTION_FIELDS: Mapping[str, Json] = {
     "host": "%REQUESTED_SERVER_NAME%",
     "port": "%DOWNSTREAM_LOCAL_PORT%",
     "flags": "%RESPONSE_FLAGS%",
@@ -39,15 +39,15 @@ _OF_CONNECTIONS: Mapping[str, Json] = {
 }
 
 
-def access_log(settings: Settings, whose: Mapping[str, str]) -> Json:
+def build_request_log(settings: Settings, whose: Mapping[str, str]) -> Json:
     """Return the log of requests, and whose each is: no body, no cookie, no query."""
-    which: Json = {"or_filter": {"filters": [_of_somebody(), _sampled()]}}
-    return {**_file(settings, {**whose, **_WORDS}), "filter": which}
+    which: Json = {"or_filter": {"filters": [_important_requests(), _sample()]}}
+    return {**_file(settings, {**whose, **_REQUEST_FIELDS}), "filter": which}
 
 
-def of_connections(settings: Settings, whose: Mapping[str, str]) -> Json:
+def build_connection_log(settings: Settings, whose: Mapping[str, str]) -> Json:
     """Return the log of connections that are passed on as bytes, and whose each is."""
-    return _file(settings, {**whose, **_OF_CONNECTIONS})
+    return _file(settings, {**whose, **_CONNECTION_FIELDS})
 
 
 def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
@@ -59,10 +59,10 @@ def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
     return {"name": "envoy.access_loggers.file", "typed_config": file}
 
 
-def _of_somebody() -> Json:
+def _important_requests() -> Json:
     """Return the filter of requests to hosts of an account that no bound refused, and of all with other statuses."""
     cel = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    known = parts.typed("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
+    known = parts.extension("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
     others: list[Json] = [_status_is_not(status) for status in (403, 404, 421, 429)]
     return {"or_filter": {"filters": [{"and_filter": {"filters": others}}, {"extension_filter": known}]}}
 
@@ -72,7 +72,7 @@ def _status_is_not(status: int) -> Json:
     return {"status_code_filter": {"comparison": {"op": "NE", "value": value}}}
 
 
-def _sampled() -> Json:
+def _sample() -> Json:
     percent: Json = {"numerator": _SAMPLED}
     return {
         "runtime_filter": {

@@ -11,7 +11,7 @@ _MORE_KIB = 36  # of headers: those that the edge adds to a request, as the clie
 _MAX_BODY = 64 << 10
 _WITHOUT_BODY = frozenset({204, 205, 304})
 # What is of the connection, and not of the response (RFC 9110, 7.6.1): set wrong it breaks that. Envoy refuses a host.
-_OF_CONNECTION = frozenset(
+_CONNECTION_HEADERS = frozenset(
     {
         "connection",
         "content-length",
@@ -26,9 +26,9 @@ _OF_CONNECTION = frozenset(
 )
 
 
-def of_response(backend: str, response: HttpResponse, settings: Settings) -> Resource:
+def build_response_listener(backend: str, response: HttpResponse, settings: Settings) -> Resource:
     """Return the listener that answers every request alike."""
-    name = clusters.answering(backend)
+    name = clusters.response_name(backend)
     listener: Json = {
         "name": name,
         "internal_listener": {},
@@ -45,12 +45,12 @@ def _manager(name: str, response: HttpResponse, settings: Settings) -> Json:
         "max_direct_response_body_size_bytes": _MAX_BODY,
         "response_headers_to_add": _headers(response.headers),
     }
-    return parts.typed(
+    return parts.extension(
         "envoy.filters.network.http_connection_manager",
         f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix="answer",
         route_config=route_config,
-        http_filters=[routes.router()],
+        http_filters=[routes.build_router()],
         generate_request_id=False,
         server_header_transformation="PASS_THROUGH",
         max_request_headers_kb=settings.limits.max_header_kib + _MORE_KIB,
@@ -64,7 +64,7 @@ def _route(response: HttpResponse) -> Json:
 
 
 def _headers(headers: Mapping[str, str]) -> Json:
-    kept = {name: value for name, value in headers.items() if name.lower() not in _OF_CONNECTION}
+    kept = {name: value for name, value in headers.items() if name.lower() not in _CONNECTION_HEADERS}
     return [
         {
             "header": {"key": name, "value": value.replace("%", "%%")},

@@ -20,12 +20,12 @@ MATCHER: Mapping[str, Json] = {"on_no_match": {"action": parts.chain(CHAIN)}}  #
 _MOST_LETTERS = 1500  # of one expression: RE2 makes up to six instructions of a letter, and Envoy takes 10,000
 
 
-def http_filter() -> Json:
+def build_http_filter() -> Json:
     """Return the filter that stands first in each HTTP manager of visitors, and asks of each request."""
     return {"name": _NAME, "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC]}}
 
 
-def network_filter() -> Json:
+def build_network_filter() -> Json:
     """Return the filter of connections of bytes, which asks for the server name when the client has sent something."""
     return {
         "name": _CONNECTIONS,
@@ -33,7 +33,7 @@ def network_filter() -> Json:
     }
 
 
-def resources(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource, Resource]:
+def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource, Resource]:
     """Return the rules of the filters.
 
     A request from these networks, or for a name or pattern of banned hosts, is a 403, also on connections that are
@@ -45,15 +45,15 @@ def resources(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource,
     asked: list[Json] = [{"header": {"name": ":authority", "string_match": it}} for it in hosts]
     named: list[Json] = [{"requested_server_name": it} for it in hosts]
     return (
-        Resource(Key("extension", _NAME), parts.typed(_NAME, _RBAC, rules=_denied(sources, asked))),
+        Resource(Key("extension", _NAME), parts.extension(_NAME, _RBAC, rules=_deny_rules(sources, asked))),
         Resource(
             Key("extension", _CONNECTIONS),
-            parts.typed(_CONNECTIONS, _RBAC_OF_CONNECTIONS, rules=_denied([], named), stat_prefix=_NAME),
+            parts.extension(_CONNECTIONS, _RBAC_OF_CONNECTIONS, rules=_deny_rules([], named), stat_prefix=_NAME),
         ),
     )
 
 
-class Listeners:
+class BlockedListeners:
     """The listeners for connections of bytes, each with a part that refuses blocked networks.
 
     The chain of filters stays the same, so that a change of the networks ends no connection.
@@ -68,7 +68,7 @@ class Listeners:
         self._networks = tuple(networks)
         return dict(map(self._part, self._names))
 
-    def guarded(self, changes: Changes) -> Changes:
+    def guard(self, changes: Changes) -> Changes:
         """Return changes with the parts of the listeners in them."""
         added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
         gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
@@ -88,10 +88,10 @@ class Listeners:
 def _takes_bytes(listener: Resource) -> bool:
     """Return whether a resource is a whole listener whose chain of filters the matcher chooses."""
     is_whole = listener.key.kind == "listener" and not listener.key.part
-    return is_whole and isinstance(listener.made, Mapping) and "filter_chain_matcher" in listener.made
+    return is_whole and isinstance(listener.content, Mapping) and "filter_chain_matcher" in listener.content
 
 
-def _denied(sources: list[Json], hosts: list[Json]) -> Json:
+def _deny_rules(sources: list[Json], hosts: list[Json]) -> Json:
     policies: dict[str, Json] = {}
     if sources:
         policies[_NAME] = {"permissions": [{"any": True}], "principals": sources}

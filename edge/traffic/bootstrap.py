@@ -17,34 +17,34 @@ _RELEASED: Mapping[str, Json] = {"bytes_to_release": 32 << 20, "memory_release_i
 _UNCOUNTED: Json = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
 
 
-def bootstrap(settings: Settings) -> dict[str, Json]:
+def build_bootstrap(settings: Settings) -> dict[str, Json]:
     """Return the configuration that Envoy reads when it starts."""
     internal = f"{parts.TYPE}.extensions.bootstrap.internal_listener.v3.InternalListener"
     return {
         "node": {"id": "edge", "cluster": "edge"},
         "admin": {"address": {"pipe": {"path": "admin.sock", "mode": 0o600}}},
-        "bootstrap_extensions": [parts.typed("envoy.bootstrap.internal_listener", internal)],
+        "bootstrap_extensions": [parts.extension("envoy.bootstrap.internal_listener", internal)],
         "layered_runtime": {"layers": [{"name": "edge", "static_layer": _runtime(settings)}]},
         "stats_config": {"stats_matcher": {"exclusion_list": {"patterns": _UNCOUNTED}}},
-        "overload_manager": overload.manager(settings.limits),
+        "overload_manager": overload.build_manager(settings.limits),
         "memory_allocator_manager": _RELEASED,
-        "dynamic_resources": {"ads_config": _control(), "lds_config": parts.ADS, "cds_config": parts.ADS},
+        "dynamic_resources": {"ads_config": _control_source(), "lds_config": parts.ADS, "cds_config": parts.ADS},
         "static_resources": {
-            "clusters": [_cluster(settings.discovery_socket.name), metrics.cluster()],
-            "listeners": [metrics.listener()],
+            "clusters": [_control_cluster(settings.discovery_socket.name), metrics.build_cluster()],
+            "listeners": [metrics.build_listener()],
         },
     }
 
 
 def _runtime(settings: Settings) -> Json:
-    bounds = overload.budgets(settings.limits)
+    bounds = overload.connection_budgets(settings.limits)
     return {
         **_RUNTIME,
         **{f"envoy.resource_limits.listener.{name}.connection_limit": it for name, it in bounds.items()},
     }
 
 
-def _control() -> Json:
+def _control_source() -> Json:
     """Return how Envoy asks control: one stream, of differences; where that breaks it is back within a second."""
     backoff: Json = {"base_interval": "0.1s", "max_interval": "1s"}
     service: Json = {"cluster_name": "control", "retry_policy": {"retry_back_off": backoff}}
@@ -56,7 +56,7 @@ def _control() -> Json:
     }
 
 
-def _cluster(socket: str) -> Json:
+def _control_cluster(socket: str) -> Json:
     http2: Json = {"@type": _OPTIONS, "explicit_http_config": {"http2_protocol_options": {}}}
     return {
         **parts.cluster("control", {"pipe": {"path": socket}}),

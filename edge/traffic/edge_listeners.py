@@ -39,28 +39,38 @@ _SIGNATURES: list[Json] = [  # without a list Envoy refuses clients of ed25519
 ]
 
 
-def of_edge(plan: Plan, certificate: str, settings: Settings) -> Resource:
+def build_edge_listener(plan: Plan, certificate: str, settings: Settings) -> Resource:
     """Return the listener of an edge under a certificate; its routes are apart, so that it stays when they change."""
     name, is_http = listener_name(plan.edge.id, certificate), not plan.is_stream
-    http = [stream_filters.bound(settings), edge_routes.manager(plan, settings)] if is_http else []
-    filters = http or stream_filters.of_edge(plan, settings)
+    http = (
+        [stream_filters.build_connection_limit(settings), edge_routes.build_edge_manager(plan, settings)]
+        if is_http
+        else []
+    )
+    filters = http or stream_filters.build_edge_filters(plan, settings)
     own = () if certificate in ("", OPERATOR) else (certificate,)  # which is a word of others too
     words = (plan.edge.id, plan.digest, plan.edge.account, *own, *plan.trusted)
-    chain = listeners.tls_chain(_context(plan, certificate), filters, settings) if certificate else {"filters": filters}
-    return (listeners.of_bytes if plan.is_stream else listeners.within)(name, chain, *words)
+    chain = (
+        listeners.build_tls_chain(_context(plan, certificate), filters, settings)
+        if certificate
+        else {"filters": filters}
+    )
+    return (listeners.build_stream_listener if plan.is_stream else listeners.build_internal_listener)(
+        name, chain, *words
+    )
 
 
-def of_port(plan: Plan, port: str, settings: Settings) -> Resource:
+def build_edge_port_listener(plan: Plan, port: str, settings: Settings) -> Resource:
     """Return the listener of an edge of TCP at one of its ports."""
-    filters = stream_filters.of_edge(plan, settings)
-    return listeners.of_port(port, filters, settings, plan.edge.id, plan.edge.account)
+    filters = stream_filters.build_edge_filters(plan, settings)
+    return listeners.build_port_listener(port, filters, settings, plan.edge.id, plan.edge.account)
 
 
 def _context(plan: Plan, certificate: str) -> Mapping[str, Json]:
     """Return the requirements on a client in the handshake."""
     termination = plan.edge.modules.tls_termination
     version = (termination.min_version if termination else None) or _DEFAULT
-    context = listeners.tls_context if plan.is_stream else listeners.http_context
+    context = listeners.build_tls_context if plan.is_stream else listeners.build_http_context
     params: dict[str, Json] = {"tls_minimum_protocol_version": _VERSIONS[version]}
     if version in _OLD:
         params["cipher_suites"] = [*_CIPHERS, *_OLD_CIPHERS]

@@ -1,4 +1,4 @@
-"""The membership of online tunnels in tunnel groups, found by one label instead of by looking at all. Pure."""
+"""Membership of online tunnels in tunnel groups, looked up by label. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
@@ -13,7 +13,7 @@ K = TypeVar("K")
 
 
 class Index(Generic[K, T]):
-    """Values by a key that several of them share, and by their id."""
+    """Values by key and id. Several values can share a key, and one value can have several keys."""
 
     def __init__(self) -> None:
         self._found: dict[K, dict[str, T]] = {}
@@ -36,7 +36,7 @@ class Index(Generic[K, T]):
 
 
 class Groups:
-    """Tunnels by each of their labels, groups by one of theirs."""
+    """Tunnels by each of their labels, and groups by their first label."""
 
     def __init__(self) -> None:
         self._tunnels: Index[tuple[str, str, str], ServedTunnel] = Index()
@@ -55,14 +55,14 @@ class Groups:
             self._groups.drop(_first(fact), fact.id)
 
     def members(self, group: ServedBackend) -> list[ServedTunnel]:
-        """Return the tunnels that carry all labels of a group, in the order of their ids; none where it has none."""
+        """Return the tunnels that have all labels of a group, sorted by id. A group without labels has none."""
         labels = _labels_of(group)
         found = [self._tunnels.get(key) for key in _labels(group.account, labels)]
         fewest = min(found, key=len, default={})
         return [it for _, it in sorted(fewest.items()) if tunnels.are_labels_included(it.labels, labels)]
 
-    def of(self, tunnel: ServedTunnel) -> frozenset[str]:
-        """Return the ids of the groups that a tunnel belongs to."""
+    def groups_of(self, tunnel: ServedTunnel) -> frozenset[str]:
+        """Return the ids of a tunnel's groups."""
         found = (it for key in _labels(tunnel.account, tunnel.labels) for it in self._groups.get(key).values())
         return frozenset(it.id for it in found if tunnels.are_labels_included(tunnel.labels, _labels_of(it)))
 

@@ -16,12 +16,12 @@ _MUTATION = "envoy.filters.http.header_mutation"
 _MUTATIONS = f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute"
 
 
-def noting() -> Json:
+def build_recorder() -> Json:
     """Return the filter that notes headers, none unless a virtual host names some."""
-    return parts.typed(_FILTER, _CONFIG)
+    return parts.extension(_FILTER, _CONFIG)
 
 
-def of_host(names: Iterable[str]) -> dict[str, Json]:
+def build_host_config(names: Iterable[str]) -> dict[str, Json]:
     """Return the part of a virtual host that keeps those of the named headers that are claims."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name)]
     if not found:

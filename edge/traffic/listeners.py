@@ -12,7 +12,7 @@ from edge.process.settings import Settings
 from edge.traffic import blocking, parts, proxies, stream_filters
 from edge.traffic import routes as http
 from edge.traffic.blocking import REFUSED
-from edge.traffic.clusters import internal
+from edge.traffic.clusters import certificate_listener_name
 from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
 
@@ -25,63 +25,68 @@ _CHALLENGE = r".*'acme-tls/1'.*"  # of TLS-ALPN-01 (RFC 8737), among the quoted 
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
 
-def fixed(settings: Settings) -> tuple[Resource, Resource]:
+def build_public(settings: Settings) -> tuple[Resource, Resource]:
     """Return the public listeners, as they are before any name has a certificate of its own."""
     redirecting: Json = {
         **parts.listener("http", settings.host, settings.http_port, settings.limits),
-        "listener_filters": proxies.filters(settings),
-        "filter_chains": [{"filters": [http.redirecting_manager(settings)], **proxies.match(settings)}],
+        "listener_filters": proxies.build_filters(settings),
+        "filter_chains": [{"filters": [http.build_redirect_manager(settings)], **proxies.build_match(settings)}],
     }
     front: Json = {
         **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
-        "listener_filters": [*proxies.filters(settings), inspector()],
-        "filter_chains": [{"name": _PASSED_ON, "filters": [_bound(settings), _name_to_cluster(), _passed_on("none")]}],
-        "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, _bound(settings)),
-        "filter_chain_matcher": proxies.guarded(_nothing_by_name(settings), parts.chain(REFUSED), settings),
+        "listener_filters": [*proxies.build_filters(settings), build_tls_inspector()],
+        "filter_chains": [
+            {"name": _PASSED_ON, "filters": [_connection_limit(settings), _name_to_cluster(), _tcp_proxy("none")]}
+        ],
+        "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, _connection_limit(settings)),
+        "filter_chain_matcher": proxies.guard_matcher(_empty_name_matcher(settings), parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
 
 
-def of_name(name: str, settings: Settings) -> Resource:
+def build_name_part(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads a host name to the listener of its certificate."""
-    return _of_name(name, _passing(_PASSED_ON), settings)
+    return _name_part(name, _choose_chain(_PASSED_ON), settings)
 
 
-def of_unreserved_name(name: str, settings: Settings) -> Resource:
+def build_unreserved_name_part(name: str, settings: Settings) -> Resource:
     """Return the same for a name that refuses challenges of certificate authorities."""
-    return _of_name(name, _refusing_challenges(_PASSED_ON), settings)
+    return _name_part(name, _refuse_challenges(_PASSED_ON), settings)
 
 
-def of_wildcard(name: str, settings: Settings) -> Resource:
+def build_wildcard_part(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
-    return _of_wildcard(name, _passing(name), settings)
+    return _wildcard_part(name, _choose_chain(name), settings)
 
 
-def of_unreserved_wildcard(name: str, settings: Settings) -> Resource:
+def build_unreserved_wildcard_part(name: str, settings: Settings) -> Resource:
     """Return the same for a wildcard that refuses challenges of certificate authorities."""
-    return _of_wildcard(name, _refusing_challenges(name), settings)
+    return _wildcard_part(name, _refuse_challenges(name), settings)
 
 
-def _of_name(name: str, on_match: Json, settings: Settings) -> Resource:
-    body: Json = {"filter_chain_matcher": proxies.guarded_part(_by_server_name({name: on_match}), settings)}
+def _name_part(name: str, on_match: Json, settings: Settings) -> Resource:
+    body: Json = {"filter_chain_matcher": proxies.guard_part(_by_server_name({name: on_match}), settings)}
     return Resource(Key("listener", FRONT, name), body, (name,))
 
 
-def _of_wildcard(name: str, on_match: Json, settings: Settings) -> Resource:
-    chain: Json = {"name": name, "filters": [_passed_on(NAME_PREFIX + name)]}
+def _wildcard_part(name: str, on_match: Json, settings: Settings) -> Resource:
+    chain: Json = {"name": name, "filters": [_tcp_proxy(NAME_PREFIX + name)]}
     by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", on_match)}
-    matcher = proxies.guarded_part({"on_no_match": by_wildcard}, settings)
+    matcher = proxies.guard_part({"on_no_match": by_wildcard}, settings)
     part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
     return Resource(Key("listener", FRONT, name), part)
 
 
-def of_certificate(certificate: str, settings: Settings) -> Resource:
+def build_certificate_listener(certificate: str, settings: Settings) -> Resource:
     """Return the listener of an uploaded certificate; nothing in it depends on a name or a tunnel."""
     shown = OPERATOR if certificate == OPERATOR_PROXIED else certificate
-    return Resource(Key("listener", internal(certificate)), Form(_of_certificate, (certificate, shown), (settings,)))
+    return Resource(
+        Key("listener", certificate_listener_name(certificate)),
+        Form(_certificate_listener, (certificate, shown), (settings,)),
+    )
 
 
-def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> Resource:
+def build_port_listener(port: str, filters: list[Json], settings: Settings, *words: str) -> Resource:
     """Return the listener of a port of TCP, whose filters bound its connections, with the words of `Resource`.
 
     It accepts clients that say nothing, as those of SSH do until the server has spoken.
@@ -93,23 +98,25 @@ def of_port(port: str, filters: list[Json], settings: Settings, *words: str) -> 
         "socket_options": parts.socket_options(settings.limits),
         "ignore_global_conn_limit": True,  # which is what names share
         "enable_reuse_port": False,  # else the system gives a port that another process has
-        "listener_filters": proxies.filters(settings),
+        "listener_filters": proxies.build_filters(settings),
         "filter_chains": [{"name": blocking.CHAIN, "filters": filters}],
-        "filter_chain_matcher": proxies.guarded(blocking.MATCHER, parts.chain(REFUSED), settings),
+        "filter_chain_matcher": proxies.guard_matcher(blocking.MATCHER, parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", name), listener, (name, *words))
 
 
-def of_port_of(tunnel: ServedTunnel, port: str, settings: Settings) -> Resource:
+def build_tunnel_port_listener(tunnel: ServedTunnel, port: str, settings: Settings) -> Resource:
     """Return the listener of a port that a tunnel has."""
-    filters = stream_filters.of_tunnel(tunnel, settings)
-    return of_port(port, filters, settings, tunnel.id, tunnel.account, tunnel.gateway)
+    filters = stream_filters.build_tunnel_filters(tunnel, settings)
+    return build_port_listener(port, filters, settings, tunnel.id, tunnel.account, tunnel.gateway)
 
 
-def of_tunnel(tunnel: ServedTunnel, settings: Settings) -> Resource:
+def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings) -> Resource:
     """Return the listener of a tunnel whose TLS ends upstream."""
     words = (tunnel.id, tunnel.account, tunnel.gateway)
-    return of_bytes(tunnel_name(tunnel.id), {"filters": stream_filters.of_tunnel(tunnel, settings)}, *words)
+    return build_stream_listener(
+        tunnel_name(tunnel.id), {"filters": stream_filters.build_tunnel_filters(tunnel, settings)}, *words
+    )
 
 
 def tunnel_name(tunnel: str) -> str:
@@ -122,28 +129,28 @@ def port_name(port: str) -> str:
     return f"{PORT_PREFIX}{port}"
 
 
-def within(name: str, chain: Json, *words: str) -> Resource:
+def build_internal_listener(name: str, chain: Json, *words: str) -> Resource:
     """Return a listener in this process, which the public one passes connections to, with the words of `Resource`."""
-    return Resource(Key("listener", name), _within(name, chain), words)
+    return Resource(Key("listener", name), _internal_listener(name, chain), words)
 
 
-def of_bytes(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
+def build_stream_listener(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
     """Return the same for connections of bytes, which are refused to blocked networks."""
-    listener = _within(name, {**chain, "name": blocking.CHAIN}, inspector())
+    listener = _internal_listener(name, {**chain, "name": blocking.CHAIN}, build_tls_inspector())
     return Resource(Key("listener", name), {**listener, "filter_chain_matcher": blocking.MATCHER}, words)
 
 
-def _within(name: str, chain: Json, *filters: Json) -> dict[str, Json]:
+def _internal_listener(name: str, chain: Json, *filters: Json) -> dict[str, Json]:
     return {
         "name": name,
         "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
         "internal_listener": {},
-        "listener_filters": [proxies.proxy_protocol(), *filters],
+        "listener_filters": [proxies.build_proxy_protocol(), *filters],
         "filter_chains": [chain],
     }
 
 
-def secret(name: str, chain: str, private_key: str) -> Resource:
+def build_secret(name: str, chain: str, private_key: str) -> Resource:
     """Return a certificate with its private key, PEM."""
     return Resource(Key("secret", name), Form(_secret, (name, chain, private_key)))
 
@@ -153,19 +160,21 @@ def _secret(name: str, chain: str, private_key: str) -> Json:
     return {"name": name, "tls_certificate": pair}
 
 
-def _of_certificate(certificate: str, shown: str, settings: Settings) -> Json:
-    return _within(internal(certificate), _https_chain(certificate, shown, settings))
+def _certificate_listener(certificate: str, shown: str, settings: Settings) -> Json:
+    return _internal_listener(certificate_listener_name(certificate), _https_chain(certificate, shown, settings))
 
 
 def _https_chain(certificate: str, shown: str, settings: Settings, *filters: Json) -> Json:
     """Return the filters of HTTP under a certificate, or one that is `shown` in its place."""
-    context = http_context(shown, {"tls_minimum_protocol_version": "TLSv1_2"})
-    return tls_chain({"common_tls_context": context}, [*filters, http.https_manager(certificate, settings)], settings)
+    context = build_http_context(shown, {"tls_minimum_protocol_version": "TLSv1_2"})
+    return build_tls_chain(
+        {"common_tls_context": context}, [*filters, http.build_https_manager(certificate, settings)], settings
+    )
 
 
-def _bound(settings: Settings) -> Json:
+def _connection_limit(settings: Settings) -> Json:
     """Return the filter that leaves of the public listener what `max_handshakes` says to those who begin."""
-    return parts.typed(
+    return parts.extension(
         "envoy.filters.network.connection_limit",
         f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
         stat_prefix=FRONT,
@@ -173,18 +182,18 @@ def _bound(settings: Settings) -> Json:
     )
 
 
-def inspector() -> Json:
+def build_tls_inspector() -> Json:
     """Return the filter that reads the server name of a handshake."""
     kind = f"{parts.TYPE}.extensions.filters.listener.tls_inspector.v3.TlsInspector"
-    return parts.typed("envoy.filters.listener.tls_inspector", kind)
+    return parts.extension("envoy.filters.listener.tls_inspector", kind)
 
 
-def http_context(certificate: str, params: Json) -> dict[str, Json]:
+def build_http_context(certificate: str, params: Json) -> dict[str, Json]:
     """Return the certificate of a handshake before HTTP, and its parameters."""
-    return {"alpn_protocols": ["h2", "http/1.1"], **tls_context(certificate, params)}
+    return {"alpn_protocols": ["h2", "http/1.1"], **build_tls_context(certificate, params)}
 
 
-def tls_context(certificate: str, params: Json) -> dict[str, Json]:
+def build_tls_context(certificate: str, params: Json) -> dict[str, Json]:
     """Return the certificate of a handshake, and its parameters."""
     return {
         "tls_params": params,
@@ -192,18 +201,18 @@ def tls_context(certificate: str, params: Json) -> dict[str, Json]:
     }
 
 
-def tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
+def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
     """Return the filters of a connection after a handshake."""
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
     return {
         "name": "https",
-        "transport_socket": parts.typed("envoy.transport_sockets.tls", kind, **context),
+        "transport_socket": parts.extension("envoy.transport_sockets.tls", kind, **context),
         "transport_socket_connect_timeout": f"{settings.limits.header_timeout}s",
         "filters": filters,
     }
 
 
-def _nothing_by_name(settings: Settings) -> Mapping[str, Json]:
+def _empty_name_matcher(settings: Settings) -> Mapping[str, Json]:
     """Return the choice of a chain as it is before any name has one: Envoy wants one in each list, of no client.
 
     Names that are not below the domain are refused, since the operator's certificate does not stand for them. So are
@@ -211,36 +220,36 @@ def _nothing_by_name(settings: Settings) -> Mapping[str, Json]:
     """
     below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
     elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
-    refused: Json = {"predicate": elsewhere, "on_match": _passing(REFUSED)}
-    by_wildcard = _by_regex(_NO_NAME, _passing(_PASSED_ON)) | {
+    refused: Json = {"predicate": elsewhere, "on_match": _choose_chain(REFUSED)}
+    by_wildcard = _by_regex(_NO_NAME, _choose_chain(_PASSED_ON)) | {
         "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused, _no_challenge()]}}}
     }
-    return _by_server_name({"": _passing(_PASSED_ON)}) | {"on_no_match": {"matcher": by_wildcard}}
+    return _by_server_name({"": _choose_chain(_PASSED_ON)}) | {"on_no_match": {"matcher": by_wildcard}}
 
 
 def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
     value: Json = {"safe_regex": {"google_re2": {}, "regex": regex}}
     name = "server_name" if kind == _SERVER_NAME else "application_protocols"
-    return {"single_predicate": {"input": parts.typed(name, kind), "value_match": value}}
+    return {"single_predicate": {"input": parts.extension(name, kind), "value_match": value}}
 
 
-def _passing(chain: str) -> Json:
+def _choose_chain(chain: str) -> Json:
     return {"action": parts.chain(chain)}
 
 
-def _refusing_challenges(chain: str) -> Json:
+def _refuse_challenges(chain: str) -> Json:
     """Return the choice of a chain for handshakes other than those that offer the protocol of a challenge."""
-    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": _passing(chain)}}
+    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": _choose_chain(chain)}}
 
 
 def _no_challenge() -> Json:
-    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": _passing(REFUSED)}
+    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": _choose_chain(REFUSED)}
 
 
 def _by_server_name(names: dict[str, Json]) -> dict[str, Json]:
     """Return the choice of a chain, of the default chain for any other name; it keeps the connections of chains."""
     return {
-        "matcher_tree": {"input": parts.typed("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
+        "matcher_tree": {"input": parts.extension("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
 
 
@@ -255,10 +264,10 @@ def _name_to_cluster() -> Json:
         "format_string": {"text_format_source": {"inline_string": f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"}},
     }
     kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
-    return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
+    return parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
 
 
-def _passed_on(cluster: str) -> Json:
+def _tcp_proxy(cluster: str) -> Json:
     kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
     unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the listener behind it has its own bound
-    return parts.typed("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)
+    return parts.extension("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)

@@ -30,13 +30,13 @@ CONNECTIONS = (
 _VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
 
 
-def pressure(text: str, limits: Limits) -> float:
+def compute_pressure(text: str, limits: Limits) -> float:
     """Return how near the connections of CONNECTIONS are to their bounds: 1 where one of these is reached."""
     bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
     return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])
 
 
-def conforming(text: bytes) -> bytes:
+def format_for_prometheus(text: bytes) -> bytes:
     """Return Envoy's text as Prometheus wants it: each metric has a help text, and each counter ends in `_total`."""
     lines: list[str] = []
     renamed: dict[str, str] = {}
@@ -50,22 +50,22 @@ def conforming(text: bytes) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def cluster() -> Json:
+def build_cluster() -> Json:
     """Return the upstream of the counts, Envoy's own administration."""
     return parts.cluster("admin", {"pipe": {"path": "admin.sock"}})
 
 
-def listener() -> Json:
+def build_listener() -> Json:
     """Return the listener that leads one path there, for whoever can open its socket."""
     route: Json = {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}}
-    manager = parts.typed(
+    manager = parts.extension(
         "envoy.filters.network.http_connection_manager",
         f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix="stats",
         http_protocol_options={"accept_http_10": True},
         route_config={"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]},
         http_filters=[
-            parts.typed("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
+            parts.extension("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
         ],
     )
     address: Json = {"pipe": {"path": SOCKET, "mode": 0o660}}

@@ -12,12 +12,12 @@ _IDLE_AT_LEAST = "1s"  # for which a connection may ask nothing when they are sc
 _TRACKED = 20  # a stream is worth ending when it holds a MiB (2 to this power)
 
 
-def budgets(limits: Limits) -> dict[str, int]:
+def connection_budgets(limits: Limits) -> dict[str, int]:
     """Return the most connections of each public listener, by its name; those of one never use up the other's."""
     return {"http": limits.max_http_connections, "https": limits.max_connections + limits.max_handshakes}
 
 
-def manager(limits: Limits) -> Json:
+def build_manager(limits: Limits) -> Json:
     """Return the limits of one Envoy: near that of memory the streams that hold most end, and last of all new ones.
 
     Above half of the bound of connections the idle timeout shrinks, to a second at nine tenths: else connections that
@@ -32,24 +32,24 @@ def manager(limits: Limits) -> Json:
             _action("shrink_heap", {"threshold": {"value": 0.8}}),
             _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.85, "saturation_threshold": 0.95}}),
             _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
-            _shrinking_idle_timeouts(),
+            _shrink_idle_timeouts(),
         ],
     }
 
 
 def _monitors(limits: Limits) -> list[Json]:
     """Return what is watched: the number of connections, the heap, and what control writes of connections."""
-    connections = parts.typed(
+    connections = parts.extension(
         "envoy.resource_monitors.global_downstream_max_connections",
         f"{parts.TYPE}.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-        max_active_downstream_connections=sum(budgets(limits).values()),
+        max_active_downstream_connections=sum(connection_budgets(limits).values()),
     )
-    heap = parts.typed(
+    heap = parts.extension(
         _HEAP,
         f"{parts.TYPE}.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig",
         max_heap_size_bytes=limits.max_heap_mib << 20,
     )
-    pressure = parts.typed(
+    pressure = parts.extension(
         _INJECTED,
         f"{parts.TYPE}.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig",
         filename=f"./{PRESSURE}",
@@ -57,7 +57,7 @@ def _monitors(limits: Limits) -> list[Json]:
     return [connections, heap, pressure]
 
 
-def _shrinking_idle_timeouts() -> Json:
+def _shrink_idle_timeouts() -> Json:
     idle: Json = {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": _IDLE_AT_LEAST}
     scale: Json = {
         "@type": f"{parts.TYPE}.config.overload.v3.ScaleTimersOverloadActionConfig",

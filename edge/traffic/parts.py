@@ -16,7 +16,7 @@ _BACKLOG = 4096  # connections that are not accepted yet
 ADS: Json = {"ads": {}, "resource_api_version": "V3"}  # where Envoy finds what is named elsewhere
 
 
-def typed(name: str, kind: str, **config: Json) -> Json:
+def extension(name: str, kind: str, **config: Json) -> Json:
     """Return an extension of Envoy with its configuration, whose type is `kind`."""
     return {"name": name, "typed_config": {"@type": kind, **config}}
 
@@ -43,11 +43,11 @@ def listener(name: str, host: str, port: int, limits: Limits) -> dict[str, Json]
         "address": {"socket_address": {"address": host, "port_value": port}},
         "listener_filters_timeout": f"{limits.header_timeout}s",
         "tcp_backlog_size": _BACKLOG,
-        "socket_options": [*socket_options(limits), _deferred(limits)],
+        "socket_options": [*socket_options(limits), _deferred_accept(limits)],
     }
 
 
-def _deferred(limits: Limits) -> Json:
+def _deferred_accept(limits: Limits) -> Json:
     """Return the option by which the system keeps a connection to itself until its client has said something."""
     level, name = socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT
     return {"level": level, "name": name, "int_value": limits.header_timeout, "state": "STATE_LISTENING"}
@@ -64,7 +64,7 @@ def socket_options(limits: Limits) -> list[Json]:
 
 def chain(name: str) -> Json:
     """Return the choice of a chain of filters. Envoy closes a connection for which there is none of that name."""
-    return typed("chain", f"{_GOOGLE}.StringValue", value=name)
+    return extension("chain", f"{_GOOGLE}.StringValue", value=name)
 
 
 def networks(cidrs: Iterable[str]) -> list[Json]:
@@ -76,8 +76,8 @@ def networks(cidrs: Iterable[str]) -> list[Json]:
 def address_in(cidrs: Iterable[str], address: str, name: str) -> Json:
     """Return the predicate that an address of a connection, an input of Envoy's, is in one of some networks."""
     matching = f"{TYPE}.extensions.matching"
-    within = typed("ip", f"{matching}.input_matchers.ip.v3.Ip", cidr_ranges=networks(cidrs), stat_prefix=name)
-    input_ = typed("address", f"{matching}.common_inputs.network.v3.{address}")
+    within = extension("ip", f"{matching}.input_matchers.ip.v3.Ip", cidr_ranges=networks(cidrs), stat_prefix=name)
+    input_ = extension("address", f"{matching}.common_inputs.network.v3.{address}")
     return {"single_predicate": {"input": input_, "custom_match": within}}
 
 

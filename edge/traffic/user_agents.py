@@ -11,13 +11,13 @@ _HEADER = "user-agent"
 _PRESENT: Json = {"name": _HEADER, "present_match": True}
 
 
-def too_long() -> list[Json]:
+def build_too_long() -> list[Json]:
     """Return the conditions on headers that a User-Agent is too long for a filter."""
     short = rf"\C{{0,{user_agents.MAX_BYTES}}}"  # which ends at the first byte that is too much
     return [_PRESENT, {**_matches(short), "invert_match": True}]
 
 
-def passing(rules: UserAgentModule) -> list[list[Json]]:
+def build_passing(rules: UserAgentModule) -> list[list[Json]]:
     """Return the conditions on headers under which a request passes: all those of one of the lists.
 
     Without the header it passes where a pattern of `allow` is found in the empty text.

@@ -10,30 +10,30 @@ from edge.traffic.resources import Json
 
 _LOCAL = f"{parts.TYPE}.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
 _KEY = "masked_remote_address"  # which Envoy gives the network
-_SAVED = 5  # seconds whose requests a visitor may have at once: a page of modules asks for a thousand files
-_FILLS = 10  # of a bucket a second: by one, all who wait would come at the same moment
-_REMEMBERED = 1000  # visitors of one HTTP manager, the latest
-_MANY = 1_000_000_000
+_BURST = 5  # seconds whose requests a visitor may have at once: a page of modules asks for a thousand files
+_FILLS_PER_SECOND = 10  # of a bucket a second: by one, all who wait would come at the same moment
+_MAX_VISITORS = 1000  # visitors of one HTTP manager, the latest
+_UNLIMITED = 1_000_000_000
 _ALL: Json = {"default_value": {"numerator": 100}}
 
 
-def rate(limits: Limits) -> Json:
+def build_rate_limit(limits: Limits) -> Json:
     """Return the filter that answers 429 to visitors that ask too often; who was quiet may ask for more at once."""
     most = limits.max_requests_per_visitor
-    at_once = -(-most // _FILLS)
+    at_once = -(-most // _FILLS_PER_SECOND)
     interval = f"{at_once / most:.3f}s"  # of all buckets, as Envoy wants it
-    own: Json = {"entries": [{"key": _KEY}], "token_bucket": _bucket(_SAVED * most, at_once, interval)}
+    own: Json = {"entries": [{"key": _KEY}], "token_bucket": _bucket(_BURST * most, at_once, interval)}
     address: Json = {"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}
-    return parts.typed(
+    return parts.extension(
         "envoy.filters.http.local_ratelimit",
         _LOCAL,
         stat_prefix="visitor",
-        token_bucket=_bucket(_MANY, _MANY, interval),  # of all together, which Envoy wants too
+        token_bucket=_bucket(_UNLIMITED, _UNLIMITED, interval),  # of all together, which Envoy wants too
         filter_enabled=_ALL,
         filter_enforced=_ALL,
         descriptors=[own],
         rate_limits=[{"actions": [address]}],
-        max_dynamic_descriptors=_REMEMBERED,
+        max_dynamic_descriptors=_MAX_VISITORS,
         always_consume_default_token_bucket=False,
     )
 

@@ -135,13 +135,14 @@ def test_an_edge_host(admin: Client) -> None:
     now, lease = clock.seconds(), statuses._LEASE
     rows = {
         "control: the log of changes": every(control.POLL, lambda: STORE.changes(now)),
-        "control: blocks and bans": every(control._BLOCKS, lambda: (STORE.blocked(), STORE.banned())),
-        "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._READ)),
+        "control: blocks and bans": every(control._BLOCKS_PERIOD, lambda: (STORE.blocked(), STORE.banned())),
+        "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._MAX_READ)),
         "control: gateways and their tunnels": every(
-            reading._CARRYING, lambda: (STORE.gateways(), STORE.tunnels_of_gateway(HERE.id))
+            reading._ONLINE_PERIOD, lambda: (STORE.gateways(), STORE.tunnels_of_gateway(HERE.id))
         ),
         "control: its sign of life": every(
-            statuses._LIVES, lambda: (STORE.live("host-1", lease=lease), STORE.end_hosts(grace=statuses._GRACE))
+            statuses._RENEWAL_PERIOD,
+            lambda: (STORE.live("host-1", lease=lease), STORE.end_hosts(grace=statuses._GRACE)),
         ),
         "gateway: the log of changes": every(tunnels._POLL, lambda: STORE.changes(now)),
         "gateway: blocks and bans": every(gateway._BLOCKS, lambda: (STORE.blocked(), STORE.banned_patterns())),

@@ -48,7 +48,7 @@ def test_a_stored_filter_that_costs_too_much_closes_its_route_and_says_so(edge: 
     until(lambda: (told := edge.store.status(made.id)) is not None and told.state == "partly")
     found = edge.store.status(made.id)
     assert found
-    error = "The user agent filter takes 959 instructions of RE2 for a byte, and at most 300 are served."
+    error = "The user agent filter needs 959 RE2 instructions per byte, and at most 300 are allowed."
     assert {(it.state, it.error) for it in found.routes} == {("refused", error), ("live", "")}
 
 

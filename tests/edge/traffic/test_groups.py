@@ -48,9 +48,9 @@ def test_a_group_has_the_tunnels_of_its_account_that_carry_all_its_labels(
         groups.put(it)
     groups.put(group)
     assert [it.id for it in groups.members(group)] == members
-    assert [id for id, it in sorted(tunnels.items()) if groups.of(it)] == members
+    assert [id for id, it in sorted(tunnels.items()) if groups.groups_of(it)] == members
     for it in tunnels.values():
         groups.drop(it)
     assert groups.members(group) == []
     groups.drop(group)
-    assert [id for id, it in tunnels.items() if groups.of(it)] == []
+    assert [id for id, it in tunnels.items() if groups.groups_of(it)] == []

@@ -20,7 +20,7 @@ def passes(rules: UserAgentModule, agent: bytes | None) -> bool:
         found = re2.fullmatch(condition["string_match"]["safe_regex"]["regex"].encode(), agent or b"")
         return bool(found) is not condition.get("invert_match", False)
 
-    return any(all(map(holds, conditions)) for conditions in user_agents.passing(rules))
+    return any(all(map(holds, conditions)) for conditions in user_agents.build_passing(rules))
 
 
 @pytest.mark.parametrize(

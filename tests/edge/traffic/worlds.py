@@ -10,9 +10,9 @@ from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, Ser
 from chalicelib.model.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import Proto, ServedTunnel
 from edge.process.settings import Settings
+from edge.traffic.record_index import Update
 from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
-from edge.traffic.world import Fact
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 A, B = "acct_a", "acct_b"
@@ -87,19 +87,19 @@ def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
     return ServedCertificate(account, id, "", names, NOW - timedelta(1), NOW + timedelta(1))
 
 
-def serving(*facts: Fact) -> Serving:
+def serving(*facts: Update) -> Serving:
     """Return what is served when facts were taken up, and the certificates of all accounts are known."""
     made = Serving(Settings(tcp_ports=range(20000, 20100)), "PEM")
-    take(made, *facts)
+    apply(made, *facts)
     return made
 
 
-def take(made: Serving, *facts: Fact) -> None:
+def apply(made: Serving, *facts: Update) -> None:
     """Take up facts, and hear that all certificates are known."""
     made.update(facts, NOW)
     for account in made.world.accounts():
-        made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
-    made.touched_edges()
+        made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
+    made.take_changed_edges()
 
 
 def told(changes: Changes) -> set[str]:

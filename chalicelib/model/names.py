@@ -1,7 +1,7 @@
-"""Names below TUNNEL_DOMAIN and ports of TCP_PORTS: each is one account's, for all that the account has under it.
+"""Names below TUNNEL_DOMAIN and ports of TCP_PORTS, each of which belongs to one account.
 
-The unit is the label directly left of the domain: `team.D` stands for x.team.D and *.team.D too. It has one record, a
-shared key of the storage. `name_counts` counts how many names an account has.
+The base name of a host is its label directly left of the domain: `team.D` is the base name of x.team.D and of *.team.D.
+A base name has one record, a shared key of the storage. `name_counts` counts the names of an account.
 """
 
 import os
@@ -18,12 +18,12 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
-# What the operator keeps; below "cname" lie the targets of domains that are elsewhere.
+# Names that no account can use. Hosts below "cname" are the targets of domains outside TUNNEL_DOMAIN.
 OPERATOR_NAMES = frozenset(
     {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"}
 )
-OPERATOR_NAME_MESSAGE = "'{}' is kept by the operator: choose another name."
-OPERATOR_NAME_RULE = "must be one that the operator does not keep"
+OPERATOR_NAME_MESSAGE = "'{}' is reserved by the operator: choose another name."
+OPERATOR_NAME_RULE = "must not be reserved by the operator"
 
 Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
 
@@ -33,22 +33,22 @@ _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
 
 class OtherSettingsError(Exception):
-    """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table. The text says how, and how to correct it."""
+    """TUNNEL_DOMAIN or TCP_PORTS differ from the settings of the table. The message says how to correct it."""
 
 
 def domain() -> str:
-    """Return TUNNEL_DOMAIN in its normal form, "" where it is unset. Raises ValueError."""
+    """Return TUNNEL_DOMAIN in its normal form, "" if it is unset. Raises ValueError."""
     text = os.environ.get("TUNNEL_DOMAIN", "").strip()
     return domains.normal(text) if text else ""
 
 
 def ports() -> range:
-    """Return the ports of TCP_PORTS, as 20000-20099; none where it is unset. Raises ValueError."""
+    """Return the ports of TCP_PORTS, an empty range if it is unset. Raises ValueError."""
     return parse_ports(ports_text())
 
 
 def parse_ports(text: str) -> range:
-    """Return the ports that a text names, as 20000-20099; none where it is empty. Raises ValueError."""
+    """Return the ports of a text like 20000-20099, an empty range if it is empty. Raises ValueError."""
     if not text.strip():
         return range(0)
     first, _, last = text.strip().partition("-")
@@ -59,12 +59,12 @@ def parse_ports(text: str) -> range:
 
 
 def check_settings() -> None:
-    """Store the settings if the table has none. Raises OtherSettingsError if it has others, ValueError."""
+    """Store the settings if the table has none. Raises OtherSettingsError if they differ, ValueError."""
     check_given_settings(domain(), ports_text())
 
 
 def check_settings_for(hosts: Iterable[str]) -> None:
-    """Do what `check_settings` does, but accept other settings if no host lies below either domain.
+    """Do the same as `check_settings`, but accept other settings if no host is below either domain.
 
     Raises OtherSettingsError, ValueError.
     """
@@ -77,12 +77,12 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Do what `check_settings` does for the given settings, once for each table in a process."""
+    """Do the same as `check_settings` for given settings, once per table and process."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
 def describe_difference() -> str:
-    """Return a sentence that says how the settings differ from those of the table, "" if they do not.
+    """Return a sentence about how the settings differ from the table, or "".
 
     Raises ValueError, aws.Unavailable.
     """
@@ -90,13 +90,13 @@ def describe_difference() -> str:
 
 
 def describe_difference_from(tunnel_domain: str, tcp_ports: str) -> str:
-    """Return what `difference` does for the given settings. Raises aws.Unavailable."""
+    """Return the same as `describe_difference` for given settings. Raises aws.Unavailable."""
     found, wanted = _stored(), (tunnel_domain, tcp_ports)
     return compare_settings(found, wanted) if found else ""
 
 
 def compare_settings(stored: Settings, wanted: Settings) -> str:
-    """Return a sentence that says how settings differ from those of the table, "" if they do not."""
+    """Return a sentence about how settings differ from the table, or ""."""
     differing = [place for place in (0, 1) if stored[place] != wanted[place]]
     if not differing:
         return ""
@@ -113,7 +113,7 @@ def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
     if tunnel_domain and not found:
         try:
             dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another process has stored its own
+        except ConditionFailed:  # another process has stored its settings first
             found = _stored()
     if found and (sentence := compare_settings(found, (tunnel_domain, tcp_ports))):
         raise OtherSettingsError(sentence)
@@ -129,14 +129,14 @@ def _format_settings(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
 
 
 def ports_text() -> str:
-    """Return TCP_PORTS as it is set, "" if it is unset."""
+    """Return TCP_PORTS without surrounding spaces, "" if it is unset."""
     return os.environ.get("TCP_PORTS", "").strip()
 
 
 def forget_settings() -> str:
-    """Let the next process that uses names store its settings. Return those of the table, "" if it has none.
+    """Remove the settings of the table, so that the next process stores its settings.
 
-    Raises aws.Unavailable.
+    Return the removed settings as text, "" if there were none. Raises aws.Unavailable.
     """
     _check.cache_clear()
     found = _stored()
@@ -146,10 +146,7 @@ def forget_settings() -> str:
 
 
 def names_in_use() -> Iterator[str]:
-    """Yield the names and ports that accounts hold or have in cooldown. Reads the whole table.
-
-    Raises aws.Unavailable.
-    """
+    """Yield the names and ports in use or in cooldown. Reads the whole table. Raises aws.Unavailable."""
     selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
     in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
     values = {"keys": f"{KIND}#", "now": clock.seconds()}
@@ -158,23 +155,23 @@ def names_in_use() -> Iterator[str]:
 
 
 def domain_in_use() -> str:
-    """Return the TUNNEL_DOMAIN with which the table is used, "" where none is written down. Raises aws.Unavailable."""
+    """Return the TUNNEL_DOMAIN that the table stores, "" if it has none. Raises aws.Unavailable."""
     found = _stored()
     return found[0] if found else ""
 
 
 def is_below(host: str) -> bool:
-    """Tell whether a host in its normal form lies below TUNNEL_DOMAIN, or is it."""
+    """Return whether a host in its normal form is TUNNEL_DOMAIN or below it."""
     return domains.is_below(host, domain())
 
 
 def base_name(host: str) -> str:
-    """Return the name that stands for a host below TUNNEL_DOMAIN, "" for the domain itself and what is elsewhere."""
+    """Return the base name of a host, "" for TUNNEL_DOMAIN and hosts outside it."""
     return _base_name_below(host, domain())
 
 
 def find_account(name: str, tunnel_domain: str) -> str:
-    """Return the account that has a host below the domain, or host:port, or "". Raises aws.Unavailable."""
+    """Return the account of a host below the domain or of host:port, or "". Raises aws.Unavailable."""
     host, _, port = name.partition(":")
     of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
     record = dynamodb.get(f"{KIND}#{of_port or _base_name_below(host, tunnel_domain)}", unique_keys.ID) or {}
@@ -187,32 +184,35 @@ def _base_name_below(host: str, below: str) -> str:
 
 
 def can_name_tunnel(host: str) -> bool:
-    """Tell whether a tunnel may have a host for its name: one label below TUNNEL_DOMAIN, or whatever is elsewhere."""
+    """Return whether a tunnel can have a host as its name.
+
+    That is a host one label below TUNNEL_DOMAIN, or any host outside it, but no wildcard.
+    """
     return bool(domain()) and not host.startswith(domains.WILDCARD) and base_name(host) in (host, "")
 
 
 def is_operator_name(unit: str) -> bool:
-    """Tell whether the operator keeps a name for the service itself."""
+    """Return whether the operator has reserved a base name for the service."""
     return unit.partition(".")[0] in OPERATOR_NAMES
 
 
 def port_address(port: int) -> str:
-    """Return the address of a port of the edge, host:port, which is its unit."""
+    """Return the address of a port of the edge, host:port, which is its base name."""
     return f"{domain()}:{port}"
 
 
 def key(name: str, *, field: str = "") -> UniqueKey:
-    """Return the key of a name or port, which the items of an account hold together."""
+    """Return the key of a base name or port, which all items of one account can share."""
     return UniqueKey(KIND, name, field=field, hold="together")
 
 
 def listening_key(account: str, hostport: str) -> UniqueKey:
-    """Return the key that an edge of an account has while it listens on a hostport."""
+    """Return the key of an edge of an account that listens on a hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
 def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
-    """Return the keys of what an edge of a kind listens on: names, and of TCP also ports."""
+    """Return the keys of the base names of an edge, for TCP also of its ports."""
     found: dict[UniqueKey, None] = {}
     by_port = kind is kinds.TCP_EDGES
     for place, hostport in enumerate(hostports):
@@ -223,9 +223,10 @@ def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
 
 
 def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
-    """Tell whether an edge holds the keys of a hostport: of one below the domain its name, of TCP its port.
+    """Return whether an edge has the keys of a hostport: its base name, for TCP also its port.
 
-    One that was made before the service had the domain does not, and another account may have the name.
+    An edge that is older than the TUNNEL_DOMAIN of the service does not, and another account may have the name. Hosts
+    outside the domain have no keys.
     """
     host, _, port = hostport.rpartition(":")
     if not domains.is_below(host, tunnel_domain):
@@ -236,14 +237,14 @@ def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
 
 
 def is_reserved(account: str, name: str) -> bool:
-    """Tell whether an account has reserved a name, something below it, or an address. Raises aws.Unavailable."""
+    """Return whether an account has reserved a base name, a host below it or an address. Raises aws.Unavailable."""
     return bool(list_reservations(account, name))
 
 
 def list_reservations(account: str, name: str) -> list[str]:
-    """Return the ids of an account's reservations of a name, what is below it, or an address.
+    """Return the ids of the reservations of a base name, of hosts below it, or of an address.
 
-    Raises aws.Unavailable.
+    Only reservations of the account count. Raises aws.Unavailable.
     """
     record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
     holders = record.get("sharers", ()) if record.get("account") == account else ()
@@ -251,5 +252,5 @@ def list_reservations(account: str, name: str) -> list[str]:
 
 
 def is_taken_by_operator(taken: Taken) -> bool:
-    """Tell whether it is the operator who has a name that was found taken."""
+    """Return whether the operator has a name that is taken."""
     return kinds.is_internal(taken.by)

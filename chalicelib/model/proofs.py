@@ -1,6 +1,6 @@
-"""Proof that a domain is an account's own: which record proves it, when it is looked at, and what a look changes.
+"""The proof that an account owns a domain: its DNS record, the times of its checks, and their outcomes.
 
-Times are Unix seconds. The looks themselves are the live edge's: nothing here speaks DNS.
+Times are Unix seconds. The live edge makes the checks: nothing here uses DNS.
 """
 
 from collections.abc import Mapping
@@ -14,42 +14,40 @@ ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
 ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_GRACE = 7 * _DAY  # in which a record that is gone may come back
-_NO_ANSWER = 2 * _DAY  # without an answer of name servers, until that counts as a record that is gone
+_GRACE = 7 * _DAY  # a missing record can come back within that time
+_NO_ANSWER = 2 * _DAY  # after that time without an answer of name servers a record counts as missing
 _LOST_ERROR = "The record is gone, and another account has proved the domain."
 _PROVED_ELSEWHERE = "Another account has proved this domain, and its record is still there: that must be removed first."
-_UNKNOWN_ELSEWHERE = (
-    "Another account has proved this domain, and whether its record is still there cannot be seen just now: {}"
-)
+_UNKNOWN_ELSEWHERE = "Another account has proved this domain, and its record cannot be checked at the moment: {}"
 
 
 @dataclass(frozen=True)
 class Proof:
-    """The progress of the proof of a reserved domain. `error` is "" or a sentence about the last look.
+    """The progress of the proof of a reserved domain. `error` is "" or a sentence about the last check.
 
-    `value` and `cname_target` hold a label that no other reservation ever has, or a record that is left behind would
-    prove the domain for the next one.
+    `value` and `cname_target` contain a label that no other reservation ever has. Otherwise a forgotten DNS record
+    would prove the domain for its next reservation.
     """
 
     value: str
     cname_target: str
     status: ProofStatus
-    since: int  # when that began
-    next_at: int  # when to look
-    seen_at: int = 0  # when the record was last there
-    checked_at: int = 0  # when it was last looked for
-    wished_at: int = 0  # when its owner last asked for a look
+    since: int  # when the status began
+    next_at: int  # when the next check is due
+    seen_at: int = 0  # when the record was last present
+    checked_at: int = 0  # when it was last checked
+    wished_at: int = 0  # when its owner last requested a check
     error: str = ""
 
     @property
     def holds(self) -> bool:
-        """Tell whether the domain is its account's."""
+        """Return whether the account owns the domain."""
         return self.status in ("verified", "lapsing")
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The outcome of a look: the record is there, it is not, or neither is sure; then why, as a sentence."""
+    """The result of a DNS lookup of the record. `error` is a sentence that says why it is not present."""
 
     kind: Literal["present", "absent", "unknown"]
     error: str = ""
@@ -57,14 +55,14 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class ProofChange:
-    """The proof after a look, and the event that tells of its change, "" where there is none."""
+    """The proof after a check, and the audit event of its change, or ""."""
 
     proof: Proof
     event: ProofEvent = ""
 
 
 class TooSoon(Exception):
-    """A look was asked for less than a minute ago; `wait` is the seconds until the next may be."""
+    """A check was requested less than a minute ago. `wait` is in seconds until the next can be."""
 
     def __init__(self, wait: int) -> None:
         super().__init__(wait)
@@ -72,24 +70,27 @@ class TooSoon(Exception):
 
 
 def begin(now: int, *, value: str, cname_target: str) -> Proof:
-    """Return the proof of a new reservation, to be looked for at once."""
+    """Return the proof of a new reservation, with a check due now."""
     return Proof(value, cname_target, "pending", since=now, next_at=now)
 
 
 def record_name(domain: str) -> str:
-    """Return where the TXT record of a domain stands; for `*.d` it is that of d, which has a value of its own."""
+    """Return the name of the TXT record of a domain.
+
+    `*.d` has the same name as d, with another value.
+    """
     return f"_tunnel-verification.{domain.removeprefix(WILDCARD)}"
 
 
 def request_check(proof: Proof, now: int) -> Proof:
-    """Return the proof with a look due now. Raises TooSoon."""
+    """Return the proof with a check due now. Raises TooSoon."""
     if (wait := proof.wished_at + _MINUTE - now) > 0:
         raise TooSoon(wait)
     return replace(proof, wished_at=now, next_at=min(proof.next_at, now))
 
 
 def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
-    """Return the step after a look at a domain that is nobody's, or this reservation's own."""
+    """Return the outcome of a check if no other reservation has proved the domain."""
     looked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
         return _verify(looked, now)
@@ -108,9 +109,9 @@ def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
 def apply_contest(
     challenger: Proof, holder: Proof, found: CheckResult, now: int
 ) -> tuple[ProofChange, ProofChange | None]:
-    """Return the next step of a challenger whose record is there, and of the holder if it loses the domain.
+    """Return the outcome for a challenger with a present record, and for an owner that loses the domain.
 
-    `found` is what a look at the holder's record found in the same moment.
+    `found` is the result for the record of the owner at the same time.
     """
     looked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":
@@ -121,9 +122,9 @@ def apply_contest(
 
 
 def list_proving_domains(host: str) -> tuple[str, ...]:
-    """Return the reserved domains of which each proves a host, the one that wins first.
+    """Return the reserved domains that can prove a host, in order of precedence.
 
-    A domain proves itself alone, `*.d` proves all names below d, and so `*.b.d` too.
+    A domain proves only itself; `*.d` proves all names below d, so also `*.b.d`.
     """
     labels = host.removeprefix(WILDCARD).split(".")
     first = 0 if host.startswith(WILDCARD) else 1
@@ -132,7 +133,7 @@ def list_proving_domains(host: str) -> tuple[str, ...]:
 
 
 def find_proving(host: str, holders: Mapping[str, T]) -> T | None:
-    """Return the holder of the longest proved domain that proves a host, given the holders of all; None without one."""
+    """Return the owner of the longest proved domain that proves a host, or None."""
     return next((holders[name] for name in list_proving_domains(host) if name in holders), None)
 
 
@@ -148,5 +149,8 @@ def _change_status(
 
 
 def _seconds_until_check(proof: Proof, now: int) -> int:
-    """Return seconds until an unproved domain is looked at again: half as long as it is unproved, a minute to a day."""
+    """Return the seconds until the next check of an unproved domain.
+
+    That is half of the time for which it is unproved, from a minute to a day.
+    """
     return max(_MINUTE, min((now - proof.since) // 2, _DAY))

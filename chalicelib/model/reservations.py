@@ -1,4 +1,4 @@
-"""Reserved domains and addresses: names that stay an account's, online or not."""
+"""Reserved domains and addresses, which an account keeps also while no tunnel uses them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -24,7 +24,7 @@ _RESERVED_DOMAIN, _PROVED_DOMAIN = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedDomain(Described):
-    """The stored form of a reserved domain. `proof` is that of `proofs`, empty below TUNNEL_DOMAIN."""
+    """The stored form of a reserved domain. `proof` is a `Proof` as a record, empty below TUNNEL_DOMAIN."""
 
     domain: str
     region: str = ""
@@ -45,14 +45,17 @@ class ReservedDomain(Described):
 
     @property
     def progress(self) -> Proof | None:
-        """Return the proof, or None if the domain needs none. Raises MalformedRecord."""
+        """Return the proof, or None if the domain requires none. Raises MalformedRecord."""
         return decoding.decode(Proof, self.proof) if self.proof else None
 
     def references(self) -> References:
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the domain in its account, and the name, or the domain in the whole service once it is proved."""
+        """Return the key of the domain in its account, and of its base name or proved domain.
+
+        A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole service while it is proved.
+        """
         own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
         proof = self.progress
         if proof is None:
@@ -68,10 +71,9 @@ class ReservedDomain(Described):
 
 @dataclass(frozen=True)
 class ServedReservation:
-    """A reserved domain as the edge serves it; below TUNNEL_DOMAIN it counts as proved.
+    """A reserved domain as the edge serves it. Below TUNNEL_DOMAIN it counts as proved.
 
-    Where its record is of another form than the API writes, `is_readable` is False, and nothing is known but what its
-    unique keys say.
+    If its record is malformed, `is_readable` is False and the other fields are read from its unique keys.
     """
 
     account: str
@@ -85,7 +87,7 @@ class ServedReservation:
 
     @staticmethod
     def of(item: Item) -> "ServedReservation | None":
-        """Return the reservation that an item holds, None where nothing says of which domain it is."""
+        """Return the reservation of an item, or None if its domain is unknown."""
         try:
             stored = records.decode(ReservedDomain, item)
         except MalformedRecord as malformed:
@@ -103,7 +105,7 @@ class ServedReservation:
 
 
 def _decode_keys(item: Item) -> ServedReservation | None:
-    """Return a reservation as its unique keys describe it, None where they do not name its domain."""
+    """Return a reservation from its unique keys, or None if they do not name its domain."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
     is_proved = _PROVED_DOMAIN in keys or names.KIND in keys
@@ -115,7 +117,7 @@ class UnreadableReservation(Exception):
 
 
 class NotProved(Exception):
-    """The account has not proved the domain, or has not any more."""
+    """The account has not proved the domain, or its proof has lapsed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,7 @@ class ReservedAddr(Described):
 
 
 def set_proof(item: Item, proof: Proof) -> Item:
-    """Return the next state of a reserved domain, with a proof and the key that goes with it."""
+    """Return a reserved domain with a proof and its unique keys, in the next revision."""
     before = records.decode(ReservedDomain, item)
     after = replace(before, proof={**before.proof, **asdict(proof)})
     body = {**item.body, "proof": after.proof}
@@ -146,9 +148,10 @@ def set_proof(item: Item, proof: Proof) -> Item:
 
 
 def list_proved(before: Item, after: Item | None) -> list[Write]:
-    """Return the write by which a domain begins or ends to be found by the domain that it is directly below.
+    """Return the write that adds a domain to the list of its parent domain, or removes it.
 
-    By that the live edge knows what a wildcard does not stand for. It is there while the domain is proved.
+    A domain is in the list while it is proved. The live edge reads the list to know which hosts a wildcard does not
+    serve.
     """
     old, new = (_list_scope(item) if item else None for item in (before, after))
     if new and new != old:
@@ -157,8 +160,10 @@ def list_proved(before: Item, after: Item | None) -> list[Write]:
 
 
 def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
-    """Return the reservations that matter for hosts of an account: its own below TUNNEL_DOMAIN, elsewhere whoever has
-    proved one, and all that are proved directly below a wildcard. Raises aws.Unavailable.
+    """Return the reservations that decide who serves the hosts of an account.
+
+    Below TUNNEL_DOMAIN only the reservations of the account count. Outside it proved reservations of all accounts do,
+    and for a wildcard all that are proved directly below it. Raises aws.Unavailable.
     """
     wanted = list(hosts)
     keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))
@@ -172,15 +177,15 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
-    """Return whether the record of a unique key names the item that holds it."""
+    """Return whether the record of a unique key names its item."""
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
 def _find_proved_below(domain: str) -> list[tuple[str, str]]:
-    """Return the places of the reservations that are proved directly below a domain. Raises aws.Unavailable.
+    """Return scope and id of the reservations that are proved directly below a domain.
 
-    The edge may write in the list: an entry of another form is passed over, since the edge may not read what it names,
-    and would read nothing of what is asked for with it.
+    Malformed entries are left out. The edge can write to the list, so an entry can name a record that the edge must not
+    read, and then the whole read would fail. Raises aws.Unavailable.
     """
     named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_proved_scope(domain)))
     return [
@@ -191,13 +196,13 @@ def _find_proved_below(domain: str) -> list[tuple[str, str]]:
 
 
 def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
-    """Return the reservation that proves a host elsewhere, None where nobody's does. Raises aws.Unavailable."""
+    """Return the reservation that proves a host outside TUNNEL_DOMAIN, or None. Raises aws.Unavailable."""
     found = reservations_for("", [host], tunnel_domain)
     return proofs.find_proving(host, {it.domain: it for it in found if it.is_proved})
 
 
 def require_proved(held: ServedReservation) -> Write:
-    """Return the check that a reservation proves its domain as long as nothing else is written; NotProved."""
+    """Return the check that a reservation still proves its domain. It fails with NotProved."""
     same = Condition("#holder = :proved", {"proved": held.id})
     return Write.check(UniqueKey(_PROVED_DOMAIN, held.domain).scope, unique_keys.ID, same, NotProved())
 
@@ -209,10 +214,10 @@ def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKe
 
 
 def _list_scope(item: Item) -> str | None:
-    """Return the scope in which a proved domain is found by the one above it; None of others, and of wildcards."""
+    """Return the scope of the list in which a proved domain is, or None. Wildcards are in no list."""
     try:
         stored = records.decode(ReservedDomain, item)
-    except MalformedRecord:  # its deletion takes it off by its unique keys
+    except MalformedRecord:  # so that its deletion also removes it from the list
         domain = next((key.value for key in item.unique_keys if key.kind == _PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
@@ -224,10 +229,7 @@ def _proved_scope(domain: str) -> str:
 
 
 def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
-    """Return one of some addresses that nobody has, and the account can have now, by chance; None where there is none.
-
-    Raises aws.Unavailable.
-    """
+    """Return a random address that is free for an account, or None. Raises aws.Unavailable."""
     shuffled = SystemRandom().sample(addresses, len(addresses))
     for start in range(0, len(shuffled), _AT_ONCE):
         some = shuffled[start : start + _AT_ONCE]
@@ -239,9 +241,9 @@ def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
 
 
 def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
-    """Tell whether an account's reservation of a tunnel's name or address has `proxy_protocol`; False without one.
+    """Return whether the reservation of the name of a tunnel has `proxy_protocol`.
 
-    Raises UnreadableReservation, aws.Unavailable.
+    False if the account has no reservation of the name or address. Raises UnreadableReservation, aws.Unavailable.
     """
     if ":" in name:
         return any(_address_uses_proxy_protocol(account, id) for id in names.list_reservations(account, name))
@@ -255,7 +257,7 @@ def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
 
 
 def _address_uses_proxy_protocol(account: str, id: str) -> bool:
-    """Tell whether a reserved address has `proxy_protocol`; False where there is none. Raises UnreadableReservation."""
+    """Return whether a reserved address has `proxy_protocol`. Raises UnreadableReservation."""
     found = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
     if found is None:
         return False

@@ -1,6 +1,6 @@
-"""Edges, backends and authorities as the live edge serves them: what is enabled of their modules, and no secret.
+"""Edges, backends and authorities as the live edge serves them, with enabled modules and without secrets.
 
-What the API does not write that way is never passed over: it says that it cannot be understood, and is closed.
+A malformed record is never ignored: its edge has an error and is closed to all traffic.
 """
 
 import re
@@ -37,10 +37,10 @@ _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
 
 @dataclass(frozen=True)
 class Modules:
-    """The modules of an edge or a route that are enabled, None for one that is not.
+    """The enabled modules of an edge or a route, None for each disabled one.
 
-    `unenforced` are the names of those that are enabled and that the live edge cannot enforce, or cannot understand:
-    what has one is closed.
+    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce. An edge or
+    route with one of them is closed.
     """
 
     backend: BackendModule | None = None
@@ -51,7 +51,7 @@ class Modules:
 
     @staticmethod
     def of(stored: Mapping[str, Any]) -> "Modules":
-        """Return the enabled ones of the stored modules of an item."""
+        """Return the enabled modules of an item."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         backend = _decode_module(
             BackendModule, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id)
@@ -85,10 +85,10 @@ class ServedRoute:
 
 @dataclass(frozen=True)
 class ServedEdge:
-    """An edge of any kind, with its routes if it is one of HTTPS. Each change of any part raises its `revision`.
+    """An edge of any kind, with its routes if it is an HTTPS edge. Each change of a part raises `revision`.
 
-    What is behind `proxied`, hostports of TCP, reads the PROXY protocol, as their reserved addresses say. `error` says
-    why it serves nobody, as UNREADABLE, "" where it may.
+    Backends of the TCP hostports in `proxied` receive the PROXY protocol, as their reserved addresses require. `error`
+    says why the edge is closed, for example UNREADABLE, or is "".
     """
 
     account: str
@@ -108,7 +108,7 @@ class ServedEdge:
 
     @property
     def named(self) -> frozenset[str]:
-        """Return the ids of the backends and authorities that its modules name, and those of its routes."""
+        """Return the ids of the backends and authorities of all modules, also of routes."""
         return frozenset(
             id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _referenced_ids(modules)
         )
@@ -116,10 +116,7 @@ class ServedEdge:
 
 @dataclass(frozen=True)
 class ServedBackend:
-    """A backend, which answers traffic. The tunnels of a group are those online whose labels carry the group's.
-
-    `value` is None where its record cannot be understood.
-    """
+    """A backend, which answers traffic. `value` is None if its record is malformed."""
 
     account: str
     id: str
@@ -128,7 +125,7 @@ class ServedBackend:
 
 @dataclass(frozen=True)
 class ServedAuthority:
-    """An authority that an edge with mutual TLS believes; `pem` is its certificate, "" where that is not understood."""
+    """An authority that an edge with mutual TLS trusts. `pem` is its certificate, "" if malformed."""
 
     account: str
     id: str
@@ -136,9 +133,9 @@ class ServedAuthority:
 
 
 def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
-    """Return the edge that an item holds, with the routes of other items.
+    """Return the edge of an item, with its routes.
 
-    Where these cannot be understood it has an `error`, and what it listens on by its unique keys.
+    If one is malformed, the edge has an `error` and the hostports in its unique keys.
     """
     try:
         stored = records.decode(HttpsEdge, item)
@@ -154,7 +151,7 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
 
 
 def decode_part(item: Item) -> ServedBackend | ServedAuthority:
-    """Return the backend or authority that an item holds."""
+    """Return the backend or authority of an item."""
     is_authority = kinds.of(item.id) is kinds.CERTIFICATE_AUTHORITIES
     try:
         return _decode_authority(item) if is_authority else _decode_backend(item)
@@ -163,7 +160,7 @@ def decode_part(item: Item) -> ServedBackend | ServedAuthority:
 
 
 def empty_part(account: str, id: str) -> ServedBackend | ServedAuthority:
-    """Return the backend or authority of an id whose record cannot be understood."""
+    """Return a backend or authority with a malformed record."""
     is_authority = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
     return ServedAuthority(account, id, "") if is_authority else ServedBackend(account, id, None)
 
@@ -197,7 +194,7 @@ def _is_disabled(record: object) -> bool:
 
 
 def _decode_module(form: type[M], record: Any, is_whole: Callable[[M], bool] = lambda _: True) -> M | None:
-    """Return the module of a record, or None if there is none or it is malformed."""
+    """Return the module of a record, or None if it is absent or malformed."""
     try:
         found = form.of(record) if record is not None else None
     except MalformedRecord:
@@ -211,7 +208,7 @@ def _require(is_whole: bool, field: str) -> None:
 
 
 def _is_id(value: object) -> bool:
-    """Tell whether a value is a text with the prefix of a known kind's ids."""
+    """Return whether a value is a string with the prefix of a known kind."""
     try:
         return isinstance(value, str) and bool(kinds.of(value))
     except kinds.UnknownKind:

@@ -1,4 +1,4 @@
-"""The end of a tunnel: what its event tells beside the tunnel, and what is written with it, whoever ends it."""
+"""The end of a tunnel: the details of its audit event, and the records that it changes."""
 
 from chalicelib import ids
 from chalicelib.model import histories, names
@@ -10,31 +10,31 @@ from chalicelib.storage.items import Item
 
 
 def lease_end(item: Item) -> int:
-    """Return the Unix second at which the lease of a tunnel ends, of an item of an earlier edition too."""
+    """Return the Unix second at which the lease of a tunnel ends, also of a record of an earlier version."""
     return item.lease or item.expires or 0
 
 
 def host_name(item: Item) -> str:
-    """Return the host name of a tunnel, "" where it has none."""
+    """Return the host name of a tunnel, or ""."""
     return next((key.value for key in item.unique_keys if key.kind == names.KIND), "")
 
 
 def gateway_scope(gateway: str) -> str:
-    """Return the storage scope of what a gateway carries."""
+    """Return the storage scope of the tunnels of a gateway."""
     return items.scope(EDGE, f"/gateways/{gateway}/tunnels")
 
 
 def describe_duration(item: Item, end: int) -> Details:
-    """Return for how long a tunnel was online that ends at a Unix second."""
+    """Return the event details of a tunnel's time online, until a Unix second."""
     return {"seconds": str(max(end - int(ids.created_at(item.id).timestamp()), 0))}
 
 
 def record_end(item: Item, end: int) -> list[Write]:
-    """Return the write that records, under its name, that a tunnel ended at a Unix second; none without a name."""
+    """Return the write that records the end of a tunnel in the history of its name."""
     return histories.record_tunnel(host_name(item), item.account, item.id, item.body, ended=end)
 
 
 def remove_from_gateway(item: Item) -> list[Write]:
-    """Return the write that removes a tunnel from those its gateway carries, none where it has no gateway."""
+    """Return the write that removes a tunnel from its gateway, if it has one."""
     gateway = item.body.get("gateway")
     return [Write.delete(gateway_scope(gateway), item.id)] if gateway and isinstance(gateway, str) else []

@@ -35,7 +35,7 @@ def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
 
 
 def assert_kept(answer: Answer, field: str = "hostports.0") -> None:
-    sentence, rule = f"'{field}' is kept by the operator: choose another name.", names.OPERATOR_NAME_RULE
+    sentence, rule = f"'{field}' is reserved by the operator: choose another name.", names.OPERATOR_NAME_RULE
     assert_refused(answer, 409, "conflict", sentence, {field: rule})
 
 

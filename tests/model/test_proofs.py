@@ -105,7 +105,7 @@ def test_another_proof_takes_the_domain_at_once_while_the_holders_record_is_abse
     ("found", "error"),
     [
         (PRESENT, "its record is still there: that must be removed first."),
-        (UNKNOWN, "whether its record is still there cannot be seen just now: Silent."),
+        (UNKNOWN, "its record cannot be checked at the moment: Silent."),
     ],
 )
 def test_a_holder_whose_record_may_be_there_keeps_the_domain(found: CheckResult, error: str) -> None:

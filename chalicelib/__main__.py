@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from chalicelib import exported, migrated, openapi, operations, restored, routes, traffic
-from chalicelib.model import accounts, audit, bans, blocks, events, owners, tunnels
+from chalicelib.model import accounts, audit, bans, blocks, events, name_bans, owners, tunnels
 from chalicelib.model.api_keys import ApiKey
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.tunnels import BackendTunnel, Traffic
@@ -363,7 +363,7 @@ def _list_events(arguments: Namespace) -> None:
 
 
 def _list_names(_: Namespace) -> None:
-    for name in (*tunnels.banned_names(), *bans.patterns()):
+    for name in (*name_bans.banned_names(), *bans.patterns()):
         print(name)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chalicelib import clock, ids, operations
-from chalicelib.model import bans, blocks, histories, kinds, names, tunnels
+from chalicelib.model import bans, blocks, histories, kinds, name_bans, names, online_tunnels, tunnels
 from chalicelib.model import usage as used
 from chalicelib.model.audit import OPERATOR
 from chalicelib.model.bans import TooManyPatterns
@@ -55,7 +55,9 @@ def _demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel:
 def list_tunnels() -> list[tuple[str, Item]]:
     """Return all tunnels that are online, with their accounts, the oldest account first; end those that have lapsed."""
     return [
-        (account.id, tunnel) for account in operations.list_accounts() for tunnel in tunnels.remove_expired(account.id)
+        (account.id, tunnel)
+        for account in operations.list_accounts()
+        for tunnel in online_tunnels.remove_expired(account.id)
     ]
 
 
@@ -137,7 +139,7 @@ def ban_name(name: str) -> None:
     Raises CommandError.
     """
     try:
-        bans.ban(bans.normalize(name)) if "*" in name else tunnels.ban_name(_host(name))
+        bans.ban(bans.normalize(name)) if "*" in name else name_bans.ban_name(_host(name))
     except ValueError as error:
         raise CommandError(f"{name} {error}.") from None
     except TooManyPatterns:
@@ -146,7 +148,7 @@ def ban_name(name: str) -> None:
 
 def allow_name(name: str) -> None:
     """Lift the ban of a host name, port or pattern. Raises CommandError if it is not banned."""
-    if not (bans.allow(name.lower()) if "*" in name else tunnels.lift_name_ban(_host(name))):
+    if not (bans.allow(name.lower()) if "*" in name else name_bans.lift_name_ban(_host(name))):
         raise CommandError(f"The name {name} is not banned.")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chalicelib.model import kinds, records, tunnels
+from chalicelib.model import kinds, online_tunnels, records
 from chalicelib.model.records import Described, References
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
@@ -44,9 +44,9 @@ def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, t
 
     One query, none if no group has labels. Raises aws.Unavailable.
     """
-    online = tunnels.list_online(account) if any(group.labels for group in groups.values()) else []
+    online = online_tunnels.list_online(account) if any(group.labels for group in groups.values()) else []
     return {
-        id: tuple(tunnel.id for tunnel in online if tunnels.has_all_labels(tunnel, group.labels))
+        id: tuple(tunnel.id for tunnel in online if online_tunnels.has_all_labels(tunnel, group.labels))
         for id, group in groups.items()
     }
 
@@ -60,4 +60,6 @@ def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
     groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
     # A later entry replaces an earlier one of the same tunnel, and the oldest group comes last.
-    return {tunnel.id: id for id, labels in groups for tunnel in labelled if tunnels.has_all_labels(tunnel, labels)}
+    return {
+        tunnel.id: id for id, labels in groups for tunnel in labelled if online_tunnels.has_all_labels(tunnel, labels)
+    }

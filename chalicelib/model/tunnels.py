@@ -16,17 +16,14 @@ from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created, Ending, Stored
-from chalicelib.storage import change_log, decoding, dynamodb, items, table, unique_keys, writes
+from chalicelib.model.records import Ending, Stored
+from chalicelib.storage import change_log, dynamodb, items, table, unique_keys, writes
 from chalicelib.storage.change_log import Place
-from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken, UniqueKey
-from chalicelib.storage.writes import Overtaken
+from chalicelib.storage.unique_keys import UniqueKey
 
 GATEWAYS = items.scope(EDGE, "/gateways")  # a record's revision grows whenever what it carries may have changed
-_BANNED = items.scope(EDGE, "/banned_names")
 Proto = Literal["http", "https", "tcp", "tls"]
 
 
@@ -89,17 +86,6 @@ class EitherTunnel(StoredTunnel):
         end = min(tunnel_ends.lease_end(item), clock.seconds())
         writes = (*tunnel_ends.record_end(item, end), *tunnel_ends.remove_from_gateway(item))
         return Ending(tunnel_ends.describe_duration(item, end), writes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _GatewayRecord(Stored):
-    """The record of a tunnel below its gateway."""
-
-    account: str
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    proto: Proto = "https"
-    proxy_protocol: bool = False
 
 
 def decode(item: Item) -> AgentTunnel | BackendTunnel:
@@ -173,7 +159,7 @@ def open_tunnel(
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
     until = clock.seconds() + lease
-    item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
+    item = Item(scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item).also(*histories.record_tunnel(name, account, id, body))
     if tunnel.gateway:
         carried = {"account": account, "name": name, **_gateway_fields(tunnel)}
@@ -198,7 +184,7 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
 
     A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
     """
-    return table.renew(_scope(account), id, lease=clock.seconds() + lease)
+    return table.renew(scope(account), id, lease=clock.seconds() + lease)
 
 
 def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
@@ -209,7 +195,7 @@ def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[st
     places = [
         place
         for it in tunnels
-        for place in ((_scope(it.account), it.id), (tunnel_ends.gateway_scope(it.gateway), it.id))
+        for place in ((scope(it.account), it.id), (tunnel_ends.gateway_scope(it.gateway), it.id))
     ]
     return frozenset(id for _, id in table.renew_all(places, lease=clock.seconds() + lease))
 
@@ -225,12 +211,12 @@ def close_tunnel(
     change = Change(by)
     if gateway:  # it stops being served first
         changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
-    elif (item := table.find(_scope(account), id)) and (gateway := _gateway_of(item)):
+    elif (item := table.find(scope(account), id)) and (gateway := _gateway_of(item)):
         changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
         table.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
-        item = table.find(_scope(account), id)
+        item = table.find(scope(account), id)
         if item:
             end = clock.seconds()
             change.remove(item, details=_describe_end(item, end, usage)).also(
@@ -249,7 +235,7 @@ def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
     scope, exists = tunnel_ends.gateway_scope(tunnel.gateway), Condition("attribute_exists(#id)")
     noted = Write.update(scope, tunnel.id, exists, sets={"body.refusal": reason})
     with suppress(TransactionFailed):
-        dynamodb.transact([noted, change_log.entry_of(Place(_scope(tunnel.account), tunnel.id))])
+        dynamodb.transact([noted, change_log.entry_of(Place(scope(tunnel.account), tunnel.id))])
 
 
 def read_refusal(tunnel: ServedTunnel) -> str:
@@ -264,106 +250,14 @@ def close_other(account: str, name: str) -> bool:
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 
 
-def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
-    """Return the tunnels that a gateway carries, newest first, also those whose lease has ended.
-
-    Raises aws.Unavailable.
-    """
-    found = records.decoded(_GatewayRecord, table.every(tunnel_ends.gateway_scope(gateway)))
-    return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in found]
-
-
-def read(account: str, id: str) -> ServedTunnel | None:
-    """Return a tunnel that is online as its gateway carries it, or None. Raises aws.Unavailable."""
-    item = table.find(_scope(account), id)
-    if item is None:
-        return None
-    try:
-        stored = decode(item)
-    except MalformedRecord as malformed:
-        decoding.report(item.scope, item.id, malformed)
-        return None
-    return _build_served(item, account, stored.gateway, tunnel_ends.host_name(item), stored)
-
-
-def remove_expired(account: str) -> list[Item]:
-    """Remove the tunnels of an account whose lease has ended, each with one event; return those that are online.
-
-    Raises aws.Unavailable.
-    """
-    found = list(table.every(_scope(account)))
-    for lapsed in (item for item in found if not item.is_live):
-        with suppress(Overtaken):  # another has done it
-            Change(audit.EDGE).end(lapsed).commit()
-    return [item for item in found if item.is_live]
-
-
-def list_online(account: str) -> list[Item]:
-    """Return the tunnels of an account that are online, newest first. Malformed ones are left out.
-
-    Raises aws.Unavailable.
-    """
-    return [item for item in table.newest(_scope(account)) if _is_readable(item)]
-
-
-def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
-    """Tell whether a tunnel has all the labels; False if there are none. Tunnels of agents have no labels."""
-    return are_labels_included(tunnel.body.get("labels", {}), labels)
-
-
-def are_labels_included(own: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """Tell whether all of some labels are among a tunnel's own; False if there are none."""
-    return bool(labels) and labels.items() <= own.items()
-
-
 def hostport_of(name: str) -> str:
     """Return the hostport on which a tunnel's name, or its address of TCP, is served: an edge may have it instead."""
     return name if ":" in name else f"{name}:443"
 
 
-def ban_name(name: str) -> None:
-    """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
-    body = Created(created_at=clock.rfc3339(clock.now())).to_record()
-    item = Item(_BANNED, name, body, unique_keys=(UniqueKey(names.KIND, name, hold="over"),))
-    ban = Change(audit.OPERATOR).put(item).also(audit.operator_event("name_ban.create", name))
-    while True:
-        try:
-            ban.commit()
-            return
-        except Taken:
-            if found := table.look_up(names.KIND, name):
-                close_tunnel(found["account"], found["id"], by=audit.OPERATOR)
-
-
-def lift_name_ban(name: str) -> bool:
-    """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
-    return changes.delete(Change(audit.OPERATOR).also(audit.operator_event("name_ban.delete", name)), _BANNED, name)
-
-
-def is_banned(name: str) -> bool:
-    """Tell whether the operator has banned a host name. Raises aws.Unavailable."""
-    return table.find(_BANNED, name) is not None
-
-
-def banned_names() -> list[str]:
-    """Return the host names that no tunnel may have. Raises aws.Unavailable."""
-    return sorted(item.id for item in table.every(_BANNED))
-
-
 def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
     """Return the further details of the event of a tunnel's end: how long it was online, and its usage."""
     return {**tunnel_ends.describe_duration(item, end), **details.of(asdict(usage) if usage else {})}
-
-
-def _build_served(
-    item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _GatewayRecord"
-) -> ServedTunnel:
-    """Return the tunnel of a record, its own or that of its gateway."""
-    until = tunnel_ends.lease_end(item)
-    if isinstance(stored, BackendTunnel):
-        return ServedTunnel(account, item.id, gateway, name, until, stored.labels)
-    labels = {} if isinstance(stored, AgentTunnel) else stored.labels
-    return ServedTunnel(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
 
 
 def _gateway_of(item: Item) -> str:
@@ -372,14 +266,5 @@ def _gateway_of(item: Item) -> str:
     return gateway if isinstance(gateway, str) else ""
 
 
-def _is_readable(item: Item) -> bool:
-    try:
-        decode(item)
-    except MalformedRecord as malformed:
-        decoding.report(item.scope, item.id, malformed)
-        return False
-    return True
-
-
-def _scope(account: str) -> str:
+def scope(account: str) -> str:
     return items.scope(account, kinds.TUNNELS.path)

@@ -20,7 +20,9 @@ from chalicelib.model import (
     kinds,
     listening,
     looks,
+    name_bans,
     names,
+    online_tunnels,
     reservations,
     served,
     tls_certificates,
@@ -114,7 +116,7 @@ class Records:
         if place.scope == tunnels.GATEWAYS:
             return gateways.read(place.id)
         if path == kinds.TUNNELS.path:
-            return tunnels.read(account, place.id)
+            return online_tunnels.read(account, place.id)
         if path == kinds.TLS_CERTIFICATES.path:
             found = table.find(place.scope, place.id)
             return ServedCertificate.of(found) if found else None
@@ -148,11 +150,11 @@ class Records:
         proof = self._proof(opening)
         if name and not proof and accounts.requires_reserved_names(account) and not names.is_reserved(account, name):
             raise NameNotReserved
-        if len(tunnels.remove_expired(account)) >= most:
+        if len(online_tunnels.remove_expired(account)) >= most:
             raise TooManyTunnels
         id = self._opened(opening, lease, proof)
         try:
-            if len(tunnels.list_online(account)) > most:  # others were opened at the same moment
+            if len(online_tunnels.list_online(account)) > most:  # others were opened at the same moment
                 raise TooManyTunnels
         except (TooManyTunnels, aws.AwsError):
             with suppress(aws.AwsError):
@@ -184,7 +186,7 @@ class Records:
         except Taken:
             if proof and tunnels.close_other(account, name):
                 return self._opened(opening, lease, proof)
-            raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
+            raise (NameBanned if name_bans.is_banned(name) else NameTaken) from None
 
     @_translated
     def is_reserved(self, account: str, name: str) -> bool:
@@ -257,7 +259,7 @@ class Records:
 
     @_translated
     def banned(self) -> list[str]:
-        return [*(name for name in tunnels.banned_names() if ":" not in name), *bans.patterns()]
+        return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
 
     @_translated
     def announce(self, gateway: Gateway, *, lease: int) -> None:
@@ -275,7 +277,7 @@ class Records:
 
     @_translated
     def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
-        return tunnels.tunnels_of_gateway(gateway)
+        return online_tunnels.tunnels_of_gateway(gateway)
 
     @_translated
     def certificates(self, account: str) -> list[SealedCertificate]:
@@ -321,7 +323,7 @@ class Records:
 
     @_translated
     def end_lapsed(self, account: str) -> None:
-        tunnels.remove_expired(account)
+        online_tunnels.remove_expired(account)
 
     # For the statuses of edges
 

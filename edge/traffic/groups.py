@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from chalicelib.model import tunnels
+from chalicelib.model import online_tunnels
 from chalicelib.model.backends import TunnelGroup
 from chalicelib.model.served import ServedBackend
 from chalicelib.model.tunnels import ServedTunnel
@@ -59,12 +59,12 @@ class Groups:
         labels = _labels_of(group)
         found = [self._tunnels.get(key) for key in _labels(group.account, labels)]
         fewest = min(found, key=len, default={})
-        return [it for _, it in sorted(fewest.items()) if tunnels.are_labels_included(it.labels, labels)]
+        return [it for _, it in sorted(fewest.items()) if online_tunnels.are_labels_included(it.labels, labels)]
 
     def groups_of(self, tunnel: ServedTunnel) -> frozenset[str]:
         """Return the ids of a tunnel's groups."""
         found = (it for key in _labels(tunnel.account, tunnel.labels) for it in self._groups.get(key).values())
-        return frozenset(it.id for it in found if tunnels.are_labels_included(tunnel.labels, _labels_of(it)))
+        return frozenset(it.id for it in found if online_tunnels.are_labels_included(tunnel.labels, _labels_of(it)))
 
 
 def _labels_of(backend: ServedBackend) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from chalicelib.model import audit, kinds, looks, names, tunnels
+from chalicelib.model import audit, kinds, looks, name_bans, names, online_tunnels
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import HttpsEdge
@@ -172,7 +172,7 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(re
         opened("c")
     events.unregister("after-call.dynamodb.Query", open_another)
     assert [name for name, _ in served(records)] == ["a.tunnels.localhost", "b.tunnels.localhost"]
-    assert len(tunnels.list_online(admin.account)) == 2
+    assert len(online_tunnels.list_online(admin.account)) == 2
 
 
 def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(records: Records, admin: Client) -> None:
@@ -188,7 +188,7 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(r
         records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
     events.unregister("before-call.dynamodb", fail)
     assert "Query" in written[written.index("TransactWriteItems") :]
-    assert tunnels.list_online(admin.account) == []
+    assert online_tunnels.list_online(admin.account) == []
 
 
 @pytest.mark.parametrize(("name", "proto"), [(NAME, "https"), (NAME, "tls"), (PORT, "tcp")])
@@ -337,7 +337,7 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
     prove(exact, "lapsed")
     assert records.renew([second], lease=60) == {second.id}
     again = opened(mine)
-    tunnels.ban_name("shop.example.com")
+    name_bans.ban_name("shop.example.com")
     assert records.renew([again], lease=60) == {again.id}
     with pytest.raises(NameBanned):
         opened(mine)
@@ -483,7 +483,7 @@ def test_of_two_accounts_that_race_for_a_port_one_has_it(
         records.open(opening_of_port(admin), lease=60, most=100)
     events.unregister(f"after-call.dynamodb.{read}", overtake)
     assert served(records) == [(PORT, won[0].id)]
-    assert tunnels.list_online(admin.account) == []
+    assert online_tunnels.list_online(admin.account) == []
 
 
 @pytest.mark.parametrize("flag", [True, False])
@@ -645,7 +645,7 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
 
 
 def test_a_banned_name_is_refused(records: Records, admin: Client) -> None:
-    tunnels.ban_name(NAME)
+    name_bans.ban_name(NAME)
     with pytest.raises(NameBanned):
         records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
 

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock
-from chalicelib.model import name_counts, names, tunnels
+from chalicelib.model import name_counts, names, online_tunnels, tunnels
 from chalicelib.storage.unique_keys import Taken
 from tests.model.test_tunnels import opened
 from tests.names_held import count_more, end_cooldowns
@@ -40,7 +40,7 @@ def assert_kept(answer: Answer, field: str = "hostports.0") -> None:
 
 
 def online(account: str) -> list[str]:
-    return [item.id for item in tunnels.list_online(account)]
+    return [item.id for item in online_tunnels.list_online(account)]
 
 
 @pytest.mark.parametrize("host", [TEAM, f"x.{TEAM}", f"*.{TEAM}", f"a.b.{TEAM}", f"TEAM.{D}"])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib import operations
-from chalicelib.model import accounts, bans, blocks, tunnels
+from chalicelib.model import accounts, bans, blocks, name_bans
 from chalicelib.model.ssh import credentials
 from chalicelib.storage import aws, dynamodb, marshal
 from chalicelib.storage.decoding import MalformedRecord
@@ -93,11 +93,11 @@ def test_lists_of_the_operator_are_read_whole_or_not_at_all() -> None:
 
 
 def test_a_malformed_ban_still_bans(admin: Client) -> None:
-    tunnels.ban_name("a.tunnels.localhost")
+    name_bans.ban_name("a.tunnels.localhost")
     (record,) = records("edge#/banned_names")
     put({**record, "body": "text"})
-    assert tunnels.is_banned("a.tunnels.localhost")
-    assert tunnels.banned_names() == ["a.tunnels.localhost"]
+    assert name_bans.is_banned("a.tunnels.localhost")
+    assert name_bans.banned_names() == ["a.tunnels.localhost"]
 
 
 def test_a_list_of_revocations_is_whole_or_an_error(admin: Client) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from chalicelib.model import bans, gateways, names, tunnels
+from chalicelib.model import bans, gateways, name_bans, names, online_tunnels, tunnels
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import AgentTunnel, ServedTunnel
 from chalicelib.storage import dynamodb, table
@@ -37,11 +37,11 @@ def opened(
 
 
 def online(account: str) -> list[str]:
-    return [item.id for item in tunnels.list_online(account)]
+    return [item.id for item in online_tunnels.list_online(account)]
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
+    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
 
 
 def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None:
@@ -59,7 +59,7 @@ def test_what_was_carried_before_there_was_a_protocol_is_https(admin: Client) ->
         sets = {f"body.{field}": None for field in lacking}
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), sets=sets))
     now = ServedTunnel(admin.account, id, "gw-1", NAME)
-    assert (tunnels.tunnels_of_gateway("gw-1"), tunnels.read(admin.account, id)) == ([now], now)
+    assert (online_tunnels.tunnels_of_gateway("gw-1"), online_tunnels.read(admin.account, id)) == ([now], now)
 
 
 def test_a_name_is_had_by_one_tunnel(admin: Client, stranger: Client) -> None:
@@ -129,7 +129,7 @@ def test_a_lapsed_tunnel_whose_name_is_taken_has_its_end_told_where_it_was(
     else:
         operator.main(["names", "ban", NAME])
     assert ended(admin) == [(lapsed, "edge")]
-    assert (ended(stranger), tunnels.tunnels_of_gateway("gw-1")) == ([], [])
+    assert (ended(stranger), online_tunnels.tunnels_of_gateway("gw-1")) == ([], [])
     had = table.read(f"edge#/served_names/{NAME}", lapsed)
     assert had
     assert had.body["ended_at"] >= had.body["started_at"]
@@ -142,8 +142,8 @@ def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: 
         tunnels.close_tunnel(admin.account, id)
     leases = [ServedTunnel(admin.account, id, "gw-1", "", 0) for id in ids_]
     assert tunnels.renew_leases(leases, lease=6000) == lost
-    ends = {tunnel.expires for tunnel in tunnels.tunnels_of_gateway("gw-1")}
-    assert len(tunnels.tunnels_of_gateway("gw-1")) == 58
+    ends = {tunnel.expires for tunnel in online_tunnels.tunnels_of_gateway("gw-1")}
+    assert len(online_tunnels.tunnels_of_gateway("gw-1")) == 58
     assert min(ends) > clock.seconds() + 5000
 
 
@@ -165,7 +165,7 @@ def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: 
     assert online(admin.account) == [live]
 
     operator.main(["tunnels", "list"])
-    assert [item.id for item in tunnels.remove_expired(admin.account)] == [live]
+    assert [item.id for item in online_tunnels.remove_expired(admin.account)] == [live]
 
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [(event["resource_id"], event["actor"]["type"]) for event in deleted] == [(lapsed, "edge")]
@@ -183,8 +183,8 @@ def test_a_lease_of_the_edition_before_is_served_renewed_and_ended(admin: Client
     assert online(admin.account) == [second]
     lost = tunnels.renew_leases([ServedTunnel(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
     assert lost == {first}
-    assert {it.expires for it in tunnels.tunnels_of_gateway("gw-1") if it.is_live} == {clock.seconds() + 600}
-    tunnels.remove_expired(admin.account)
+    assert {it.expires for it in online_tunnels.tunnels_of_gateway("gw-1") if it.is_live} == {clock.seconds() + 600}
+    online_tunnels.remove_expired(admin.account)
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [event["resource_id"] for event in deleted] == [first]
 
@@ -209,7 +209,7 @@ def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(ad
     assert (online(admin.account), carried()) == ([], [])
     with pytest.raises(Taken):
         opened(admin.account)
-    assert tunnels.is_banned(NAME)
+    assert name_bans.is_banned(NAME)
     opened(admin.account, name=OTHER)
     operator.main(["names", "list"])
     assert capsys.readouterr().out == f"{NAME}\n"
@@ -346,7 +346,7 @@ def test_a_name_was_had_until_the_end_of_its_lease_where_nobody_closed_the_tunne
     admin: Client, capsys: Output
 ) -> None:
     id = tunnels.open_tunnel(admin.account, _tunnel("192.0.2.1"), lease=-5, name=NAME)
-    tunnels.remove_expired(admin.account)
+    online_tunnels.remove_expired(admin.account)
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", NAME])
     assert str(ended.value.code).startswith(f"Nobody had {NAME} then; the last before was {id}, until ")

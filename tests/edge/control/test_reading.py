@@ -5,7 +5,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from chalicelib.model import kinds, tunnels
+from chalicelib.model import kinds, online_tunnels
 from chalicelib.model.backends import HttpResponse, Weighted
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.modules import BackendModule
@@ -215,7 +215,7 @@ def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
     control = Control(records, 0)
     control.hear()
     assert control.known() == ({}, {})
-    assert (records.gateways(), records.tunnels_of_gateway("gw-1"), tunnels.remove_expired(admin.account)) == (
+    assert (records.gateways(), records.tunnels_of_gateway("gw-1"), online_tunnels.remove_expired(admin.account)) == (
         [],
         [],
         [],

@@ -13,7 +13,7 @@ _BANNED = items.scope(EDGE, "/banned_names")
 
 
 def ban_name(name: str) -> None:
-    """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
+    """Ban a host name and close the tunnel that uses it. Raises aws.Unavailable."""
     body = Created(created_at=clock.rfc3339(clock.now())).to_record()
     item = Item(_BANNED, name, body, unique_keys=(UniqueKey(names.KIND, name, hold="over"),))
     ban = Change(audit.OPERATOR).put(item).also(audit.operator_event("name_ban.create", name))
@@ -27,15 +27,15 @@ def ban_name(name: str) -> None:
 
 
 def lift_name_ban(name: str) -> bool:
-    """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
+    """Lift the ban of a host name. Return False if it is not banned. Raises aws.Unavailable."""
     return changes.delete(Change(audit.OPERATOR).also(audit.operator_event("name_ban.delete", name)), _BANNED, name)
 
 
 def is_banned(name: str) -> bool:
-    """Tell whether the operator has banned a host name. Raises aws.Unavailable."""
+    """Return whether the operator has banned a host name. Raises aws.Unavailable."""
     return table.find(_BANNED, name) is not None
 
 
 def banned_names() -> list[str]:
-    """Return the host names that no tunnel may have. Raises aws.Unavailable."""
+    """Return all banned host names, sorted. Raises aws.Unavailable."""
     return sorted(item.id for item in table.every(_BANNED))

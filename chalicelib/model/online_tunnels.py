@@ -17,7 +17,7 @@ from chalicelib.storage.writes import Overtaken
 
 @dataclass(frozen=True, kw_only=True)
 class _GatewayRecord(Stored):
-    """The record of a tunnel below its gateway."""
+    """The record of a tunnel in the list of its gateway."""
 
     account: str
     name: str
@@ -27,16 +27,13 @@ class _GatewayRecord(Stored):
 
 
 def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
-    """Return the tunnels that a gateway carries, newest first, also those whose lease has ended.
-
-    Raises aws.Unavailable.
-    """
+    """Return the tunnels of a gateway, newest first, also after the end of a lease. Raises aws.Unavailable."""
     found = records.decoded(_GatewayRecord, table.every(tunnel_ends.gateway_scope(gateway)))
     return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in found]
 
 
 def read(account: str, id: str) -> ServedTunnel | None:
-    """Return a tunnel that is online as its gateway carries it, or None. Raises aws.Unavailable."""
+    """Return an online tunnel as its gateway serves it, or None. Raises aws.Unavailable."""
     item = table.find(tunnels.scope(account), id)
     if item is None:
         return None
@@ -49,39 +46,36 @@ def read(account: str, id: str) -> ServedTunnel | None:
 
 
 def remove_expired(account: str) -> list[Item]:
-    """Remove the tunnels of an account whose lease has ended, each with one event; return those that are online.
+    """Remove tunnels of an account after the end of their lease. Return the tunnels that are online.
 
-    Raises aws.Unavailable.
+    Each removal has one audit event. Raises aws.Unavailable.
     """
     found = list(table.every(tunnels.scope(account)))
     for lapsed in (item for item in found if not item.is_live):
-        with suppress(Overtaken):  # another has done it
+        with suppress(Overtaken):  # another process has removed it
             Change(audit.EDGE).end(lapsed).commit()
     return [item for item in found if item.is_live]
 
 
 def list_online(account: str) -> list[Item]:
-    """Return the tunnels of an account that are online, newest first. Malformed ones are left out.
-
-    Raises aws.Unavailable.
-    """
+    """Return the online tunnels of an account, newest first, without malformed ones. Raises aws.Unavailable."""
     return [item for item in table.newest(tunnels.scope(account)) if _is_readable(item)]
 
 
 def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
-    """Tell whether a tunnel has all the labels; False if there are none. Tunnels of agents have no labels."""
+    """Return whether a tunnel has all the labels, False if there are none. Agent tunnels have no labels."""
     return are_labels_included(tunnel.body.get("labels", {}), labels)
 
 
-def are_labels_included(own: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """Tell whether all of some labels are among a tunnel's own; False if there are none."""
-    return bool(labels) and labels.items() <= own.items()
+def are_labels_included(tunnel_labels: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    """Return whether the labels of a tunnel include all required ones, False if none are required."""
+    return bool(labels) and labels.items() <= tunnel_labels.items()
 
 
 def _build_served(
     item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _GatewayRecord"
 ) -> ServedTunnel:
-    """Return the tunnel of a record, its own or that of its gateway."""
+    """Return the tunnel of a record, which is the tunnel itself or the record of its gateway."""
     until = tunnel_ends.lease_end(item)
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)

@@ -1,7 +1,7 @@
-"""Tunnels that are online (SPEC 2.8): opened, renewed and closed by tunnel servers through the functions here.
+"""Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
 
-A tunnel is online while its lease runs: one that its server does not renew is gone at once. Its name is a unique key,
-which the same credential takes over at once, and anybody when the tunnel is gone.
+A tunnel is online until its lease ends; its gateway renews the lease. The name of a tunnel is a unique key. Another
+tunnel of the same credential can take the name at any time, any other tunnel only after the end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,17 +23,19 @@ from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
-GATEWAYS = items.scope(EDGE, "/gateways")  # a record's revision grows whenever what it carries may have changed
+GATEWAYS = items.scope(
+    EDGE, "/gateways"
+)  # a record gets a new revision when the tunnels of the gateway may have changed
 Proto = Literal["http", "https", "tcp", "tls"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTunnel(Stored):
-    """The stored form of both kinds of tunnel; other resources are named by their ids.
+    """The stored fields of both kinds of tunnel. References to other resources are ids.
 
-    `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
-    what carries it, `credential` the SSH credential or user certificate that opened it, `address` and `client` those of
-    the SSH client, and its version: the API shows none of them, its audit events all but the gateway.
+    `metadata_0` is the metadata in API version 0, where another option of the agent sets it. `gateway` serves the
+    tunnel, `credential` is the SSH credential or user certificate that opened it, `address` the IP address of the SSH
+    client and `client` its version. The API shows none of these four, audit events all but the gateway.
     """
 
     started_at: str = ""
@@ -50,9 +52,9 @@ class StoredTunnel(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTunnel(StoredTunnel):
-    """A tunnel with an ephemeral endpoint of its own.
+    """A tunnel with a public endpoint.
 
-    `proxy_protocol`, which the API does not show, is that of the reservation of its name or port when it was opened.
+    `proxy_protocol` is copied from the reservation of its name or port when it is opened. The API does not show it.
     """
 
     endpoint: str
@@ -63,14 +65,14 @@ class AgentTunnel(StoredTunnel):
 
 @dataclass(frozen=True, kw_only=True)
 class BackendTunnel(StoredTunnel):
-    """A tunnel that serves the tunnel group backends whose labels it carries, all of them."""
+    """A tunnel of all tunnel group backends with labels that it has."""
 
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EitherTunnel(StoredTunnel):
-    """A tunnel of either kind, as audit events tell of it."""
+    """A tunnel of either kind, as audit events show it."""
 
     public_url: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -89,17 +91,17 @@ class EitherTunnel(StoredTunnel):
 
 
 def decode(item: Item) -> AgentTunnel | BackendTunnel:
-    """Return the tunnel that an item holds. Raises MalformedRecord."""
+    """Return the tunnel of an item. Raises MalformedRecord."""
     is_of_backends = "labels" in item.body
     return records.decode(BackendTunnel, item) if is_of_backends else records.decode(AgentTunnel, item)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """The traffic of a tunnel, as its gateway counted it.
+    """The traffic of a tunnel, counted by its gateway.
 
-    `bytes_in` came from visitors and `bytes_out` from the SSH client. `requests` are those of HTTP/1; a connection of
-    another protocol counts as one.
+    `bytes_in` came from visitors, `bytes_out` from the SSH client. `requests` counts each HTTP/1 request, and one for
+    each connection of another protocol.
     """
 
     bytes_in: int = 0
@@ -114,15 +116,18 @@ class Traffic:
 
 
 class EdgeHasName(Exception):
-    """An edge of the account listens there: what its modules ask of visitors holds for all of them."""
+    """An edge of the account has the hostport of the name.
+
+    The tunnel is refused, so that no visitor can bypass the modules of the edge.
+    """
 
 
 @dataclass(frozen=True)
 class ServedTunnel:
-    """A tunnel as its gateway carries it. The name of a backend tunnel is "", and others have no labels.
+    """A tunnel as its gateway serves it. A backend tunnel has labels and the name "".
 
-    The name of a tunnel of TCP is its address, host:port. With `proxy_protocol`, what it leads to reads the visitor's
-    address first. `expires` is the Unix second at which its lease ends; two that differ in nothing else are the same.
+    The name of a TCP tunnel is its address, host:port. With `proxy_protocol` its local service receives the address of
+    the visitor first. `expires` is the Unix second at which its lease ends, and does not count in comparisons.
     """
 
     account: str
@@ -148,10 +153,11 @@ def open_tunnel(
     checks: Iterable[Write] = (),
     by: Trail = audit.EDGE,
 ) -> str:
-    """Bring a tunnel online for `lease` seconds under a name or port, if it has one and `checks` hold; return its id.
+    """Store a tunnel that is online for `lease` seconds. Return its id.
 
-    Raises Taken when another account, a tunnel of another credential or the operator has the name; EdgeHasName; what
-    the failing of a check means; aws.Unavailable.
+    `name` is its host name or address, "" for none. `checks` must hold in the same transaction. Raises Taken if another
+    account, a tunnel of another credential or the operator has the name, EdgeHasName, the exception of a check that
+    fails, aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = clock.rfc3339(ids.created_at(id))
@@ -173,22 +179,22 @@ def open_tunnel(
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields of a carried tunnel's record that its kind alone has."""
+    """Return the fields of the gateway's record that only one kind of tunnel has."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
 
 
 def renew_lease(account: str, id: str, *, lease: int) -> bool:
-    """Keep a tunnel online for `lease` seconds from now; False when it is not online any more. Raises aws.Unavailable.
+    """Renew the lease of a tunnel to `lease` seconds from now. Return False if it is not online.
 
-    A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
+    A lease that has ended cannot be renewed: open another tunnel. Raises aws.Unavailable.
     """
     return table.renew(scope(account), id, lease=clock.seconds() + lease)
 
 
 def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
-    """Keep tunnels of a gateway online for `lease` seconds from now; return the ids of those that are not any more.
+    """Renew the leases of tunnels to `lease` seconds from now. Return the ids of tunnels that are not online.
 
     Raises aws.Unavailable.
     """
@@ -203,13 +209,12 @@ def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[st
 def close_tunnel(
     account: str, id: str, *, gateway: str = "", usage: Traffic | None = None, by: Trail = audit.EDGE
 ) -> bool:
-    """Take a tunnel offline, its name with it; False when it was not online. Raises aws.Unavailable.
+    """Close a tunnel and release its name. Return False if it was not online. Raises aws.Unavailable.
 
-    `gateway` is what carries it, announces that afterwards, and knows its `usage`; whoever is not that gateway leaves
-    both out.
+    Only the gateway that serves the tunnel passes `gateway` and the final `usage`; it then publishes the change itself.
     """
     change = Change(by)
-    if gateway:  # it stops being served first
+    if gateway:  # edge hosts must stop serving the tunnel first
         changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
     elif (item := table.find(scope(account), id)) and (gateway := _gateway_of(item)):
         changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
@@ -228,40 +233,41 @@ def close_tunnel(
 
 
 def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
-    """Note why an edge host does not serve a tunnel, "" where it does after all, for its gateway, which hears of it.
+    """Store why an edge host does not serve a tunnel, "" if it serves it again. The gateway is notified.
 
-    Nothing is noted of a tunnel that has ended. Raises aws.Unavailable.
+    Does nothing if the tunnel has ended. Raises aws.Unavailable.
     """
-    scope, exists = tunnel_ends.gateway_scope(tunnel.gateway), Condition("attribute_exists(#id)")
-    noted = Write.update(scope, tunnel.id, exists, sets={"body.refusal": reason})
+    exists = Condition("attribute_exists(#id)")
+    refusal = {"body.refusal": reason}
+    write = Write.update(tunnel_ends.gateway_scope(tunnel.gateway), tunnel.id, exists, sets=refusal)
     with suppress(TransactionFailed):
-        dynamodb.transact([noted, change_log.entry_of(Place(scope(tunnel.account), tunnel.id))])
+        dynamodb.transact([write, change_log.entry_of(Place(scope(tunnel.account), tunnel.id))])
 
 
 def read_refusal(tunnel: ServedTunnel) -> str:
-    """Return why an edge host does not serve a tunnel, "" where nothing is noted. Raises aws.Unavailable."""
+    """Return why an edge host does not serve a tunnel, or "". Raises aws.Unavailable."""
     record = dynamodb.get(tunnel_ends.gateway_scope(tunnel.gateway), tunnel.id)
     return str(record["body"].get("refusal", "")) if record else ""
 
 
 def close_other(account: str, name: str) -> bool:
-    """Take the tunnel offline that another account has at a name; False where there is none. Raises aws.Unavailable."""
+    """Close the tunnel of another account at a name. Return False if there is none. Raises aws.Unavailable."""
     found = table.look_up(names.KIND, name) or {}
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 
 
 def hostport_of(name: str) -> str:
-    """Return the hostport on which a tunnel's name, or its address of TCP, is served: an edge may have it instead."""
+    """Return the hostport of the name of a tunnel. The name of a TCP tunnel is already one."""
     return name if ":" in name else f"{name}:443"
 
 
 def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
-    """Return the further details of the event of a tunnel's end: how long it was online, and its usage."""
+    """Return the event details of the end of a tunnel: its time online and its usage."""
     return {**tunnel_ends.describe_duration(item, end), **details.of(asdict(usage) if usage else {})}
 
 
 def _gateway_of(item: Item) -> str:
-    """Return the gateway that carries a tunnel, also a malformed one; "" if its record does not say it."""
+    """Return the gateway of a tunnel, "" if it is unknown. The record can be malformed."""
     gateway = item.body.get("gateway")
     return gateway if isinstance(gateway, str) else ""
 

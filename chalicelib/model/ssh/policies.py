@@ -1,7 +1,4 @@
-"""Policies of SSH authorities: bounds of what they sign for users and for hosts, and defaults within them.
-
-The checks are pure: a certificate that is about to be signed, and the bounds that it must keep.
-"""
+"""Policies of SSH authorities: bounds and defaults of the certificates that they sign. The checks have no I/O."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,19 +13,19 @@ from chalicelib.storage.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.ssh_certificates import Certificate
 
-Subject = Literal["user", "host"]  # for whom an authority signs
+Subject = Literal["user", "host"]  # of a certificate
 
-NAME = "policy"  # of the module in its authority's record
-CALLER = "{user}"  # in a pattern: the caller's name
+NAME = "policy"  # of the module in the record of an authority
+CALLER = "{user}"  # the name of the caller in a pattern
 _MAX_LISTED = 10
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyBounds(Stored):
-    """The bounds of certificates, None where there is none. Times in seconds; `*` in patterns is any text.
+    """The bounds of certificates, None for each that is not set. Times are in seconds; `*` matches any text.
 
-    `backdate` is how long before its creation a certificate begins to be valid that names no start.
+    A certificate without a requested start is valid from `backdate` seconds before its creation.
     """
 
     backdate: int = 0
@@ -49,13 +46,13 @@ class PolicyBounds(Stored):
 
     @property
     def names_the_caller(self) -> bool:
-        """Tell whether the check needs the caller's name, because a pattern holds `{user}`."""
+        """Return whether a pattern contains `{user}`, so that the check requires the name of the caller."""
         return any(CALLER in pattern for pattern in self.allowed_principals or [])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyModule(StoredModule):
-    """The bounds of certificates of users and of hosts, None where there are none."""
+    """The bounds of user and host certificates, None if they are not set."""
 
     user: PolicyBounds | None = None
     host: PolicyBounds | None = None
@@ -72,7 +69,7 @@ class PolicyModule(StoredModule):
 
 
 def _convert_bounds(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the bounds of a request: of its critical options those that are set, by the names that OpenSSH has."""
+    """Return the bounds of a request, with its critical options by their OpenSSH names."""
     if values is None:
         return None
     named = values.get("critical_options") or {}
@@ -81,7 +78,7 @@ def _convert_bounds(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
-    """Return the bounds of what an authority signs, none where its policy is not set or disabled.
+    """Return the bounds of an authority. They are empty if its policy is not set or disabled.
 
     Raises MalformedRecord.
     """
@@ -91,13 +88,13 @@ def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
 
 
 def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
-    """Return the lifetime of a certificate whose request names no end: the default, at most the policy's maximum."""
+    """Return the lifetime of a certificate without a requested end: the default, at most the maximum."""
     own = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
     return own if bounds.max_lifetime is None else min(own, timedelta(seconds=bounds.max_lifetime))
 
 
 def choose_extensions(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the extensions of a certificate: those that were asked for, else the default ones."""
+    """Return the requested extensions of a certificate, otherwise the defaults."""
     if asked:
         return dict(asked)
     if bounds.default_extensions is not None:
@@ -107,16 +104,16 @@ def choose_extensions(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[st
 
 
 def merge_critical_options(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the critical options of a certificate: those that were asked for, and the policy's."""
+    """Return the requested critical options of a certificate, and those of the policy."""
     return {**(bounds.critical_options or {}), **asked}
 
 
 def find_violations(
     bounds: PolicyBounds, certificate: "Certificate", caller: str | None, now: datetime
 ) -> dict[str, str]:
-    """Return the validation errors of a certificate beyond the bounds, by the dotted paths of the request's fields.
+    """Return the validation errors of a certificate by the dotted paths of request fields.
 
-    `caller` is the caller's name, None where it is not known and nobody has it; `now` the time of the creation.
+    `caller` is the name of the caller, or None if unknown: then no pattern with `{user}` matches.
     """
     return {
         **dict(_check_lifetime(bounds, certificate, now)),
@@ -131,11 +128,11 @@ def find_violations(
 
 
 def _check_lifetime(bounds: PolicyBounds, certificate: "Certificate", now: datetime) -> Iterator[tuple[str, str]]:
-    """Yield the error of a lifetime beyond the bound, counted from now where it has begun: the past lets nobody in."""
+    """Yield the error of a lifetime that is too long. Time before now does not count."""
     if bounds.max_lifetime is None:
         return
     if certificate.valid_until - max(certificate.valid_after, now) > timedelta(seconds=bounds.max_lifetime):
-        most = f"{bounds.max_lifetime} seconds after valid_after, or after now where that is later"
+        most = f"{bounds.max_lifetime} seconds after valid_after, or after now if that is later"
         yield "valid_until", _policy_rule(f"must be at most {most}")
 
 
@@ -158,8 +155,8 @@ def _check_principals(
     rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")
     known = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for place, principal in enumerate(certificate.principals):
-        if "," in principal:  # sshd before 10.3 reads it as several where authorized_keys names principals
-            yield f"principals.{place}", _policy_rule("must not hold a comma")
+        if "," in principal:  # sshd before 10.3 reads several principals if authorized_keys names principals
+            yield f"principals.{place}", _policy_rule("must not contain a comma")
         elif not any(_matches(pieces, principal) for pieces in known):
             yield f"principals.{place}", rule
 
@@ -178,12 +175,15 @@ def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str
 
 
 def _split_pattern(pattern: str, caller: str) -> list[str]:
-    """Return the texts between the stars of a pattern; a star in the caller's name stands for itself."""
+    """Return the texts between the stars of a pattern. A star in the name of the caller is literal."""
     return [piece.replace(CALLER, caller) for piece in pattern.split("*")]
 
 
 def _matches(pieces: list[str], text: str) -> bool:
-    """Tell whether a text is the pieces with any text between them. Each is looked for once, from the left."""
+    """Return whether a text consists of the pieces with any text between them.
+
+    Each piece is searched once, from the left, so a text takes linear time.
+    """
     first, *others = pieces
     if not others:
         return text == first
@@ -195,9 +195,9 @@ def _matches(pieces: list[str], text: str) -> bool:
 
 
 def _join_first(names: list[str], between: str) -> str:
-    """Return the first names as one text, since an error may repeat it for a hundred fields."""
+    """Return the first names as one text. It is short, since an error can repeat it for a hundred fields."""
     return between.join([*names[:_MAX_LISTED], *(["…"] if len(names) > _MAX_LISTED else [])])
 
 
 def _policy_rule(rule: str) -> str:
-    return f"{rule}, as the authority's policy says"
+    return f"{rule}, as the policy of the authority requires"

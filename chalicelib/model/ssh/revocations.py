@@ -1,6 +1,6 @@
-"""Revocations of SSH authorities: a record of each, which can be listed, and an entry of the list that servers fetch.
+"""Revocations by SSH authorities. Each has a record, for the API, and an entry in the list that servers fetch.
 
-Both change in one transaction. The list outlives its authority, until its last entry has ended.
+Both change in one transaction. The list outlives its authority until the last entry has ended.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ FIELDS = {
 
 
 class AlreadyRevoked(Exception):
-    """The list holds the serial or key already."""
+    """The list already contains the serial or key."""
 
 
 @dataclass(frozen=True)
 class Issuer:
-    """The SSH authority of a list; it may be deleted by now. `public_key` is one authorized_keys line."""
+    """The SSH authority of a list, which may be deleted. `public_key` is one authorized_keys line."""
 
     account: str
     id: str
@@ -40,13 +40,13 @@ class Issuer:
 
     @property
     def scope(self) -> str:
-        """Return the storage scope of the records of its revocations."""
+        """Return the storage scope of its revocations."""
         return items.scope(self.account, kinds.SSH_REVOCATIONS.path.format(id=self.id))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Revocation(Created):
-    """The stored form of a revocation of a certificate, a serial or a key; unknown fields are left out."""
+    """The stored form of a revocation of a certificate, serial or key. Empty fields are not stored."""
 
     reason: str = ""
     ssh_user_certificate_id: str = ""
@@ -63,7 +63,7 @@ class Revocation(Created):
 
     @property
     def entry(self) -> "crypto.packed_revocations.Entry":
-        """Return its entry in the list. Raises MalformedRecord if it names no key and no serial."""
+        """Return the entry of the revocation in the list. Raises MalformedRecord without a key or serial."""
         try:
             if self.public_key:
                 fingerprint = crypto.public_keys.fingerprint(self.public_key)
@@ -75,11 +75,11 @@ class Revocation(Created):
 
 
 def find_issuer(account: str, id: str) -> Issuer | None:
-    """Return an authority whose list can be changed, None when the account has none. Raises aws.Unavailable."""
+    """Return the issuer of a revocation list of an account, or None. Raises aws.Unavailable."""
     head = revocation_lists.read(id)
     if head:
         return Issuer(account, id, head.public_key) if head.account == account else None
-    found = authorities.read(account, id)  # of the first edition, which made no lists
+    found = authorities.read(account, id)  # of the first version, which stored no lists
     return Issuer(account, id, records.decode(SshAuthority, found).public_key) if found else None
 
 
@@ -89,10 +89,7 @@ def revoke_key(public_key: str) -> Revocation:
 
 
 def describe_certificate(item: Item) -> Revocation:
-    """Return the revocation of a user or host certificate, which ends when the certificate does.
-
-    Raises MalformedRecord.
-    """
+    """Return the revocation of a user or host certificate, with the same end. Raises MalformedRecord."""
     certificate = records.decode(IssuedCertificate, item)
     return _describe_serial(item.id, certificate, certificate.signed().serial)
 
@@ -103,13 +100,13 @@ def _describe_serial(id: str, certificate: IssuedCertificate, serial: int) -> Re
 
 
 def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
-    """Revoke and return the record. Raises AlreadyRevoked, ListFull, what `Change.commit` does."""
+    """Store a revocation and return its record. Raises AlreadyRevoked, ListFull, what `Change.commit` does."""
     record = _build_record(issuer, revocation)
 
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
             change.put(record).also(*listed).commit()
-        elif table.read(record.scope, record.id) is None:  # else the answer to an earlier try was lost
+        elif table.read(record.scope, record.id) is None:  # otherwise an earlier try was stored and its answer lost
             raise AlreadyRevoked
         return record
 
@@ -117,9 +114,9 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def delete_certificate(change: Change, scope: str, id: str) -> bool:
-    """Remove a certificate and revoke it unless it has ended, all or nothing; False when there is none.
+    """Remove a certificate and revoke it unless it has ended, in one transaction.
 
-    Raises ListFull, and what `Change.commit` does.
+    Return False if it does not exist. Raises ListFull, and what `Change.commit` does.
     """
     item = table.find(scope, id)
     if item is None:
@@ -127,7 +124,7 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     try:
         certificate = _decode_revocable(item)
         signed = certificate.signed()
-    except MalformedRecord as malformed:  # nothing says what to revoke
+    except MalformedRecord as malformed:  # its serial is unknown
         decoding.report(item.scope, item.id, malformed)
         return changes.delete(change, scope, id)
     revocation = _describe_serial(item.id, certificate, signed.serial)
@@ -148,13 +145,16 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
 
 
 def remove(change: Change, scope: str, id: str) -> bool:
-    """Remove a revocation and its entry, all or nothing; False when there is none. Raises what `Change.commit` does."""
+    """Remove a revocation and its entry in one transaction. Return False if it does not exist.
+
+    Raises what `Change.commit` does.
+    """
     record, authority = table.find(scope, id), items.above(scope)
     if record is None or authority is None:
         return False
     try:
         entry = records.decode(Revocation, record).entry
-    except MalformedRecord as malformed:  # what it revoked stays revoked
+    except MalformedRecord as malformed:  # its entry is unknown and remains
         decoding.report(scope, id, malformed)
         return changes.delete(change, scope, id)
 
@@ -169,7 +169,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _decode_revocable(item: Item) -> IssuedCertificate:
-    """Return a certificate with the fields that its revocation needs. Other fields may be malformed.
+    """Return a certificate with only the fields that a revocation requires. Other fields can be malformed.
 
     Raises MalformedRecord.
     """
@@ -188,7 +188,7 @@ def _build_record(issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
-    """Add an entry to the list; `add` writes it with what belongs to it, and is told whether the entry is new."""
+    """Add an entry to the list. `add` commits the writes; its first argument is whether the entry is new."""
 
     def change(head: Head, chunk: Chunk) -> T:
         live = crypto.packed_revocations.expire(chunk.packed, clock.seconds())
@@ -198,7 +198,7 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
     try:
         return _change_list(issuer, entry, change)
-    except ListFull:  # perhaps of entries that have ended
+    except ListFull:  # entries that have ended may make room
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
@@ -206,14 +206,14 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
 
 def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: Callable[[Head, Chunk], T]) -> T:
-    """Change a list as it is now, again when another came first. Raises aws.Unavailable."""
+    """Change a list, and retry if another process changed it first. Raises aws.Unavailable."""
 
     def attempt() -> T:
         head = revocation_lists.read(issuer.id) or _new_head(issuer)
         try:
             return change(head, revocation_lists.chunk_of(issuer.id, entry))
         except aws.Unavailable as error:
-            if error.code.startswith("Transaction"):  # it only met others
+            if error.code.startswith("Transaction"):  # a conflict with another transaction
                 raise writes.Overtaken from None
             raise
 
@@ -221,6 +221,6 @@ def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", chang
 
 
 def _new_head(issuer: Issuer) -> Head:
-    """Return the head of a list that has no entries yet; it ends with them where the authority is gone."""
+    """Return the head of a list without entries. If the authority is deleted, the list ends with its entries."""
     is_there = authorities.read(issuer.account, issuer.id) is not None
     return Head(issuer.id, issuer.account, issuer.public_key, expires=None if is_there else 0)

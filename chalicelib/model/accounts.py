@@ -96,7 +96,7 @@ def find_owner(account: str, id: str) -> Owner | None:
 
 
 def name_of(account: str, id: str) -> str:
-    """Return the name of a user or bot, or "" if the account has none of that id.
+    """Return the name of a user or bot of an account, or "".
 
     Raises MalformedRecord, aws.Unavailable.
     """
@@ -143,7 +143,7 @@ def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
 
 
 def is_item_active(item: Item) -> bool:
-    """Return whether the item of an account, a user or a bot is active. A malformed one is not."""
+    """Return whether an account, user or bot is active, given its item. A malformed one is not."""
     return any(stored.active for _, stored in records.decoded(Switchable, [item]))
 
 

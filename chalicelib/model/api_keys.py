@@ -80,7 +80,7 @@ class KeyLimits:
     expires: int | None = None
 
     def covers(self, scope: str) -> bool:
-        """Return whether a key with these limits can do all that a scope allows."""
+        """Return whether the key can do all that a scope allows."""
         own = self.scopes
         return not own or ALL in own or scope in own or (scope.endswith(":read") and READ_ALL in own)
 
@@ -114,7 +114,7 @@ def list_scopes() -> tuple[str, ...]:
 
 
 def required_scope(method: str, path: str) -> str | None:
-    """Return the scope that a request requires, or None if every key can make it."""
+    """Return the scope that a request requires, or None."""
     if path in _WITHOUT_SCOPE:
         return None
     return f"{path.split('/')[1]}:{'read' if method == 'GET' else 'write'}"
@@ -151,9 +151,9 @@ def unique_key(id: str, digest: str, account: str, owner: Owner, limits: KeyLimi
 
 
 def find(token: str) -> VerifiedKey | None:
-    """Return the API key of a token, or None if it is unknown, expired or malformed.
+    """Return the API key of a valid token, or None.
 
-    One read. Raises aws.Unavailable.
+    An expired or malformed key is not valid. One read. Raises aws.Unavailable.
     """
     attributes = table.look_up(_KIND, token[:_ID])
     if attributes is None:
@@ -206,7 +206,7 @@ def record_denied(key: str) -> None:
 
 
 def read_usage(key: str) -> KeyUsage:
-    """Return the last use of a key, accurate to an hour, and its denied requests. Raises aws.Unavailable."""
+    """Return the last use and denied requests of a key. The last use is accurate to an hour. Raises aws.Unavailable."""
     found = dynamodb.get(_scope(key), unique_keys.ID) or {"body": {}}
     return KeyUsage(found["body"].get("used_at"), len(_select_denied(found, clock.seconds() - _HOUR)))
 
@@ -229,7 +229,7 @@ def _remove_old_denied(key: str, now: int) -> bool:
 
 
 def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
-    """Return the denied requests after a Unix second, with which each member of the set begins."""
+    """Return the denied requests after a Unix second. Each begins with its second."""
     return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
 
 

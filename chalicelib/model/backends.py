@@ -11,7 +11,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class HttpResponse(Described):
-    """The stored form of a backend that answers every request with the same response."""
+    """The stored form of a backend with one fixed response."""
 
     status_code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class HttpResponse(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelGroup(Described):
-    """The stored form of a backend of the online tunnels with all its labels. Without labels it has no tunnels."""
+    """The stored form of a group of tunnels. Online tunnels with all its labels belong to it; without labels none do."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Weighted(Described):
 
 
 def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the online tunnels of each group, by the id of the group.
+    """Return the ids of the online tunnels by group id.
 
     One query, none if no group has labels. Raises aws.Unavailable.
     """
@@ -52,7 +52,7 @@ def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, t
 
 
 def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
-    """Return the oldest tunnel group of each tunnel that has one, by the id of the tunnel.
+    """Return the id of the oldest group by tunnel id, for tunnels with a group.
 
     One query, none if no tunnel has labels. Raises aws.Unavailable.
     """

@@ -34,7 +34,7 @@ def normalize(text: str) -> str:
 
 
 def ban(pattern: str) -> None:
-    """Ban a pattern in its normal form, with an event in the operator's trail. Raises TooManyPatterns."""
+    """Ban a pattern in its normal form, with an audit event. Raises TooManyPatterns."""
     if len({*patterns(), pattern}) > MAX_PATTERNS:
         raise TooManyPatterns
     _PATTERNS.add(pattern)

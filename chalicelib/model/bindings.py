@@ -21,7 +21,7 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the key of the record that exists while an edge of the account listens on the name of a tunnel."""
+    """Return the key of an edge with the name of a tunnel."""
     return names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 

@@ -20,7 +20,7 @@ def normalize(text: str) -> str:
 
 
 def block(network: str) -> None:
-    """Block a network in its normal form, with an event in the operator's trail. Raises aws.Unavailable."""
+    """Block a network in its normal form, with an audit event. Raises aws.Unavailable."""
     _NETWORKS.add(network)
 
 

@@ -60,7 +60,7 @@ class BackendStatus:
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """The status of one revision of an edge on an edge host, since `at`."""
+    """The status of an edge revision on one host, since `at`."""
 
     state: State
     revision: int
@@ -92,7 +92,7 @@ def remove(account: str, edge_id: str, host: str) -> None:
 
 
 def read_statuses(host: str) -> dict[tuple[str, str], EdgeStatus]:
-    """Return the statuses of a host by account and edge, also after its lease. Raises aws.Unavailable."""
+    """Return the statuses of a host, live or not, by account and edge. Raises aws.Unavailable."""
     return {_parse_id(item.id): _decode(item.body) for item in table.every(_scope(host))}
 
 
@@ -113,9 +113,9 @@ def remove_expired_hosts(*, grace: int) -> list[str]:
 
 
 def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:
-    """Return the merged status of an edge, and the number of live hosts that wrote one.
+    """Return the merged status of an edge, and the number of its hosts.
 
-    `revision` is the current one of the edge. Two calls. Raises aws.Unavailable.
+    Only live hosts with a status count. `revision` is the current one of the edge. Two calls. Raises aws.Unavailable.
     """
     places = [(_scope(host.id), _id(account, edge_id)) for host in table.newest(HOSTS)]
     found = [dynamodb.get_each(*places[start : start + _AT_ONCE]) for start in range(0, len(places), _AT_ONCE)]
@@ -159,7 +159,7 @@ def combine_states(states: Sequence[State]) -> State:
 
 
 def _merge_part(parts: Sequence[Part], hosts: int) -> Part:
-    """Return the merged status of a hostport or route on a number of hosts."""
+    """Return the merged status of a hostport or route."""
     state = combine_states([*(it.state for it in parts), *_WAITING * (hosts - len(parts))])
     error = next((it.error for it in parts if it.error), "")
     return replace(parts[0], state=state, since=max(it.since for it in parts), error=error)

@@ -31,7 +31,7 @@ class Edge(Described):
     AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys of the hostports, each unique in the account, and of the names.
+        """Return the keys of the hostports and their base names. A hostport is unique in the account.
 
         Two accounts can have an edge on the same hostport that is not below TUNNEL_DOMAIN. The live edge serves the one
         that has proved the domain.
@@ -44,7 +44,7 @@ class Edge(Described):
         return (*found, *names.list_keys(kinds.of(id), self.hostports))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys that edges of the second record format have, unique among all accounts."""
+        """Return the keys of the second record format, unique among all accounts."""
         return tuple(UniqueKey(names.HOSTPORTS, hostport) for hostport in self.hostports)
 
     @classmethod
@@ -66,7 +66,7 @@ class HttpsEdge(Edge):
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Described):
-    """The stored form of a route, which selects requests to its edge by path."""
+    """The stored form of a route. It selects requests by path."""
 
     match_type: Literal["exact_path", "path_prefix"]
     match: str
@@ -81,14 +81,14 @@ class Route(Described):
 
 
 def routes_scope(scope: str, id: str) -> str:
-    """Return the storage scope of the routes of an edge, given the scope and id of the edge."""
+    """Return the storage scope of the routes of an edge."""
     return f"{scope}/{id}/routes"
 
 
 def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
-    """Return an edge and its routes, newest first, or None if there is no edge.
+    """Return an edge and its routes, or None.
 
-    Only HTTPS edges have routes. Malformed edges and routes are included, sealed fields of routes are not. Raises
+    Only HTTPS edges have routes, sorted newest first. Malformed edges and routes are included, sealed fields of routes are not. Raises
     aws.Unavailable.
     """
     kind = kinds.of(id)
@@ -99,9 +99,9 @@ def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
 
 
 def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
-    """Yield the routes of each of some HTTPS edges of an account, newest first.
+    """Yield the routes of each edge, newest first.
 
-    The edges must be sorted, newest first. Routes are read when they are needed, of many edges at once, 1 MB per call.
+    The edges must be HTTPS edges of one account, newest first. Routes are read when they are needed, of many edges at once, 1 MB per call.
     Raises aws.Unavailable.
     """
     scopes = [routes_scope(edge.scope, edge.id) for edge in found]
@@ -124,14 +124,14 @@ def read_route_page(edge: Item, *, before: str | None, count: int) -> tuple[list
 
 
 def find_by_hostport(account: str, hostport: str) -> str | None:
-    """Return the id of the edge of an account on a hostport, or None. Raises aws.Unavailable."""
+    """Return the id of an account's edge on a hostport, or None. Raises aws.Unavailable."""
     key = names.listening_key(account, hostport)
     found = table.look_up(key.kind, key.value)
     return str(found["id"]) if found else None
 
 
 def list_hostports(name: str) -> list[str]:
-    """Return the hostports with which an edge serves a name, the most specific first.
+    """Return the hostports of edges that can serve a name, most specific first.
 
     The name is a host, served at port 443 also by wildcards, or host:port.
     """
@@ -191,9 +191,9 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
 
 
 def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
-    """Return the routes of an edge, also routes in the scope of the second record format.
+    """Return the routes of an edge, also in the second record format.
 
-    That scope is read only if a route that the edge names is missing. Raises aws.Unavailable.
+    Their scope is read only if a route that the edge names is missing. Raises aws.Unavailable.
     """
     missing = _referring_routes(edge) - {route.id for route in found}
     if not missing:

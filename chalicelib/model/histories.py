@@ -59,9 +59,9 @@ def record_tunnel(
 
 
 def find_tunnel(name: str, second: int) -> TunnelRecord | None:
-    """Return the last tunnel that opened a name at or before a Unix second, or None.
+    """Return the last tunnel of a name at a Unix second, or None.
 
-    It may have ended by then. One read. Raises aws.Unavailable.
+    It was opened by then, and may have ended by then. One read. Raises aws.Unavailable.
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
     return TunnelRecord(tunnel=found[0].id, **found[0].body) if found else None

@@ -1,4 +1,4 @@
-"""The list of all edges with hostports, by which the live edge finds them.
+"""The list of all edges with hostports, for the live edge.
 
 Each edge has a separate record. The transaction that changes the edge adds or removes it.
 """
@@ -56,7 +56,7 @@ def every() -> Iterator[tuple[str, str]]:
 
 
 def is_valid_entry(account: str, id: str) -> bool:
-    """Return whether an entry of the list contains a valid account and edge id."""
+    """Return whether an entry has a valid account and edge id."""
     return kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in kinds.EDGES)
 
 

@@ -1,6 +1,6 @@
-"""The schedule of proof checks of reserved domains, which the live edge makes, and their outcomes.
+"""The schedule and outcomes of the proof checks of reserved domains.
 
-The schedule is one scope, sorted by time, so one query returns the checks that are due. The transaction that changes a
+The live edge makes the checks. The schedule is one scope, sorted by time, so one query returns the checks that are due. The transaction that changes a
 reservation also moves its entry.
 """
 
@@ -54,9 +54,9 @@ def find_due(now: int, most: int) -> list[DueCheck]:
 
 
 def claim(check: DueCheck, *, until: int) -> DueCheck | None:
-    """Postpone a check until a Unix second, so that no other host makes it meanwhile.
+    """Postpone a check to a Unix second, and return it.
 
-    Return None if another host was first. Raises aws.Unavailable.
+    So no other host makes it meanwhile. Return None if another host was first. Raises aws.Unavailable.
     """
     before = _read_same(check)
     if before is None:
@@ -77,9 +77,9 @@ def find_proved(domain: str) -> DueCheck | None:
 
 
 def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-    """Store the outcome of a check, and of the reservation that loses the domain.
+    """Store the outcome of a check.
 
-    Return False, without a write, if one of them has changed or another reservation has proved the domain. Raises
+    `loser` is the reservation that loses the domain by it, with its outcome. Return False, without a write, if one of them has changed or another reservation has proved the domain. Raises
     aws.Unavailable.
     """
     change = Change(audit.EDGE)
@@ -106,12 +106,12 @@ def schedule(reservation: Item) -> list[Write]:
 
 
 def unschedule(reservation: Item) -> list[Write]:
-    """Return the writes that remove a reservation from the schedule and from the list of proved domains."""
+    """Return the writes that end the checks and the proof of a reservation."""
     return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *list_proved(reservation, None)]
 
 
 def reschedule(before: Item, after: Item) -> list[Write]:
-    """Return the writes that move a check to its new time and update the list of proved domains."""
+    """Return the writes that follow a change of the check time or proof."""
     if _entries(before) == _entries(after):
         return list_proved(before, after)
     return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
@@ -128,14 +128,17 @@ def _entries(item: Item) -> list[str]:
 
 
 def _parse_entry(entry: str) -> tuple[str, str] | None:
-    """Return the scope and id of the reservation of an entry, or None if it is malformed."""
+    """Return scope and id of the reservation of a valid entry, or None."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
 
 
 def _decode_live(item: Item) -> DueCheck | None:
-    """Return the check of a live reservation, or None if it is malformed or requires no proof."""
+    """Return the check of a live reservation, or None.
+
+    None if it is malformed or requires no proof.
+    """
     if not item.is_live or not (item.body or item.malformed):
         return None
     try:

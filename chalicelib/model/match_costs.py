@@ -1,4 +1,4 @@
-"""The worst cost of matching a pattern with RE2, in instructions per byte of the text.
+"""The worst cost of an RE2 pattern, in instructions per byte.
 
 RE2 follows all partial matches at the same time. So a pattern costs at most the size of its program, and less if a text
 can have only few partial matches: `a[ab]{300}X` costs 300, a sentence without repetitions a few instructions.
@@ -52,7 +52,7 @@ def matching_cost(pattern: str) -> int:
 
 
 def _sequence_cost(text: str, flag: str) -> int:
-    """Return the cost of a pattern that has neither alternatives nor groups."""
+    """Return the cost of a pattern without alternatives and groups."""
     total, piece = 1, list[int]()
     for token, repetition in _TOKENS.findall(text):
         if repetition:
@@ -63,7 +63,7 @@ def _sequence_cost(text: str, flag: str) -> int:
 
 
 def _simultaneous_steps(piece: list[int]) -> int:
-    """Return the maximal number of simultaneous partial matches of a sequence, the empty one included.
+    """Return the maximal number of simultaneous partial matches, including the empty one.
 
     A text can match two prefixes at the same time only if all classes that they align have bytes in common.
     """

@@ -85,9 +85,9 @@ class OAuthModule(StoredModule):
 
 
 def _seal(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> bytes:
-    """Return the sealed secret, the same bytes as before if it has not changed.
+    """Return a sealed secret.
 
-    Sealing it again would give other bytes, and look like a change.
+    An unchanged secret keeps its bytes: sealed again they would differ, and look like a change.
     """
     same = (it for it in known if secret and it and vault.unseal(it, context, bytes.decode) == secret)
     if found := next(same, b""):
@@ -126,7 +126,7 @@ class TrafficPolicyModule(StoredModule):
     AUDITED = ("enabled", "value")
 
     def audited_fields(self) -> dict[str, Any]:
-        """Return the fields with a digest of the document, since its rules can contain secrets."""
+        """Return a digest of the document, since its rules can contain secrets."""
         return {**super().audited_fields(), "value": details.digest(self.value)}
 
 

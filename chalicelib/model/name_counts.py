@@ -1,6 +1,6 @@
-"""The number of names of an account: names in use by its edges and reservations, and names in cooldown.
+"""The number of names of an account, in use and in cooldown.
 
-Each name counts once. The transactions that take and release a name change the count. A reserved domain outside
+Names in use belong to edges and reservations. Each name counts once. The transactions that take and release a name change the count. A reserved domain outside
 TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts until `remove_ended_cooldowns`.
 """
 
@@ -76,9 +76,9 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 
 
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
-    """Return the write that counts the names that a changed item takes and releases, given its other writes.
+    """Return the write that counts the names of a changed item.
 
-    Stops counting cooldowns that have ended if the change adds others. Raises aws.Unavailable.
+    `own` are the other writes of the item. Stops counting cooldowns that have ended if the change adds others. Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)
@@ -125,7 +125,7 @@ def make_room(account: str, counts: Mapping[str, int]) -> bool:
 
 
 def recount(account: str) -> list[Write]:
-    """Return the write that corrects the counts of an account, none if they are right.
+    """Return the write that corrects wrong counts of an account.
 
     Raises aws.Unavailable.
     """
@@ -136,7 +136,7 @@ def recount(account: str) -> list[Write]:
 
 
 def remove_wrong_cooldowns(listed: Cooldowns) -> list[Write]:
-    """Return the writes that remove names from a list of cooldowns that an earlier version ended.
+    """Return the writes that remove cooldowns that an earlier version ended.
 
     Raises aws.Unavailable.
     """

@@ -1,4 +1,4 @@
-"""Names below TUNNEL_DOMAIN and ports of TCP_PORTS, each of which belongs to one account.
+"""Names below TUNNEL_DOMAIN and ports of TCP_PORTS. Each belongs to one account.
 
 The base name of a host is its label directly left of the domain: `team.D` is the base name of x.team.D and of *.team.D.
 A base name has one record, a shared key of the storage. `name_counts` counts the names of an account.
@@ -48,7 +48,7 @@ def ports() -> range:
 
 
 def parse_ports(text: str) -> range:
-    """Return the ports of a text like 20000-20099, an empty range if it is empty. Raises ValueError."""
+    """Return the ports of a text like 20000-20099, none for "". Raises ValueError."""
     if not text.strip():
         return range(0)
     first, _, last = text.strip().partition("-")
@@ -64,9 +64,9 @@ def check_settings() -> None:
 
 
 def check_settings_for(hosts: Iterable[str]) -> None:
-    """Do the same as `check_settings`, but accept other settings if no host is below either domain.
+    """Check the settings for a service with these hosts.
 
-    Raises OtherSettingsError, ValueError.
+    Other settings than those of the table are accepted if no host is below either domain. Raises OtherSettingsError, ValueError.
     """
     try:
         check_settings()
@@ -134,9 +134,9 @@ def ports_text() -> str:
 
 
 def forget_settings() -> str:
-    """Remove the settings of the table, so that the next process stores its settings.
+    """Remove the settings of the table.
 
-    Return the removed settings as text, "" if there were none. Raises aws.Unavailable.
+    The next process that uses names stores its settings. Return the removed settings as text, "" if there were none. Raises aws.Unavailable.
     """
     _check.cache_clear()
     found = _stored()
@@ -166,12 +166,12 @@ def is_below(host: str) -> bool:
 
 
 def base_name(host: str) -> str:
-    """Return the base name of a host, "" for TUNNEL_DOMAIN and hosts outside it."""
+    """Return the base name of a host below TUNNEL_DOMAIN, or ""."""
     return _base_name_below(host, domain())
 
 
 def find_account(name: str, tunnel_domain: str) -> str:
-    """Return the account of a host below the domain or of host:port, or "". Raises aws.Unavailable."""
+    """Return the account of a host or host:port below a domain, or "". Raises aws.Unavailable."""
     host, _, port = name.partition(":")
     of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
     record = dynamodb.get(f"{KIND}#{of_port or _base_name_below(host, tunnel_domain)}", unique_keys.ID) or {}
@@ -197,22 +197,22 @@ def is_operator_name(unit: str) -> bool:
 
 
 def port_address(port: int) -> str:
-    """Return the address of a port of the edge, host:port, which is its base name."""
+    """Return the address of a port, host:port. It is its base name."""
     return f"{domain()}:{port}"
 
 
 def key(name: str, *, field: str = "") -> UniqueKey:
-    """Return the key of a base name or port, which all items of one account can share."""
+    """Return the key of a base name or port. Items of one account share it."""
     return UniqueKey(KIND, name, field=field, hold="together")
 
 
 def listening_key(account: str, hostport: str) -> UniqueKey:
-    """Return the key of an edge of an account that listens on a hostport."""
+    """Return the key of an edge with a hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
 def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
-    """Return the keys of the base names of an edge, for TCP also of its ports."""
+    """Return the keys of the base names of hostports. TCP edges also have keys of their ports."""
     found: dict[UniqueKey, None] = {}
     by_port = kind is kinds.TCP_EDGES
     for place, hostport in enumerate(hostports):
@@ -223,7 +223,7 @@ def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
 
 
 def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
-    """Return whether an edge has the keys of a hostport: its base name, for TCP also its port.
+    """Return whether an edge has all keys of a hostport.
 
     An edge that is older than the TUNNEL_DOMAIN of the service does not, and another account may have the name. Hosts
     outside the domain have no keys.
@@ -237,14 +237,14 @@ def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
 
 
 def is_reserved(account: str, name: str) -> bool:
-    """Return whether an account has reserved a base name, a host below it or an address. Raises aws.Unavailable."""
+    """Return whether an account has reserved a base name or address. Raises aws.Unavailable."""
     return bool(list_reservations(account, name))
 
 
 def list_reservations(account: str, name: str) -> list[str]:
-    """Return the ids of the reservations of a base name, of hosts below it, or of an address.
+    """Return the ids of an account's reservations of a base name or address.
 
-    Only reservations of the account count. Raises aws.Unavailable.
+    Reservations of hosts below the base name count too. Raises aws.Unavailable.
     """
     record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
     holders = record.get("sharers", ()) if record.get("account") == account else ()

@@ -27,7 +27,7 @@ class _GatewayRecord(Stored):
 
 
 def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
-    """Return the tunnels of a gateway, newest first, also after the end of a lease. Raises aws.Unavailable."""
+    """Return the tunnels of a gateway, newest first. Some leases may have ended. Raises aws.Unavailable."""
     found = records.decoded(_GatewayRecord, table.every(tunnel_ends.gateway_scope(gateway)))
     return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in found]
 
@@ -68,14 +68,14 @@ def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
 
 
 def are_labels_included(tunnel_labels: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """Return whether the labels of a tunnel include all required ones, False if none are required."""
+    """Return whether a tunnel has all required labels, False if none are required."""
     return bool(labels) and labels.items() <= tunnel_labels.items()
 
 
 def _build_served(
     item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _GatewayRecord"
 ) -> ServedTunnel:
-    """Return the tunnel of a record, which is the tunnel itself or the record of its gateway."""
+    """Return the tunnel of its own record or of the record of its gateway."""
     until = tunnel_ends.lease_end(item)
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)

@@ -73,9 +73,9 @@ def check_new_key(item: Item) -> None:
 
 
 def update_new_credential(item: Item) -> None:
-    """Copy the state of its owner to a new SSH credential, unless a switch has done so.
+    """Copy the state of its owner to a new SSH credential.
 
-    Until then each sign-in reads the owner. Raises aws.Unavailable.
+    Does nothing if a switch has already done so.    Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
     active = _are_active(_read_owner_and_account(item.account, _owner_of(item)))
     for key in item.unique_keys:
@@ -130,7 +130,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed user, bot or account, with the marker if it became inactive."""
+    """Return a changed item, with the marker if it became inactive."""
     others = {name: value for name, value in after.unseen.items() if name != _MARKER}
     if accounts.is_item_active(after):
         return replace(after, unseen=others)
@@ -143,13 +143,13 @@ def deactivate_keys(account: str, owner: str) -> None:
 
 
 def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
-    """Return the API keys and SSH credentials of a user or bot, malformed ones included. Raises aws.Unavailable."""
+    """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
     found = [item for kind in _KINDS for item in table.every(items.scope(account, kind.path))]
     return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
 
 
 def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
-    """Return a user or bot and its account, with an empty body if unknown. Raises aws.Unavailable."""
+    """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     owner, own = (
         _live(record) or Item(*place, {}, revision=0)
@@ -164,7 +164,7 @@ def _live(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def _owner_of(item: Item) -> str:
-    """Return the owner of an API key or SSH credential, from the unique keys if it is malformed."""
+    """Return the owner of an API key or SSH credential. A malformed one has it in its unique keys."""
     owner = item.body.get("owner_id")
     if isinstance(owner, str):
         return owner

@@ -1,4 +1,4 @@
-"""The proof that an account owns a domain: its DNS record, the times of its checks, and their outcomes.
+"""The proof that an account owns a domain: checks and outcomes.
 
 Times are Unix seconds. The live edge makes the checks: nothing here uses DNS.
 """
@@ -55,7 +55,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class ProofChange:
-    """The proof after a check, and the audit event of its change, or ""."""
+    """The proof after a check. `event` is its audit event or ""."""
 
     proof: Proof
     event: ProofEvent = ""
@@ -90,7 +90,7 @@ def request_check(proof: Proof, now: int) -> Proof:
 
 
 def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
-    """Return the outcome of a check if no other reservation has proved the domain."""
+    """Return the outcome of a check of an uncontested domain."""
     looked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
         return _verify(looked, now)
@@ -109,9 +109,9 @@ def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
 def apply_contest(
     challenger: Proof, holder: Proof, found: CheckResult, now: int
 ) -> tuple[ProofChange, ProofChange | None]:
-    """Return the outcome for a challenger with a present record, and for an owner that loses the domain.
+    """Return the outcomes for a challenger and for the owner.
 
-    `found` is the result for the record of the owner at the same time.
+    The record of the challenger is present. The second outcome is None if the owner keeps the domain. `found` is the result for the record of the owner at the same time.
     """
     looked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":
@@ -133,7 +133,10 @@ def list_proving_domains(host: str) -> tuple[str, ...]:
 
 
 def find_proving(host: str, holders: Mapping[str, T]) -> T | None:
-    """Return the owner of the longest proved domain that proves a host, or None."""
+    """Return the owner of the most specific domain that proves a host.
+
+    None if there is none.
+    """
     return next((holders[name] for name in list_proving_domains(host) if name in holders), None)
 
 

@@ -1,4 +1,4 @@
-"""Reserved domains and addresses, which an account keeps also while no tunnel uses them."""
+"""Reserved domains and addresses. An account keeps them while no tunnel uses them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -52,9 +52,9 @@ class ReservedDomain(Described):
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the key of the domain in its account, and of its base name or proved domain.
+        """Return the keys of the domain.
 
-        A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole service while it is proved.
+        Each has one in its account. A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole service while it is proved.
         """
         own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
         proof = self.progress
@@ -105,7 +105,7 @@ class ServedReservation:
 
 
 def _decode_keys(item: Item) -> ServedReservation | None:
-    """Return a reservation from its unique keys, or None if they do not name its domain."""
+    """Return a reservation from its unique keys, or None if its domain is unknown."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
     is_proved = _PROVED_DOMAIN in keys or names.KIND in keys
@@ -139,7 +139,7 @@ class ReservedAddr(Described):
 
 
 def set_proof(item: Item, proof: Proof) -> Item:
-    """Return a reserved domain with a proof and its unique keys, in the next revision."""
+    """Return the next revision of a reserved domain, with a proof."""
     before = records.decode(ReservedDomain, item)
     after = replace(before, proof={**before.proof, **asdict(proof)})
     body = {**item.body, "proof": after.proof}
@@ -148,9 +148,9 @@ def set_proof(item: Item, proof: Proof) -> Item:
 
 
 def list_proved(before: Item, after: Item | None) -> list[Write]:
-    """Return the write that adds a domain to the list of its parent domain, or removes it.
+    """Return the write that updates the list of proved domains.
 
-    A domain is in the list while it is proved. The live edge reads the list to know which hosts a wildcard does not
+    A proved domain is in the list of its parent domain. The live edge reads the list to know which hosts a wildcard does not
     serve.
     """
     old, new = (_list_scope(item) if item else None for item in (before, after))
@@ -182,7 +182,7 @@ def _names_an_item(record: Mapping[str, Any]) -> bool:
 
 
 def _find_proved_below(domain: str) -> list[tuple[str, str]]:
-    """Return scope and id of the reservations that are proved directly below a domain.
+    """Return the keys of reservations proved directly below a domain.
 
     Malformed entries are left out. The edge can write to the list, so an entry can name a record that the edge must not
     read, and then the whole read would fail. Raises aws.Unavailable.
@@ -214,7 +214,7 @@ def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKe
 
 
 def _list_scope(item: Item) -> str | None:
-    """Return the scope of the list in which a proved domain is, or None. Wildcards are in no list."""
+    """Return the scope of the list with a proved domain, or None. Wildcards are in no list."""
     try:
         stored = records.decode(ReservedDomain, item)
     except MalformedRecord:  # so that its deletion also removes it from the list

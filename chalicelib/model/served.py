@@ -1,6 +1,6 @@
-"""Edges, backends and authorities as the live edge serves them, with enabled modules and without secrets.
+"""Edges, backends and authorities as the live edge serves them.
 
-A malformed record is never ignored: its edge has an error and is closed to all traffic.
+They have only enabled modules, and no secrets. A malformed record is never ignored: its edge has an error and is closed to all traffic.
 """
 
 import re
@@ -37,7 +37,7 @@ _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
 
 @dataclass(frozen=True)
 class Modules:
-    """The enabled modules of an edge or a route, None for each disabled one.
+    """The enabled modules of an edge or route. Disabled ones are None.
 
     `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce. An edge or
     route with one of them is closed.
@@ -85,7 +85,7 @@ class ServedRoute:
 
 @dataclass(frozen=True)
 class ServedEdge:
-    """An edge of any kind, with its routes if it is an HTTPS edge. Each change of a part raises `revision`.
+    """An edge of any kind, with routes if HTTPS. Each change of a part raises `revision`.
 
     Backends of the TCP hostports in `proxied` receive the PROXY protocol, as their reserved addresses require. `error`
     says why the edge is closed, for example UNREADABLE, or is "".
@@ -108,7 +108,7 @@ class ServedEdge:
 
     @property
     def named(self) -> frozenset[str]:
-        """Return the ids of the backends and authorities of all modules, also of routes."""
+        """Return the ids of all backends and authorities of its modules and routes."""
         return frozenset(
             id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _referenced_ids(modules)
         )
@@ -194,7 +194,7 @@ def _is_disabled(record: object) -> bool:
 
 
 def _decode_module(form: type[M], record: Any, is_whole: Callable[[M], bool] = lambda _: True) -> M | None:
-    """Return the module of a record, or None if it is absent or malformed."""
+    """Return the module of a valid record, or None."""
     try:
         found = form.of(record) if record is not None else None
     except MalformedRecord:
@@ -208,7 +208,7 @@ def _require(is_whole: bool, field: str) -> None:
 
 
 def _is_id(value: object) -> bool:
-    """Return whether a value is a string with the prefix of a known kind."""
+    """Return whether a value has the prefix of a known kind."""
     try:
         return isinstance(value, str) and bool(kinds.of(value))
     except kinds.UnknownKind:

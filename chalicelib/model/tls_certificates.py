@@ -16,7 +16,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class TlsCertificate(Traced):
-    """The stored form of an uploaded certificate: its PEM chain, leaf first, and fields of the leaf."""
+    """The stored form of an uploaded certificate. It has the PEM chain, leaf first, and fields of the leaf."""
 
     certificate_pem: str
     issued_at: str | None = None

@@ -1,4 +1,4 @@
-"""The end of a tunnel: the details of its audit event, and the records that it changes."""
+"""The end of a tunnel: event details and changed records."""
 
 from chalicelib import ids
 from chalicelib.model import histories, names
@@ -10,7 +10,7 @@ from chalicelib.storage.items import Item
 
 
 def lease_end(item: Item) -> int:
-    """Return the Unix second at which the lease of a tunnel ends, also of a record of an earlier version."""
+    """Return the Unix second at which the lease of a tunnel ends. Earlier versions stored it as expiry."""
     return item.lease or item.expires or 0
 
 
@@ -30,11 +30,11 @@ def describe_duration(item: Item, end: int) -> Details:
 
 
 def record_end(item: Item, end: int) -> list[Write]:
-    """Return the write that records the end of a tunnel in the history of its name."""
+    """Return the write that adds the end to the history of its name."""
     return histories.record_tunnel(host_name(item), item.account, item.id, item.body, ended=end)
 
 
 def remove_from_gateway(item: Item) -> list[Write]:
-    """Return the write that removes a tunnel from its gateway, if it has one."""
+    """Return the write that removes a tunnel from its gateway."""
     gateway = item.body.get("gateway")
     return [Write.delete(gateway_scope(gateway), item.id)] if gateway and isinstance(gateway, str) else []

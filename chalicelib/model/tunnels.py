@@ -179,7 +179,7 @@ def open_tunnel(
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields of the gateway's record that only one kind of tunnel has."""
+    """Return the fields of the gateway's record that depend on the kind."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
@@ -233,9 +233,9 @@ def close_tunnel(
 
 
 def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
-    """Store why an edge host does not serve a tunnel, "" if it serves it again. The gateway is notified.
+    """Store why an edge host does not serve a tunnel.
 
-    Does nothing if the tunnel has ended. Raises aws.Unavailable.
+    `reason` is "" if the host serves it again. The gateway is notified. Does nothing if the tunnel has ended. Raises aws.Unavailable.
     """
     exists = Condition("attribute_exists(#id)")
     refusal = {"body.refusal": reason}
@@ -262,7 +262,7 @@ def hostport_of(name: str) -> str:
 
 
 def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
-    """Return the event details of the end of a tunnel: its time online and its usage."""
+    """Return the event details of a tunnel's time online and usage."""
     return {**tunnel_ends.describe_duration(item, end), **details.of(asdict(usage) if usage else {})}
 
 

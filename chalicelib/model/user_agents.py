@@ -1,4 +1,4 @@
-"""The RE2 expressions of a user agent filter, and the worst cost of matching them.
+"""The RE2 expressions of a user agent filter, and their worst cost.
 
 The average cost does not matter, since a visitor chooses the text.
 """
@@ -21,9 +21,9 @@ _WORD = re.compile(rf"{_LITERAL}+")
 
 
 def build_expressions(patterns: Sequence[str]) -> list[str]:
-    r"""Return expressions, one of which matches a whole text if the text contains a match of a pattern.
+    r"""Return expressions that match a whole text that contains a pattern.
 
-    All plain words share an expression, which RE2 compiles to a tree. All other patterns share one, too. A pattern with
+    At least one of them matches then. All plain words share an expression, which RE2 compiles to a tree. All other patterns share one, too. A pattern with
     named groups gets a separate expression, because an expression cannot contain a name twice.
     """
     words, others = _split_words(patterns)
@@ -49,7 +49,7 @@ def _cost(patterns: tuple[str, ...]) -> int:
 
 
 def _split_words(patterns: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the plain words by the flag of their pattern, and the other patterns."""
+    """Return the plain words by flag, and the other patterns."""
     words: dict[str, set[str]] = {"": set(), "i": set()}
     others = []
     for pattern in patterns:
@@ -67,6 +67,6 @@ def _join_words(words: dict[str, list[str]]) -> list[str]:
 
 
 def _close_quote(pattern: str) -> str:
-    r"""Return a pattern with its last \Q closed, so that it does not quote what follows."""
+    r"""Return a pattern with its last \Q closed. Otherwise it would quote the rest of the expression."""
     without = re.sub(r"\\Q(?s:.*?)\\E|\\[^Q]", "", pattern)
     return rf"{pattern}\E" if r"\Q" in without else pattern

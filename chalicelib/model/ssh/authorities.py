@@ -36,7 +36,7 @@ class SshAuthority(Described):
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the `key_size` of an RSA key in bits, or the `elliptic_curve` of an ECDSA key.
+        """Return the `key_size` of an RSA key, in bits, or the `elliptic_curve`.
 
         Parsed without the cryptography package, which takes long to import. Raises MalformedRecord.
         """
@@ -90,9 +90,9 @@ class IssuedUserCertificate(IssuedCertificate):
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return the user certificate with a key id and the fingerprint of its authority (SHA256:…), or None.
+    """Return a user certificate of any account, or None.
 
-    It can be of any account. None also if it has ended. Two reads. Raises MalformedRecord, aws.Unavailable.
+    `fingerprint` is of its authority (SHA256:…). None also if it has ended. Two reads. Raises MalformedRecord, aws.Unavailable.
     """
     authority = table.look_up(_KIND, fingerprint)
     found = read_certificate(authority["account"], key_id) if authority else None
@@ -140,7 +140,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
-    """Return an authority of an account, or None, and whether it has revoked a key.
+    """Return an authority or None, and whether it revoked a key.
 
     `digest` is the SHA-256 digest of the key. One call. Raises aws.Unavailable.
     """
@@ -171,7 +171,7 @@ def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerp
 
 
 def _parse_strings(blob: bytes) -> list[bytes]:
-    """Return the strings of a key in the wire format of RFC 4253, each after its length in four bytes."""
+    """Return the strings of a key in the wire format of RFC 4253. Four bytes of length precede each."""
     found = []
     while blob:
         end = 4 + int.from_bytes(blob[:4])

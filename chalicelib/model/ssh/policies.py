@@ -46,7 +46,7 @@ class PolicyBounds(Stored):
 
     @property
     def names_the_caller(self) -> bool:
-        """Return whether a pattern contains `{user}`, so that the check requires the name of the caller."""
+        """Return whether the check requires the name of the caller. A pattern contains `{user}` then."""
         return any(CALLER in pattern for pattern in self.allowed_principals or [])
 
 
@@ -69,7 +69,7 @@ class PolicyModule(StoredModule):
 
 
 def _convert_bounds(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the bounds of a request, with its critical options by their OpenSSH names."""
+    """Return the bounds of a request. Critical options get their OpenSSH names."""
     if values is None:
         return None
     named = values.get("critical_options") or {}
@@ -88,7 +88,7 @@ def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
 
 
 def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
-    """Return the lifetime of a certificate without a requested end: the default, at most the maximum."""
+    """Return the default lifetime of a certificate, at most the maximum."""
     own = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
     return own if bounds.max_lifetime is None else min(own, timedelta(seconds=bounds.max_lifetime))
 
@@ -104,14 +104,14 @@ def choose_extensions(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[st
 
 
 def merge_critical_options(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested critical options of a certificate, and those of the policy."""
+    """Return the critical options of the request and of the policy."""
     return {**(bounds.critical_options or {}), **asked}
 
 
 def find_violations(
     bounds: PolicyBounds, certificate: "Certificate", caller: str | None, now: datetime
 ) -> dict[str, str]:
-    """Return the validation errors of a certificate by the dotted paths of request fields.
+    """Return the validation errors of a certificate by request field.
 
     `caller` is the name of the caller, or None if unknown: then no pattern with `{user}` matches.
     """

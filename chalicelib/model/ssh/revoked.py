@@ -1,4 +1,4 @@
-"""Reading the revocations of SSH authorities, for sign-ins and for the lists that servers fetch."""
+"""Reads the revocations of SSH authorities, for sign-ins and for servers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,16 +15,16 @@ from chalicelib.storage.revocation_lists import Head
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return the valid user certificate with a key id and the fingerprint of its authority, or None.
+    """Return a valid user certificate of any account, or None.
 
-    It can be of any account. It is not valid if it or its key was revoked, if it has ended or is suspended, or if the
+    `fingerprint` is of its authority. It is not valid if it or its key was revoked, if it has ended or is suspended, or if the
     account is inactive. Raises aws.Unavailable.
     """
     return _read_valid(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
 
 
 def read_certificate(account: str, id: str) -> Item | None:
-    """Return a user certificate of an account if it is still valid, as `find_certificate` does."""
+    """Return a valid user certificate of an account, or None, as `find_certificate` does."""
     return _read_valid(account, id, lambda: authorities.read_certificate(account, id))
 
 

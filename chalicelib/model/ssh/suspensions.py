@@ -37,5 +37,5 @@ def is_suspended(item: Item) -> bool:
 
 
 def is_key_suspended(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a credential or certificate is suspended, given the attributes of its unique key."""
+    """Return whether a unique key belongs to a suspended credential or certificate."""
     return bool(attributes.get(_MARKER))

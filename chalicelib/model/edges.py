@@ -88,8 +88,8 @@ def routes_scope(scope: str, id: str) -> str:
 def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
     """Return an edge and its routes, or None.
 
-    Only HTTPS edges have routes, sorted newest first. Malformed edges and routes are included, sealed fields of routes are not. Raises
-    aws.Unavailable.
+    Only HTTPS edges have routes, sorted newest first. Malformed edges and routes are included, sealed fields of routes
+    are not. Raises aws.Unavailable.
     """
     kind = kinds.of(id)
     edge = table.find_any(items.scope(account, kind.path), id)
@@ -101,8 +101,8 @@ def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
 def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield the routes of each edge, newest first.
 
-    The edges must be HTTPS edges of one account, newest first. Routes are read when they are needed, of many edges at once, 1 MB per call.
-    Raises aws.Unavailable.
+    The edges must be HTTPS edges of one account, newest first. Routes are read when they are needed, of many edges at
+    once, 1 MB per call. Raises aws.Unavailable.
     """
     scopes = [routes_scope(edge.scope, edge.id) for edge in found]
     read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)

@@ -1,7 +1,7 @@
 """The schedule and outcomes of the proof checks of reserved domains.
 
-The live edge makes the checks. The schedule is one scope, sorted by time, so one query returns the checks that are due. The transaction that changes a
-reservation also moves its entry.
+The live edge makes the checks. The schedule is one scope, sorted by time, so one query returns the checks that are due.
+The transaction that changes a reservation also moves its entry.
 """
 
 from dataclasses import asdict, dataclass
@@ -79,8 +79,8 @@ def find_proved(domain: str) -> DueCheck | None:
 def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
     """Store the outcome of a check.
 
-    `loser` is the reservation that loses the domain by it, with its outcome. Return False, without a write, if one of them has changed or another reservation has proved the domain. Raises
-    aws.Unavailable.
+    `loser` is the reservation that loses the domain by it, with its outcome. Return False, without a write, if one of
+    them has changed or another reservation has proved the domain. Raises aws.Unavailable.
     """
     change = Change(audit.EDGE)
     for changed, outcome in [(check, result), *([loser] if loser else [])]:

@@ -1,7 +1,8 @@
 """The number of names of an account, in use and in cooldown.
 
-Names in use belong to edges and reservations. Each name counts once. The transactions that take and release a name change the count. A reserved domain outside
-TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts until `remove_ended_cooldowns`.
+Names in use belong to edges and reservations. Each name counts once. The transactions that take and release a name
+change the count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts
+until `remove_ended_cooldowns`.
 """
 
 from collections import Counter
@@ -78,7 +79,8 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
     """Return the write that counts the names of a changed item.
 
-    `own` are the other writes of the item. Stops counting cooldowns that have ended if the change adds others. Raises aws.Unavailable.
+    `own` are the other writes of the item. Stops counting cooldowns that have ended if the change adds others. Raises
+    aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)

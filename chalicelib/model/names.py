@@ -66,7 +66,8 @@ def check_settings() -> None:
 def check_settings_for(hosts: Iterable[str]) -> None:
     """Check the settings for a service with these hosts.
 
-    Other settings than those of the table are accepted if no host is below either domain. Raises OtherSettingsError, ValueError.
+    Other settings than those of the table are accepted if no host is below either domain. Raises OtherSettingsError,
+    ValueError.
     """
     try:
         check_settings()
@@ -136,7 +137,8 @@ def ports_text() -> str:
 def forget_settings() -> str:
     """Remove the settings of the table.
 
-    The next process that uses names stores its settings. Return the removed settings as text, "" if there were none. Raises aws.Unavailable.
+    The next process that uses names stores its settings. Return the removed settings as text, "" if there were none.
+    Raises aws.Unavailable.
     """
     _check.cache_clear()
     found = _stored()

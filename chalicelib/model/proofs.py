@@ -111,7 +111,8 @@ def apply_contest(
 ) -> tuple[ProofChange, ProofChange | None]:
     """Return the outcomes for a challenger and for the owner.
 
-    The record of the challenger is present. The second outcome is None if the owner keeps the domain. `found` is the result for the record of the owner at the same time.
+    The record of the challenger is present. The second outcome is None if the owner keeps the domain. `found` is the
+    result for the record of the owner at the same time.
     """
     looked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":

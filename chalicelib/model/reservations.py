@@ -54,7 +54,8 @@ class ReservedDomain(Described):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the keys of the domain.
 
-        Each has one in its account. A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole service while it is proved.
+        Each has one in its account. A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole
+        service while it is proved.
         """
         own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
         proof = self.progress
@@ -150,8 +151,8 @@ def set_proof(item: Item, proof: Proof) -> Item:
 def list_proved(before: Item, after: Item | None) -> list[Write]:
     """Return the write that updates the list of proved domains.
 
-    A proved domain is in the list of its parent domain. The live edge reads the list to know which hosts a wildcard does not
-    serve.
+    A proved domain is in the list of its parent domain. The live edge reads the list to know which hosts a wildcard
+    does not serve.
     """
     old, new = (_list_scope(item) if item else None for item in (before, after))
     if new and new != old:

@@ -1,6 +1,7 @@
 """Edges, backends and authorities as the live edge serves them.
 
-They have only enabled modules, and no secrets. A malformed record is never ignored: its edge has an error and is closed to all traffic.
+They have only enabled modules, and no secrets. A malformed record is never ignored: its edge has an error and is closed
+to all traffic.
 """
 
 import re

@@ -235,7 +235,8 @@ def close_tunnel(
 def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
     """Store why an edge host does not serve a tunnel.
 
-    `reason` is "" if the host serves it again. The gateway is notified. Does nothing if the tunnel has ended. Raises aws.Unavailable.
+    `reason` is "" if the host serves it again. The gateway is notified. Does nothing if the tunnel has ended. Raises
+    aws.Unavailable.
     """
     exists = Condition("attribute_exists(#id)")
     refusal = {"body.refusal": reason}

@@ -23,8 +23,9 @@ _WORD = re.compile(rf"{_LITERAL}+")
 def build_expressions(patterns: Sequence[str]) -> list[str]:
     r"""Return expressions that match a whole text that contains a pattern.
 
-    At least one of them matches then. All plain words share an expression, which RE2 compiles to a tree. All other patterns share one, too. A pattern with
-    named groups gets a separate expression, because an expression cannot contain a name twice.
+    At least one of them matches then. All plain words share an expression, which RE2 compiles to a tree. All other
+    patterns share one, too. A pattern with named groups gets a separate expression, because an expression cannot
+    contain a name twice.
     """
     words, others = _split_words(patterns)
     named = [it for it in others if "(?P<" in it or "(?<" in it]

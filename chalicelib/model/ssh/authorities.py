@@ -92,7 +92,8 @@ class IssuedUserCertificate(IssuedCertificate):
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     """Return a user certificate of any account, or None.
 
-    `fingerprint` is of its authority (SHA256:…). None also if it has ended. Two reads. Raises MalformedRecord, aws.Unavailable.
+    `fingerprint` is of its authority (SHA256:…). None also if it has ended. Two reads. Raises MalformedRecord,
+    aws.Unavailable.
     """
     authority = table.look_up(_KIND, fingerprint)
     found = read_certificate(authority["account"], key_id) if authority else None

@@ -17,8 +17,8 @@ from chalicelib.storage.revocation_lists import Head
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
     """Return a valid user certificate of any account, or None.
 
-    `fingerprint` is of its authority. It is not valid if it or its key was revoked, if it has ended or is suspended, or if the
-    account is inactive. Raises aws.Unavailable.
+    `fingerprint` is of its authority. It is not valid if it or its key was revoked, if it has ended or is suspended, or
+    if the account is inactive. Raises aws.Unavailable.
     """
     return _read_valid(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
 

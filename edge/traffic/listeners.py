@@ -217,7 +217,7 @@ def _empty_name_matcher(settings: Settings) -> Mapping[str, Json]:
 
     Envoy requires an entry in each list, so each has one that no client matches. Names outside the domain are refused,
     since the operator's certificate does not cover them. Challenges of certificate authorities are refused too, since
-    only the names' own certificates could answer them.
+    no tunnel can answer them under that certificate.
     """
     below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
     elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}

@@ -1,4 +1,4 @@
-"""The resources of Envoy on an edge host: a it that changes makes anew what it touches alone. Pure."""
+"""Envoy's resources on an edge host. An update builds only the affected resources again. Pure."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime

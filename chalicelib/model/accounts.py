@@ -55,8 +55,8 @@ class User(Switchable):
 
         So no user has the name of a bot of the account. Records of earlier versions have only the key of their kind.
         """
-        kept = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
-        scopes = [(key, items.scope(account, kind.path)) for key, kind in kept]
+        variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
+        scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]
         return tuple(UniqueKey(key, f"{scope}#{self.name}", field="name") for key, scope in scopes)
 
 

@@ -27,12 +27,12 @@ _WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
 _KIND = "token"
 _ID = 27  # characters at the start of a token: the id of its key, without the prefix
 _HOUR = 60 * 60  # seconds
-_MAX_NOTED = 10_000
+_MAX_RECORDED = 10_000
 MAX_DENIED = 100  # counted requests of a key per hour, so that a client cannot cause unlimited writes
 
 # The Unix second at which this process last recorded the use of a key, by its id. The time that a request brings can
 # come from the cache of the gateway's authorizer and be older.
-_noted: dict[str, int] = {}
+_recorded: dict[str, int] = {}
 
 # The Unix second until which no further denied requests of a key are counted, by its id.
 _denied_enough: dict[str, int] = {}
@@ -178,10 +178,10 @@ def record_use(key: str, used: int) -> None:
     `used` is the last recorded Unix second that the request knows of. Raises aws.Unavailable.
     """
     now = clock.seconds()
-    if now - max(used, _noted.get(key, 0)) < _HOUR:
+    if now - max(used, _recorded.get(key, 0)) < _HOUR:
         return
     table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
-    _remember(_noted, key, now)
+    _remember(_recorded, key, now)
 
 
 def record_denied(key: str) -> None:
@@ -233,10 +233,10 @@ def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
     return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
 
 
-def _remember(noted: dict[str, int], key: str, second: int) -> None:
-    if len(noted) >= _MAX_NOTED:
-        noted.clear()  # then some keys are written twice within an hour
-    noted[key] = second
+def _remember(seconds: dict[str, int], key: str, second: int) -> None:
+    if len(seconds) >= _MAX_RECORDED:
+        seconds.clear()  # then some keys are written twice within an hour
+    seconds[key] = second
 
 
 def _scope(key: str) -> str:

@@ -20,7 +20,7 @@ class HttpResponse(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelGroup(Described):
-    """The stored form of a group of tunnels: all online tunnels that have all its labels. Without labels it is empty."""
+    """The stored form of a group of tunnels: all online tunnels with all its labels. Without labels it is empty."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
 

@@ -106,10 +106,10 @@ def remove_host(host: str) -> None:
 
 def remove_expired_hosts(*, grace: int) -> list[str]:
     """Remove the hosts with a lease that ended `grace` seconds ago. Return them. Raises aws.Unavailable."""
-    gone = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
-    for host in gone:
+    expired = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
+    for host in expired:
         remove_host(host.id)
-    return [host.id for host in gone]
+    return [host.id for host in expired]
 
 
 def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:

@@ -46,9 +46,9 @@ def find_due(now: int, most: int) -> list[DueCheck]:
     for start in range(0, len(keys), _AT_ONCE):
         read = dynamodb.get_each(*keys[start : start + _AT_ONCE])
         found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
-    known = {(_scope(it.account), it.id) for it in found}
+    live = {(_scope(it.account), it.id) for it in found}
     for id in entries:
-        if valid.get(id) not in known:  # otherwise it would be the first entry for ever
+        if valid.get(id) not in live:  # otherwise it would be the first entry for ever
             dynamodb.do(Write.delete(_DUE, id))
     return found
 

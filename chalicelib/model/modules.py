@@ -73,10 +73,10 @@ class OAuthModule(StoredModule):
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        known = [found.client_secret for found in before.provider.values() if found] if before else []
+        sealed = [found.client_secret for found in before.provider.values() if found] if before else []
         providers = {
-            name: asked and {**asked, "client_secret": _seal(asked["client_secret"], context, known)}
-            for name, asked in values["provider"].items()
+            name: requested and {**requested, "client_secret": _seal(requested["client_secret"], context, sealed)}
+            for name, requested in values["provider"].items()
         }
         return cls.of({**values, "provider": providers})
 
@@ -84,12 +84,12 @@ class OAuthModule(StoredModule):
         return {**vars(self), "provider": {name: it and it.to_record() for name, it in self.provider.items()}}
 
 
-def _seal(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> bytes:
+def _seal(secret: str, context: Mapping[str, str], sealed: Sequence[bytes]) -> bytes:
     """Return a sealed secret.
 
     An unchanged secret keeps its bytes: sealed again they would differ, and look like a change.
     """
-    same = (it for it in known if secret and it and vault.unseal(it, context, bytes.decode) == secret)
+    same = (it for it in sealed if secret and it and vault.unseal(it, context, bytes.decode) == secret)
     if found := next(same, b""):
         return found
     return vault.seal(secret.encode(), context, read=bytes.decode) if secret else b""

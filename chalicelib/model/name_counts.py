@@ -168,12 +168,12 @@ def _correction(account: str, record: Mapping[str, Any], counts: Mapping[str, in
 
 
 def _count_again(account: str) -> dict[str, int]:
-    held, others = set[str](), 0
+    in_use, others = set[str](), 0
     for kind in _KINDS:
         for item in table.every(items.scope(account, kind.path)):
-            held |= {str(key.value) for key in item.unique_keys if key.kind == names.KIND}
+            in_use |= {str(key.value) for key in item.unique_keys if key.kind == names.KIND}
             others += count_elsewhere(item)
-    return {"names": len(held) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
+    return {"names": len(in_use) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
 
 
 def _end_oldest(account: str, count: int) -> bool:

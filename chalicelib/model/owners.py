@@ -67,8 +67,8 @@ def check_new_key(item: Item) -> None:
     Call it before the token is returned: no client knows it until then.
     """
     owner = _owner_of(item)
-    known = _copied_fields(_read_owner_and_account(item.account, owner))
-    if any({**key.attributes, **known} != key.attributes for key in item.unique_keys):
+    fields = _copied_fields(_read_owner_and_account(item.account, owner))
+    if any({**key.attributes, **fields} != key.attributes for key in item.unique_keys):
         update_keys(item.account, owner)
 
 
@@ -118,10 +118,10 @@ def remove(change: Change, scope: str, id: str) -> bool:
         bot = table.find(scope, id)
         if bot is None:
             return False
-        gone = change.remove(bot).also(*_require_other_admin(bot))
+        removal = change.remove(bot).also(*_require_other_admin(bot))
         deactivate_keys(bot.account, id)
         try:
-            gone.commit()
+            removal.commit()
         finally:
             update_keys(bot.account, id)  # also new keys, and the keys of a bot that could not be removed
         return True
@@ -151,11 +151,11 @@ def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
 def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
     """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
     places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
-    owner, own = (
+    owner, record_of_account = (
         _live(record) or Item(*place, {}, revision=0)
         for place, record in zip(places, dynamodb.get_each(*places), strict=True)
     )
-    return owner, own
+    return owner, record_of_account
 
 
 def _live(record: Mapping[str, Any] | None) -> Item | None:

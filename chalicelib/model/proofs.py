@@ -91,19 +91,19 @@ def request_check(proof: Proof, now: int) -> Proof:
 
 def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
     """Return the outcome of a check of an uncontested domain."""
-    looked = replace(proof, checked_at=now, error=found.error)
+    checked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
-        return _verify(looked, now)
+        return _verify(checked, now)
     match proof.status:
         case "verified" if found.kind == "absent" or now - proof.seen_at >= _NO_ANSWER:
-            return _change_status(looked, "lapsing", now, next_at=now + _DAY)
+            return _change_status(checked, "lapsing", now, next_at=now + _DAY)
         case "verified":
-            return ProofChange(replace(looked, next_at=now + _HOUR))
+            return ProofChange(replace(checked, next_at=now + _HOUR))
         case "lapsing" if now >= proof.since + _GRACE:
-            return _change_status(looked, "lapsed", now, next_at=now + _MINUTE)
+            return _change_status(checked, "lapsed", now, next_at=now + _MINUTE)
         case "lapsing":
-            return ProofChange(replace(looked, next_at=min(now + _DAY, proof.since + _GRACE)))
-    return ProofChange(replace(looked, next_at=now + _seconds_until_check(proof, now)))
+            return ProofChange(replace(checked, next_at=min(now + _DAY, proof.since + _GRACE)))
+    return ProofChange(replace(checked, next_at=now + _seconds_until_check(proof, now)))
 
 
 def apply_contest(
@@ -114,12 +114,12 @@ def apply_contest(
     The record of the challenger is present. The second outcome is None if the owner keeps the domain. `found` is the
     result for the record of the owner at the same time.
     """
-    looked = replace(challenger, checked_at=now, error="")
+    checked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":
         lost = replace(holder, checked_at=now, error=_LOST_ERROR)
-        return _verify(looked, now), _change_status(lost, "lapsed", now, next_at=now + _MINUTE)
+        return _verify(checked, now), _change_status(lost, "lapsed", now, next_at=now + _MINUTE)
     error = _PROVED_ELSEWHERE if found.kind == "present" else _UNKNOWN_ELSEWHERE.format(found.error)
-    return ProofChange(replace(looked, error=error, next_at=now + _seconds_until_check(challenger, now))), None
+    return ProofChange(replace(checked, error=error, next_at=now + _seconds_until_check(challenger, now))), None
 
 
 def list_proving_domains(host: str) -> tuple[str, ...]:
@@ -141,8 +141,8 @@ def find_proving(host: str, holders: Mapping[str, T]) -> T | None:
     return next((holders[name] for name in list_proving_domains(host) if name in holders), None)
 
 
-def _verify(looked: Proof, now: int) -> ProofChange:
-    seen = replace(looked, seen_at=now, next_at=now + _DAY, error="")
+def _verify(checked: Proof, now: int) -> ProofChange:
+    seen = replace(checked, seen_at=now, next_at=now + _DAY, error="")
     return ProofChange(seen) if seen.status == "verified" else _change_status(seen, "verified", now, next_at=now + _DAY)
 
 

@@ -60,8 +60,8 @@ class ReservedDomain(Described):
         own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
         proof = self.progress
         if proof is None:
-            unit = names.base_name(self.domain)
-            return (own, names.key(unit, field="domain")) if unit else (own,)
+            base_name = names.base_name(self.domain)
+            return (own, names.key(base_name, field="domain")) if base_name else (own,)
         proved = UniqueKey(_PROVED_DOMAIN, self.domain, {"account": account, "id": id})
         return (own, proved) if proof.holds else (own,)
 
@@ -174,7 +174,7 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
             places += _find_proved_below(host.removeprefix(domains.WILDCARD))
     stored = map(Item.from_record, table.records(places).values())
-    return [held for item in stored if item.is_live and (held := ServedReservation.of(item))]
+    return [reservation for item in stored if item.is_live and (reservation := ServedReservation.of(item))]
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
@@ -202,10 +202,10 @@ def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
     return proofs.find_proving(host, {it.domain: it for it in found if it.is_proved})
 
 
-def require_proved(held: ServedReservation) -> Write:
+def require_proved(reservation: ServedReservation) -> Write:
     """Return the check that a reservation still proves its domain. It fails with NotProved."""
-    same = Condition("#holder = :proved", {"proved": held.id})
-    return Write.check(UniqueKey(_PROVED_DOMAIN, held.domain).scope, unique_keys.ID, same, NotProved())
+    same = Condition("#holder = :proved", {"proved": reservation.id})
+    return Write.check(UniqueKey(_PROVED_DOMAIN, reservation.domain).scope, unique_keys.ID, same, NotProved())
 
 
 def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
@@ -249,12 +249,12 @@ def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
     if ":" in name:
         return any(_address_uses_proxy_protocol(account, id) for id in names.list_reservations(account, name))
     found = {it.domain: it for it in reservations_for(account, [name], tunnel_domain) if it.is_proved}
-    held = proofs.find_proving(name, found)
-    if held is None or held.account != account:
+    reservation = proofs.find_proving(name, found)
+    if reservation is None or reservation.account != account:
         return False
-    if not held.is_readable:
+    if not reservation.is_readable:
         raise UnreadableReservation
-    return held.proxy_protocol
+    return reservation.proxy_protocol
 
 
 def _address_uses_proxy_protocol(account: str, id: str) -> bool:

@@ -1,7 +1,7 @@
-"""The lines of Envoy's access log: at most 4 KiB each, and of requests that nobody's tunnel is for, or that are held
-back, one in ten. Pure.
+"""The configuration of Envoy's access logs. Pure.
 
-What a visitor writes is cut to so many bytes, of which each may be four in JSON; `header_bytes` tells how long all was.
+A line has at most 4 KiB. Texts of visitors are cut, since a byte can become four in JSON; `header_bytes` is the full size.
+Of refused requests and those for unknown hosts, one in ten is logged.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from edge.traffic.resources import Json
 
 _SAMPLED = 10  # percent
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
-_REFUSALS = "^(rbac_|local_rate_limited)"  # of blocked networks, and of who asks too often
+_REFUSALS = "^(rbac_|local_rate_limited)"  # blocked networks, and visitors above the rate limit
 _REQUEST_FIELDS: Mapping[str, Json] = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
@@ -40,13 +40,13 @@ _CONNECTION_FIELDS: Mapping[str, Json] = {
 
 
 def build_request_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of requests, and whose each is: no body, no cookie, no query."""
+    """Return the log of requests, without bodies, cookies and queries. `whose` names the owner."""
     which: Json = {"or_filter": {"filters": [_important_requests(), _sample()]}}
     return {**_file(settings, {**whose, **_REQUEST_FIELDS}), "filter": which}
 
 
 def build_connection_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of connections that are passed on as bytes, and whose each is."""
+    """Return the log of byte connections. `whose` names the owner."""
     return _file(settings, {**whose, **_CONNECTION_FIELDS})
 
 
@@ -60,7 +60,10 @@ def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _important_requests() -> Json:
-    """Return the filter of requests to hosts of an account that no bound refused, and of all with other statuses."""
+    """Return the filter of requests that are always logged.
+
+    These are requests to an account's hosts within the limits, and all with unusual statuses.
+    """
     cel = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
     known = parts.extension("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
     others: list[Json] = [_status_is_not(status) for status in (403, 404, 421, 429)]

@@ -1,4 +1,4 @@
-"""Envoy's listener for an HTTP response, within the process: whatever leads there, its body is kept once. Pure."""
+"""Envoy's internal listener of an HTTP response. All routes share it, so its body is stored once. Pure."""
 
 from collections.abc import Mapping
 
@@ -7,10 +7,10 @@ from edge.process.settings import Settings
 from edge.traffic import clusters, parts, routes
 from edge.traffic.resources import Json, Key, Resource
 
-_MORE_KIB = 36  # of headers: those that the edge adds to a request, as the client's certificate
+_MORE_KIB = 36  # for headers that the edge adds, such as the client's certificate
 _MAX_BODY = 64 << 10
 _WITHOUT_BODY = frozenset({204, 205, 304})
-# What is of the connection, and not of the response (RFC 9110, 7.6.1): set wrong it breaks that. Envoy refuses a host.
+# Headers of the connection (RFC 9110, 7.6.1), which would break it, and host, which Envoy rejects.
 _CONNECTION_HEADERS = frozenset(
     {
         "connection",
@@ -27,7 +27,7 @@ _CONNECTION_HEADERS = frozenset(
 
 
 def build_response_listener(backend: str, response: HttpResponse, settings: Settings) -> Resource:
-    """Return the listener that answers every request alike."""
+    """Return the listener that gives every request the same response."""
     name = clusters.response_name(backend)
     listener: Json = {
         "name": name,

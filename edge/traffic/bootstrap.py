@@ -1,4 +1,4 @@
-"""The configuration that Envoy starts with: where control is, and its limits; nothing of a tunnel. Pure."""
+"""Envoy's configuration at its start: the address of control, and limits. Pure."""
 
 from collections.abc import Mapping
 
@@ -8,12 +8,12 @@ from edge.traffic.resources import Json
 
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _RUNTIME: Mapping[str, Json] = {
-    # Else Envoy resets the connection between two of its listeners when it closes one: the end of an answer is lost.
+    # Or Envoy resets the connection between two of its listeners at a close, and the end of a response is lost.
     "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
-    "re2.max_program_size.error_level": 10000,  # of 100: `claims` is longer, and so are user agents at their bound
+    "re2.max_program_size.error_level": 10000,  # instead of 100: `claims` and large user agent filters need more
 }
-_RELEASED: Mapping[str, Json] = {"bytes_to_release": 32 << 20, "memory_release_interval": "1s"}  # of what is free
-# Counters that each name or certificate would have, and control knows itself: making them is half of a start.
+_RELEASED: Mapping[str, Json] = {"bytes_to_release": 32 << 20, "memory_release_interval": "1s"}  # free memory
+# Counters of each name or certificate, which control knows itself. Creating them takes half of a start.
 _UNCOUNTED: Json = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
 
 
@@ -45,13 +45,13 @@ def _runtime(settings: Settings) -> Json:
 
 
 def _control_source() -> Json:
-    """Return how Envoy asks control: one stream, of differences; where that breaks it is back within a second."""
+    """Return how Envoy reaches control: one delta stream, reopened within a second if it breaks."""
     backoff: Json = {"base_interval": "0.1s", "max_interval": "1s"}
     service: Json = {"cluster_name": "control", "retry_policy": {"retry_back_off": backoff}}
     return {
         "api_type": "DELTA_GRPC",
         "transport_api_version": "V3",
-        "set_node_on_first_message_only": True,  # else 60 KB of Envoy's extensions stand in each of its messages
+        "set_node_on_first_message_only": True,  # or each message repeats 60 KB about Envoy's extensions
         "grpc_services": [{"envoy_grpc": service}],
     }
 

@@ -1,4 +1,4 @@
-"""Envoy's upstreams: gateways and groups of tunnels, by mutual TLS, and listeners within the process. Pure."""
+"""Envoy's clusters: gateways and tunnel groups, by mutual TLS, and internal listeners. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -18,10 +18,10 @@ _MANY = 1_000_000
 _RAW = parts.extension(
     "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
 )
-TUNNEL_KEY = "edge.tunnel"  # under which a connection of bytes has the id of its tunnel
-_IDLE_TIMEOUT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
+TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a byte connection
+_IDLE_TIMEOUT = "5s"  # of upstream connections that serve one visitor only: each occupies an SSH channel
 Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
-_NO_VALUE = "AA=="  # the value of what is said by its type, as base64: Envoy wants a byte
+_NO_VALUE = "AA=="  # base64 of one byte: Envoy requires a value, although the type says all
 _HTTP1: Json = {"http_protocol_options": {"enable_trailers": True}}
 _MOST_RESPONSE_HEADERS = 1000
 _HTTP2: Json = {"http2_protocol_options": parts.WINDOWS}
@@ -29,48 +29,48 @@ _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "ma
 
 
 def http2_name(upstream: str) -> str:
-    """Return the name of the upstream of a gateway or group for gRPC, which speaks HTTP/2 to the end."""
+    """Return the name of a gateway's or group's cluster for HTTP/2, which gRPC needs."""
     return f"{upstream}/http2"
 
 
 def group_name(backend: str) -> str:
-    """Return the name of the upstream of a tunnel group."""
+    """Return the name of a tunnel group's cluster."""
     return f"group/{backend}"
 
 
 def stream_name(plan: Plan) -> str:
-    """Return the name of the upstream of an edge that passes connections on as bytes.
+    """Return the name of the cluster of an edge that forwards bytes.
 
-    It is another one for each choice of authorities: where Envoy refuses the listener with those, the one before it
-    stays, and must lead nowhere.
+    It differs for each set of authorities: if Envoy rejects a listener with new authorities, it keeps the old listener,
+    which then must not find the cluster.
     """
     return f"stream/{plan.edge.id}/{plan.digest}" if plan.trusted else f"stream/{plan.edge.id}"
 
 
 def proxied_name(upstream: str) -> str:
-    """Return the name of the upstream of a gateway or group that is told who a visitor is, of each apart."""
+    """Return the name of the cluster that sends the visitor's address to tunnels."""
     return f"{upstream}/proxied"
 
 
 def bytes_name(gateway: str) -> str:
-    """Return the name of the upstream of a gateway for connections of bytes."""
+    """Return the name of a gateway's cluster for byte connections."""
     return f"{gateway}/bytes"
 
 
 def response_name(backend: str) -> str:
-    """Return the name of the upstream, and of the listener, of an HTTP response."""
+    """Return the name of an HTTP response's cluster and listener."""
     return f"answer/{backend}"
 
 
 def certificate_listener_name(certificate: str) -> str:
-    """Return the name of the listener of a certificate."""
+    """Return the name of a certificate's listener."""
     return f"certificate/{certificate}"
 
 
 def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the upstreams of a gateway, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id.
+    """Return the clusters of a gateway, for HTTP/1.1, HTTP/2 and bytes. The server name is the tunnel's id.
 
-    Of HTTP there are two that do not tell a tunnel who a visitor is, and two that do.
+    HTTP has two clusters each: with and without the PROXY protocol for the tunnel.
     """
     endpoint: Json = {"endpoint": {"address": _address(gateway)}}
     common: dict[str, Json] = {
@@ -85,7 +85,7 @@ def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Sett
 
 
 def _local_bytes_cluster(gateway: Gateway, settings: Settings) -> Json:
-    """Return the upstream of a gateway on this host for connections of bytes: a header names the tunnel of each."""
+    """Return the byte cluster of a gateway on this host. A PROXY protocol header names the tunnel."""
     named: Json = {
         "type": proxy_protocol.TUNNEL,
         "format_string": {"text_format_source": {"inline_string": f"%FILTER_STATE({TUNNEL_KEY}:PLAIN)%"}},
@@ -99,7 +99,7 @@ def _local_bytes_cluster(gateway: Gateway, settings: Settings) -> Json:
 
 
 def build_group_clusters(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the upstreams of a tunnel group, whose tunnels take turns: the server name is the id of that tunnel."""
+    """Return the clusters of a tunnel group, round robin. The server name is the tunnel's id."""
     common = _tunnel_options(members, link_authority, settings, alt_stat_name="group")
     return _http_clusters(group_name(backend), _endpoints(members), common, settings, *_words(backend, members))
 
@@ -107,7 +107,7 @@ def build_group_clusters(backend: str, members: Members, link_authority: str, se
 def build_proxied_group_clusters(
     backend: str, members: Members, link_authority: str, settings: Settings
 ) -> list[Resource]:
-    """Return the same for edges whose reservations say that tunnels are told who a visitor is."""
+    """Return the same clusters, with the PROXY protocol for the tunnels."""
     common = _tunnel_options(members, link_authority, settings, alt_stat_name="group")
     common["transport_socket"] = _with_proxy_protocol(common["transport_socket"])
     return _proxied_http_clusters(
@@ -120,17 +120,17 @@ def _words(backend: str, members: Members) -> tuple[str, ...]:
 
 
 def edge_group_name(plan: Plan, backend: str) -> str:
-    """Return the name of the upstream by which an edge leads to a tunnel group."""
+    """Return the name of the cluster that an edge uses for a tunnel group."""
     return proxied_name(group_name(backend)) if plan.is_proxied else group_name(backend)
 
 
 def build_stream_cluster(
     plan: Plan, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
 ) -> Resource:
-    """Return the upstream of several groups, by weight, for bytes: the server name is the id of the tunnel.
+    """Return the byte cluster of an edge, over groups by weight. The server name is the tunnel's id.
 
-    The gateway is told who a visitor is, and of a plan that is proxied passes that on as the first bytes. A group
-    without tunnels takes no connections. Those that are open stay when weights or tunnels are others.
+    The gateway gets the visitor's address, and forwards it to tunnels if the plan `is_proxied`. A group without tunnels
+    gets no connections. Open connections survive changes of weights and tunnels.
     """
     shares: list[Json] = [
         {"locality": {"sub_zone": id}, "load_balancing_weight": weight, "lb_endpoints": _endpoints(members)}
@@ -154,9 +154,9 @@ def build_stream_cluster(
 
 
 def build_response_cluster(backend: str) -> Resource:
-    """Return the upstream to the listener of an HTTP response, which is in this process.
+    """Return the cluster of an HTTP response's internal listener.
 
-    A connection that is kept would go on to answer what was answered before a change.
+    Each request gets a new connection, since a reused one would answer with the response before a change.
     """
     name = response_name(backend)
     address: Json = {"envoy_internal_address": {"server_listener_name": name}}
@@ -172,12 +172,12 @@ def build_response_cluster(backend: str) -> Resource:
 
 
 def build_name_cluster(site: Site) -> Resource:
-    """Return the upstream from a host name to the listener of its certificate, told the client by PROXY protocol."""
+    """Return the cluster from a host name to its certificate's listener, with the PROXY protocol."""
     return build_listener_cluster(site.name, certificate_listener_name(site.certificate))
 
 
 def build_listener_cluster(host: str, listener: str) -> Resource:
-    """Return the upstream from a host name to a listener in this process."""
+    """Return the cluster from a host name to an internal listener."""
     address: Json = {"envoy_internal_address": {"server_listener_name": listener}}
     name = NAME_PREFIX + host
     body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _with_proxy_protocol(_RAW)}
@@ -189,7 +189,7 @@ def _resource(name: str, body: Json, *words: str) -> Resource:
 
 
 def _with_proxy_protocol(socket: Json, **more: Json) -> Json:
-    """Return a socket behind the PROXY protocol, which tells who the client is."""
+    """Return a transport socket that first sends the client's address by the PROXY protocol."""
     return parts.extension(
         "envoy.transport_sockets.upstream_proxy_protocol",
         f"{parts.TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
@@ -199,16 +199,17 @@ def _with_proxy_protocol(socket: Json, **more: Json) -> Json:
 
 
 def _with_private_address(socket: Json) -> Json:
-    """Return a socket behind the same, which the gateway reads and passes on to nobody."""
+    """Return the same, for the gateway only: it does not forward the address."""
     return _with_proxy_protocol(socket, added_tlvs=[{"type": proxy_protocol.PRIVATE, "value": _NO_VALUE}])
 
 
 def _http_clusters(
     name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
 ) -> list[Resource]:
-    """Return an upstream by HTTP/1.1, whose requests tell the gateway who a visitor is, and by HTTP/2.
+    """Return the HTTP/1.1 and HTTP/2 clusters of an upstream.
 
-    Of HTTP/2 the gateway reads no request, so that each connection is of one visitor's connection, and says of which.
+    The gateway reads the visitor's address from HTTP/1.1 requests. It does not parse HTTP/2, so each HTTP/2 connection
+    serves one visitor's connection and starts with a PROXY protocol header.
     """
     told = {**common, "transport_socket": _with_private_address(common["transport_socket"])}
     by_http2 = _http_cluster(_HTTP2, http2_name(name), endpoints, told, settings, *words, idle_timeout=_IDLE_TIMEOUT)
@@ -218,7 +219,7 @@ def _http_clusters(
 def _proxied_http_clusters(
     name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
 ) -> list[Resource]:
-    """Return the same, where tunnels are told too: `common` says who a visitor is."""
+    """Return the same, where tunnels get the address too. `common` adds the PROXY protocol."""
     return [
         _http_cluster(version, it, endpoints, common, settings, *words, idle_timeout=_IDLE_TIMEOUT)
         for it, version in {name: _HTTP1, http2_name(name): _HTTP2}.items()
@@ -234,7 +235,7 @@ def _http_cluster(
     *words: str,
     **options: Json,
 ) -> Resource:
-    """Return an upstream by a version of HTTP."""
+    """Return a cluster for one version of HTTP."""
     body = {**parts.upstream(name, endpoints), **common, **_connect_options(settings)}
     return _resource(name, {**body, "typed_extension_protocol_options": _protocol_options(version, **options)}, *words)
 
@@ -251,7 +252,7 @@ def _endpoints(members: Members) -> list[Json]:
 
 
 def _tunnel_options(members: Members, link_authority: str, settings: Settings, **more: Json) -> dict[str, Json]:
-    """Return the mutual TLS of an upstream of tunnels, and its bounds."""
+    """Return the mutual TLS and limits of a cluster of tunnels."""
     most = settings.limits.max_requests_per_backend
     bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
     gateways = sorted({gateway.id for _, gateway in members}) or ["none"]

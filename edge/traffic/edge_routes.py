@@ -1,4 +1,4 @@
-"""Envoy's treatment of a request to an edge: the route that its path selects, and the backends of that. Pure."""
+"""Envoy's HTTP manager and routes of an edge. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,8 @@ _RETRY: Json = {
     ],
     "host_selection_retry_max_attempts": 3,
 }
-# What upstreams may read as another path, by RFC 3986, 6.2.2, or for ease: //, segments of dots, \\, parameters of
-# segments (;), and in percents control characters, what need not be, what may be taken for a / or ;, and percents.
+# Paths that an upstream may normalize to another path (RFC 3986, 6.2.2): with //, dot segments, \\, parameters (;), or
+# percent-encoded control characters, unreserved characters, slashes, semicolons and percent signs.
 _AMBIGUOUS = (
     r"(?i)[^?]*(?://|/\.\.?(?:[/?]|$)|[\\;]"
     r"|%(?:[01].|2[def]|25[0-9a-f]{2}|3[0-9b]|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9aef])).*"
@@ -50,7 +50,7 @@ _CLIENT = {
 
 
 def build_edge_manager(plan: Plan, settings: Settings) -> Json:
-    """Return the HTTP manager of the connections of an edge, which takes its routes."""
+    """Return the HTTP manager of an edge, which uses the edge's routes."""
     client = _CLIENT if plan.trusted else {}
     return routes.build_manager(
         settings,
@@ -68,7 +68,7 @@ def build_edge_manager(plan: Plan, settings: Settings) -> Json:
 
 
 def build_edge_routes(plan: Plan) -> Resource:
-    """Return the routes of an edge: those of its hosts, and that any other host is misdirected."""
+    """Return the routes of an edge. Other hosts get 421."""
     hosts: list[Json] = [_virtual_host(plan)] if plan.certificates else []
     if plan.served_elsewhere:
         hosts.append(routes.build_page_host("elsewhere", *plan.served_elsewhere, status=421, text=pages.MISDIRECTED))
@@ -80,9 +80,9 @@ def build_edge_routes(plan: Plan) -> Resource:
 
 
 def build_closed_routes(name: str) -> Resource:
-    """Return routes that lead nowhere, in the place of those of an edge.
+    """Return routes that answer 421, to replace the removed routes of an edge.
 
-    Envoy keeps the last that it had of routes that go: connections from before would still be led by those.
+    Envoy keeps the last version of removed routes, so open connections would still use them.
     """
     return _build_routes(name, [routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)])
 
@@ -95,7 +95,7 @@ def _build_routes(name: str, hosts: list[Json], *words: str) -> Resource:
 def _virtual_host(plan: Plan) -> Json:
     edge = plan.edge
     targets = [route for target in plan.targets for route in _routes(plan, target)]
-    led = [_page(plan.page)] if plan.page else [*_ambiguous_path_refusals(plan.targets), *targets]
+    served = [_page(plan.page)] if plan.page else [*_ambiguous_path_refusals(plan.targets), *targets]
     return {
         "name": edge.id,
         "domains": list(plan.certificates),
@@ -103,7 +103,7 @@ def _virtual_host(plan: Plan) -> Json:
         "routes": [
             *_deep_host_refusals(list(plan.certificates)),
             *_challenge_refusals(plan.unreserved),
-            *led,
+            *served,
             _page(pages.NO_ROUTE),
         ],
         "retry_policy": _RETRY,
@@ -112,33 +112,36 @@ def _virtual_host(plan: Plan) -> Json:
 
 
 def _deep_host_refusals(names: Sequence[str]) -> Iterator[Json]:
-    """Yield the refusal of hosts more than one label below a wildcard, for which Envoy lets that stand."""
+    """Yield the refusal of hosts two or more labels below a wildcard, which Envoy's wildcard matches."""
     if any(name.startswith("*.") for name in names):
         other: Json = {**_host_condition(names), "invert_match": True}
         yield {"match": {"prefix": "/", "headers": [other]}, "direct_response": _MISDIRECTED}
 
 
 def _challenge_refusals(names: Sequence[str]) -> Iterator[Json]:
-    """Yield the answer to challenges of certificate authorities for some hosts."""
+    """Yield the response to challenges of certificate authorities for some hosts."""
     if names:
         yield routes.build_challenge_refusal(_host_condition(names))
 
 
 def _host_condition(names: Sequence[str]) -> dict[str, Json]:
-    """Return the match of requests for some hosts or, of wildcards, for those directly below."""
+    """Return the condition that a request is for some hosts, or directly below a wildcard host."""
     own = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
     return {"name": ":authority", "string_match": {"safe_regex": {"regex": f"(?i)(?:{own})(?::[0-9]*)?"}}}
 
 
 def _ambiguous_path_refusals(targets: Sequence[RouteTarget]) -> Iterator[Json]:
-    """Yield the refusal of paths that would pass by a route which holds visitors back, and be read as its own."""
+    """Yield the refusal of paths that could bypass a route that restricts visitors.
+
+    Another route would match them, but the upstream might read them as the restricted path.
+    """
     if len(targets) > 1 and any(target.restricts_visitors for target in targets):
         path: Json = {"name": ":path", "string_match": {"safe_regex": {"regex": _AMBIGUOUS}}}
         yield {"match": {"prefix": "/", "headers": [path]}, "direct_response": _response(pages.PATH)}
 
 
 def _routes(plan: Plan, target: RouteTarget) -> Iterator[Json]:
-    """Yield the routes of Envoy for one of the edge's; the last refuses what none before it lets pass."""
+    """Yield Envoy's routes for a route of the edge. The last one refuses all remaining requests."""
     match: dict[str, Json] = {"path" if target.route.match_type == "exact_path" else "prefix": target.route.match}
     common = {"metadata": _metadata(route=target.route.id)}
     rules, at = target.route.modules.user_agent_filter, _path_condition(target.route)
@@ -156,7 +159,8 @@ def _routes(plan: Plan, target: RouteTarget) -> Iterator[Json]:
 def _path_condition(route: ServedRoute) -> Json:
     """Return the path of a route as a condition on headers.
 
-    Envoy reads the conditions of each route before its path: a request would cost the filters of all routes.
+    Envoy checks header conditions before the path. With the path as the first of them, a request does not pay for the
+    filters of all other routes.
     """
     if route.match_type == "exact_path":
         regex = rf"{re.escape(route.match)}(?:\?\C*)?"
@@ -165,9 +169,9 @@ def _path_condition(route: ServedRoute) -> Json:
 
 
 def _actions(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[dict[str, Json], list[Json], Json]]:
-    """Yield the match, the first conditions on headers, and the action of a gRPC request, and of any other.
+    """Yield the match, the first header conditions and the action, for gRPC requests and for others.
 
-    Envoy reads conditions in order. A gRPC request must not cost the patterns of a filter twice.
+    Envoy checks conditions in order. A gRPC request must not run the patterns of a filter twice.
     """
     has_groups = any(is_group(id) for id, _ in weights)
     if has_groups:

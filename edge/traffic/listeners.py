@@ -1,7 +1,7 @@
-"""Envoy's listeners: the public ports, and one within the process for each uploaded certificate. Pure.
+"""Envoy's listeners: the public ports, and an internal one for each uploaded certificate. Pure.
 
-The public one reads the server name and leads each name that has a certificate to the listener of that. Envoy takes or
-refuses a listener as a whole, so one that it cannot use closes nobody else's addresses.
+The public HTTPS listener passes each name with a certificate to that certificate's internal listener. Envoy accepts or
+rejects a listener as a whole, so a bad certificate affects no other addresses.
 """
 
 import re
@@ -17,16 +17,16 @@ from edge.traffic.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Re
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED
 
 FRONT = "https"  # the public listener
-_PASSED_ON = "passed-on"  # its chain for names that have a certificate of their own
-_NO_NAME = " "  # no server name is this
-_CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # where the filter that passes a connection on finds its upstream
+_PASSED_ON = "passed-on"  # its filter chain for names with an uploaded certificate
+_NO_NAME = " "  # never a server name
+_CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # the filter state from which tcp_proxy takes its cluster
 _APPLICATION_PROTOCOLS = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput"
-_CHALLENGE = r".*'acme-tls/1'.*"  # of TLS-ALPN-01 (RFC 8737), among the quoted protocols that a client offers
+_CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list of a client's protocols
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
 
 def build_public(settings: Settings) -> tuple[Resource, Resource]:
-    """Return the public listeners, as they are before any name has a certificate of its own."""
+    """Return the public listeners without the parts of names."""
     redirecting: Json = {
         **parts.listener("http", settings.host, settings.http_port, settings.limits),
         "listener_filters": proxies.build_filters(settings),
@@ -45,17 +45,17 @@ def build_public(settings: Settings) -> tuple[Resource, Resource]:
 
 
 def build_name_part(name: str, settings: Settings) -> Resource:
-    """Return the part of the public listener that leads a host name to the listener of its certificate."""
+    """Return the part of the public listener that passes a host to its certificate's listener."""
     return _name_part(name, _choose_chain(_PASSED_ON), settings)
 
 
 def build_unreserved_name_part(name: str, settings: Settings) -> Resource:
-    """Return the same for a name that refuses challenges of certificate authorities."""
+    """Return the same for a host that refuses challenges of certificate authorities."""
     return _name_part(name, _refuse_challenges(_PASSED_ON), settings)
 
 
 def build_wildcard_part(name: str, settings: Settings) -> Resource:
-    """Return the part of the public listener that leads what is directly below a domain to the listener of `*.` it."""
+    """Return the part of the public listener that passes hosts below a wildcard to its listener."""
     return _wildcard_part(name, _choose_chain(name), settings)
 
 
@@ -78,7 +78,7 @@ def _wildcard_part(name: str, on_match: Json, settings: Settings) -> Resource:
 
 
 def build_certificate_listener(certificate: str, settings: Settings) -> Resource:
-    """Return the listener of an uploaded certificate; nothing in it depends on a name or a tunnel."""
+    """Return the listener of an uploaded certificate. It does not depend on names or tunnels."""
     shown = OPERATOR if certificate == OPERATOR_PROXIED else certificate
     return Resource(
         Key("listener", certificate_listener_name(certificate)),
@@ -87,17 +87,17 @@ def build_certificate_listener(certificate: str, settings: Settings) -> Resource
 
 
 def build_port_listener(port: str, filters: list[Json], settings: Settings, *words: str) -> Resource:
-    """Return the listener of a port of TCP, whose filters bound its connections, with the words of `Resource`.
+    """Return the listener of a TCP port. Its `filters` limit connections; `words` are those of `Resource`.
 
-    It accepts clients that say nothing, as those of SSH do until the server has spoken.
+    It accepts clients that wait for the server to speak first, as in SSH.
     """
     name = port_name(port)
     listener: Json = {
         **parts.listener(name, settings.host, int(port), settings.limits),
         "stat_prefix": "port",
         "socket_options": parts.socket_options(settings.limits),
-        "ignore_global_conn_limit": True,  # which is what names share
-        "enable_reuse_port": False,  # else the system gives a port that another process has
+        "ignore_global_conn_limit": True,  # that limit is for HTTPS
+        "enable_reuse_port": False,  # or the system would share a port with another process
         "listener_filters": proxies.build_filters(settings),
         "filter_chains": [{"name": blocking.CHAIN, "filters": filters}],
         "filter_chain_matcher": proxies.guard_matcher(blocking.MATCHER, parts.chain(REFUSED), settings),
@@ -106,13 +106,13 @@ def build_port_listener(port: str, filters: list[Json], settings: Settings, *wor
 
 
 def build_tunnel_port_listener(tunnel: ServedTunnel, port: str, settings: Settings) -> Resource:
-    """Return the listener of a port that a tunnel has."""
+    """Return the listener of a tunnel's TCP port."""
     filters = stream_filters.build_tunnel_filters(tunnel, settings)
     return build_port_listener(port, filters, settings, tunnel.id, tunnel.account, tunnel.gateway)
 
 
 def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings) -> Resource:
-    """Return the listener of a tunnel whose TLS ends upstream."""
+    """Return the internal listener of a tunnel with TLS upstream."""
     words = (tunnel.id, tunnel.account, tunnel.gateway)
     return build_stream_listener(
         tunnel_name(tunnel.id), {"filters": stream_filters.build_tunnel_filters(tunnel, settings)}, *words
@@ -120,22 +120,22 @@ def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings) -> Resource:
 
 
 def tunnel_name(tunnel: str) -> str:
-    """Return the name of the listener of a tunnel whose TLS ends upstream."""
+    """Return the name of the internal listener of a tunnel with TLS upstream."""
     return f"tunnel/{tunnel}"
 
 
 def port_name(port: str) -> str:
-    """Return the name of the listener of a port of TCP."""
+    """Return the name of a TCP port's listener."""
     return f"{PORT_PREFIX}{port}"
 
 
 def build_internal_listener(name: str, chain: Json, *words: str) -> Resource:
-    """Return a listener in this process, which the public one passes connections to, with the words of `Resource`."""
+    """Return an internal listener. `words` are those of `Resource`."""
     return Resource(Key("listener", name), _internal_listener(name, chain), words)
 
 
 def build_stream_listener(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
-    """Return the same for connections of bytes, which are refused to blocked networks."""
+    """Return an internal listener for byte connections, which refuses blocked networks."""
     listener = _internal_listener(name, {**chain, "name": blocking.CHAIN}, build_tls_inspector())
     return Resource(Key("listener", name), {**listener, "filter_chain_matcher": blocking.MATCHER}, words)
 
@@ -143,7 +143,7 @@ def build_stream_listener(name: str, chain: Mapping[str, Json], *words: str) -> 
 def _internal_listener(name: str, chain: Json, *filters: Json) -> dict[str, Json]:
     return {
         "name": name,
-        "stat_prefix": "certificate",  # one set of counters for all: a set each takes longer to make than all else
+        "stat_prefix": "certificate",  # shared counters: separate ones would take longer to create than all else
         "internal_listener": {},
         "listener_filters": [proxies.build_proxy_protocol(), *filters],
         "filter_chains": [chain],
@@ -151,7 +151,7 @@ def _internal_listener(name: str, chain: Json, *filters: Json) -> dict[str, Json
 
 
 def build_secret(name: str, chain: str, private_key: str) -> Resource:
-    """Return a certificate with its private key, PEM."""
+    """Return the secret with a certificate chain and private key, PEM."""
     return Resource(Key("secret", name), Form(_secret, (name, chain, private_key)))
 
 
@@ -165,7 +165,7 @@ def _certificate_listener(certificate: str, shown: str, settings: Settings) -> J
 
 
 def _https_chain(certificate: str, shown: str, settings: Settings, *filters: Json) -> Json:
-    """Return the filters of HTTP under a certificate, or one that is `shown` in its place."""
+    """Return the HTTP filter chain of a certificate. `shown` is the certificate in handshakes."""
     context = build_http_context(shown, {"tls_minimum_protocol_version": "TLSv1_2"})
     return build_tls_chain(
         {"common_tls_context": context}, [*filters, http.build_https_manager(certificate, settings)], settings
@@ -173,7 +173,7 @@ def _https_chain(certificate: str, shown: str, settings: Settings, *filters: Jso
 
 
 def _connection_limit(settings: Settings) -> Json:
-    """Return the filter that leaves of the public listener what `max_handshakes` says to those who begin."""
+    """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
     return parts.extension(
         "envoy.filters.network.connection_limit",
         f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
@@ -183,18 +183,18 @@ def _connection_limit(settings: Settings) -> Json:
 
 
 def build_tls_inspector() -> Json:
-    """Return the filter that reads the server name of a handshake."""
+    """Return the filter that reads a handshake's server name."""
     kind = f"{parts.TYPE}.extensions.filters.listener.tls_inspector.v3.TlsInspector"
     return parts.extension("envoy.filters.listener.tls_inspector", kind)
 
 
 def build_http_context(certificate: str, params: Json) -> dict[str, Json]:
-    """Return the certificate of a handshake before HTTP, and its parameters."""
+    """Return the TLS context of HTTP connections."""
     return {"alpn_protocols": ["h2", "http/1.1"], **build_tls_context(certificate, params)}
 
 
 def build_tls_context(certificate: str, params: Json) -> dict[str, Json]:
-    """Return the certificate of a handshake, and its parameters."""
+    """Return a TLS context with a certificate and parameters."""
     return {
         "tls_params": params,
         "tls_certificate_sds_secret_configs": [parts.secret(certificate)],
@@ -202,7 +202,7 @@ def build_tls_context(certificate: str, params: Json) -> dict[str, Json]:
 
 
 def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
-    """Return the filters of a connection after a handshake."""
+    """Return a filter chain that ends TLS."""
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
     return {
         "name": "https",
@@ -213,10 +213,11 @@ def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: 
 
 
 def _empty_name_matcher(settings: Settings) -> Mapping[str, Json]:
-    """Return the choice of a chain as it is before any name has one: Envoy wants one in each list, of no client.
+    """Return the matcher of the public listener without names.
 
-    Names that are not below the domain are refused, since the operator's certificate does not stand for them. So are
-    challenges of certificate authorities, which nobody can answer under that certificate.
+    Envoy requires an entry in each list, so each has one that no client matches. Names outside the domain are refused,
+    since the operator's certificate does not cover them. Challenges of certificate authorities are refused too, since
+    no tunnel can answer them under that certificate.
     """
     below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
     elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
@@ -238,7 +239,7 @@ def _choose_chain(chain: str) -> Json:
 
 
 def _refuse_challenges(chain: str) -> Json:
-    """Return the choice of a chain for handshakes other than those that offer the protocol of a challenge."""
+    """Return a match that chooses a chain, but refuses handshakes that offer a challenge's protocol."""
     return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": _choose_chain(chain)}}
 
 
@@ -247,7 +248,7 @@ def _no_challenge() -> Json:
 
 
 def _by_server_name(names: dict[str, Json]) -> dict[str, Json]:
-    """Return the choice of a chain, of the default chain for any other name; it keeps the connections of chains."""
+    """Return a matcher by server name, without a match for other names. Changes keep connections open."""
     return {
         "matcher_tree": {"input": parts.extension("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
@@ -258,7 +259,7 @@ def _by_regex(regex: str, on_match: Json) -> dict[str, Json]:
 
 
 def _name_to_cluster() -> Json:
-    """Return the filter that makes the server name, behind a prefix, the name of the upstream."""
+    """Return the filter that selects the cluster by the server name, with a prefix."""
     value: Json = {
         "object_key": _CLUSTER_KEY,
         "format_string": {"text_format_source": {"inline_string": f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"}},
@@ -269,5 +270,5 @@ def _name_to_cluster() -> Json:
 
 def _tcp_proxy(cluster: str) -> Json:
     kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
-    unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the listener behind it has its own bound
+    unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the next listener has a timeout
     return parts.extension("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)

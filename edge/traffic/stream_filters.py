@@ -1,4 +1,4 @@
-"""Envoy's filters for connections of bytes: their bounds, and a line of each in the access log. Pure."""
+"""Envoy's filters for byte connections: limits, and access log. Pure."""
 
 from collections.abc import Mapping
 
@@ -9,17 +9,17 @@ from edge.traffic.edges import Plan
 from edge.traffic.resources import Json
 from edge.traffic.routes import SERVER_NAME_KEY
 
-_ATTEMPTS = 3  # at tunnels of a group
-_EARLY = 16 << 10  # bytes behind a handshake that wait for the upstream
-_CLOSED = "closed"  # an upstream that is never there: Envoy closes what is led to it
-_AFTER_HANDSHAKE: Mapping[str, Json] = {  # else a tunnel would hear of clients that are refused then
+_ATTEMPTS = 3  # at different tunnels of a group
+_EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
+_CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its connections
+_AFTER_HANDSHAKE: Mapping[str, Json] = {  # or a tunnel would see clients that fail the handshake
     "upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE",
     "max_early_data_bytes": _EARLY,
 }
 
 
 def build_edge_filters(plan: Plan, settings: Settings) -> list[Json]:
-    """Return the filters of the connections of an edge."""
+    """Return the filters of an edge's byte connections."""
     whose = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
     mode = _AFTER_HANDSHAKE if any(plan.certificates.values()) else {}
     return [
@@ -30,7 +30,7 @@ def build_edge_filters(plan: Plan, settings: Settings) -> list[Json]:
 
 
 def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[Json]:
-    """Return the filters of the connections of a tunnel: no more than it may have channels."""
+    """Return the filters of a tunnel's byte connections, limited to its number of channels."""
     whose = {"account": tunnel.account, "tunnel": tunnel.id}
     most, upstream = settings.limits.max_channels_per_tunnel, clusters.bytes_name(tunnel.gateway)
     first = _connection_limit("tunnel", most), blocking.build_network_filter(), _server_name(tunnel.id)
@@ -38,12 +38,12 @@ def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[Json]
 
 
 def build_connection_limit(settings: Settings) -> Json:
-    """Return the filter that closes connections of an edge when there are too many."""
+    """Return the filter that limits an edge's connections."""
     return _connection_limit("edge", settings.limits.max_connections_per_edge)
 
 
 def _server_name(tunnel: str) -> Json:
-    """Return the filter that makes the tunnel's id the server name on the link, and names it to a near gateway."""
+    """Return the filter that passes the tunnel's id as server name, and to a gateway on this host."""
     text: Json = {"text_format_source": {"inline_string": tunnel}}
     named: Json = {"object_key": SERVER_NAME_KEY, "format_string": text}
     own: Mapping[str, Json] = {"object_key": clusters.TUNNEL_KEY, "factory_key": "envoy.string"}

@@ -131,10 +131,10 @@ def remove(change: Change, scope: str, id: str) -> bool:
         authority, head = table.find(scope, id), revocation_lists.read(id)
         if authority is None:
             return False
-        gone = change.remove(authority)
+        removal = change.remove(authority)
         if head and head.account == authority.account:
-            gone = gone.also(revocation_lists.end(head, revocation_lists.chunks(id)))
-        gone.commit()
+            removal = removal.also(revocation_lists.end(head, revocation_lists.chunks(id)))
+        removal.commit()
         return True
 
     return writes.retried(attempt)

@@ -89,23 +89,23 @@ def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
 
 def default_lifetime(bounds: PolicyBounds, default: timedelta) -> timedelta:
     """Return the default lifetime of a certificate, at most the maximum."""
-    own = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
-    return own if bounds.max_lifetime is None else min(own, timedelta(seconds=bounds.max_lifetime))
+    lifetime = default if bounds.default_lifetime is None else timedelta(seconds=bounds.default_lifetime)
+    return lifetime if bounds.max_lifetime is None else min(lifetime, timedelta(seconds=bounds.max_lifetime))
 
 
-def choose_extensions(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[str, str]:
+def choose_extensions(bounds: PolicyBounds, requested: Mapping[str, str]) -> dict[str, str]:
     """Return the requested extensions of a certificate, otherwise the defaults."""
-    if asked:
-        return dict(asked)
+    if requested:
+        return dict(requested)
     if bounds.default_extensions is not None:
         return bounds.default_extensions
     allowed = DEFAULT_EXTENSIONS if bounds.allowed_extensions is None else bounds.allowed_extensions
     return {name: value for name, value in DEFAULT_EXTENSIONS.items() if name in allowed}
 
 
-def merge_critical_options(bounds: PolicyBounds, asked: Mapping[str, str]) -> dict[str, str]:
+def merge_critical_options(bounds: PolicyBounds, requested: Mapping[str, str]) -> dict[str, str]:
     """Return the critical options of the request and of the policy."""
-    return {**(bounds.critical_options or {}), **asked}
+    return {**(bounds.critical_options or {}), **requested}
 
 
 def find_violations(
@@ -153,11 +153,11 @@ def _check_principals(
     if patterns is None:
         return
     rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")
-    known = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
+    split = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for place, principal in enumerate(certificate.principals):
         if "," in principal:  # sshd before 10.3 reads several principals if authorized_keys names principals
             yield f"principals.{place}", _policy_rule("must not contain a comma")
-        elif not any(_matches(pieces, principal) for pieces in known):
+        elif not any(_matches(pieces, principal) for pieces in split):
             yield f"principals.{place}", rule
 
 

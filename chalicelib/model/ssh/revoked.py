@@ -74,8 +74,8 @@ def find_unlisted(authority: Issuer, records: Iterable[Item]) -> list[Item]:
     """Return the revocations that are missing in the list of an authority. Raises aws.Unavailable."""
     stored = revocation_lists.chunks(authority.id) if revocation_lists.read(authority.id) else []
     live = [crypto.packed_revocations.expire(chunk.packed, clock.seconds()) for chunk in stored]
-    held = {entry[0] for packed in live for entry in crypto.packed_revocations.unpack(packed)}
-    return [record for record in records if Revocation.of(record.body).entry[0] not in held]
+    listed = {entry[0] for packed in live for entry in crypto.packed_revocations.unpack(packed)}
+    return [record for record in records if Revocation.of(record.body).entry[0] not in listed]
 
 
 def _is_valid(item: Item) -> bool:

@@ -74,7 +74,8 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (
             tls(backend=ANSWER),
             Destinations(
-                refusal="The backend has no tunnel group. bkdhr_1 is an HTTP response: its share of connections is closed.",
+                refusal="The backend has no tunnel group."
+                " bkdhr_1 is an HTTP response: its share of connections is closed.",
             ),
         ),
         (

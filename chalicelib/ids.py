@@ -57,6 +57,11 @@ def created_at(id: str) -> datetime:
     return datetime.fromtimestamp((number >> 128) + _EPOCH, UTC)
 
 
+def time_of(id: str) -> str:
+    """Return the time of creation encoded in an id as RFC 3339 text, for example 2026-01-31T12:00:00Z."""
+    return created_at(id).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _encoded(prefix: str, number: int) -> str:
     digits = ""
     while len(digits) < 27:

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from chalicelib.http import auth, body
+from chalicelib.http import auth, messages
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.static import Static
 from chalicelib.model import api_keys
@@ -64,7 +64,7 @@ def show(call: Call) -> Static:
 
 @lru_cache(maxsize=8)  # a deployment has few addresses, and a Host header may name any
 def _served(base_url: str) -> Static:
-    return Static(body.text({**_document(), "servers": [{"url": base_url}]}), _HEADERS)
+    return Static(messages.text({**_document(), "servers": [{"url": base_url}]}), _HEADERS)
 
 
 class _Document:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from chalicelib import clock, edges, ids, modules, resources
-from chalicelib.http import body
+from chalicelib.http import messages
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model import accounts, changes, kinds, owners, shards
@@ -250,7 +250,7 @@ def _new(resource: EditableResource, caller: Caller, values: Mapping[str, Any]) 
 
 
 def _read(shape: type[S], values: Mapping[str, Any]) -> S:
-    content, wrong = body.read(shape, values, {})
+    content, wrong = messages.read(shape, values, {})
     if content is None:
         field, rule = next(iter(wrong.items()))
         raise CommandError(f"The {field} {rule}.")

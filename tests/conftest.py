@@ -27,7 +27,7 @@ from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib import operations
-from chalicelib.model import shards
+from chalicelib.model import audit
 from chalicelib.storage import provisioning
 from infra.local import cloud, terminal
 from tests import faster_moto, needs, secrecy
@@ -88,7 +88,7 @@ class Account:
         account, user, token = operations.create_account(name, "admin")
         admin = Client(InProcess(), account=account.id, user=user.id).with_token(token)
         assert admin.get("/api_keys").status == 200
-        shards.reach(account.id)  # tests open tunnels as the edge does, without a credential
+        audit.let_edge_act(account.id)  # tests open tunnels as the edge does, without a credential
         records = {scope: {**items} for scope, items in stored().items()}
         stored().clear()
         return Account(admin, records)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import aws, marshal
+from chalicelib.storage import aws, dynamodb
 from tests.transports import Client
 
 TABLE = "tunnel-edge"
@@ -45,8 +45,8 @@ def end_cooldowns(client: Client) -> None:
 def count_more(client: Client, **counts: int) -> None:
     """Add to the counts of an account, in the store alone, and mark them as right."""
     key = {"scope": f"{client.account}#/names", "id": "count"}
-    found = aws.client("dynamodb").get_item(TableName=TABLE, Key=marshal.attributes(key)).get("Item")
-    record: dict[str, Any] = marshal.plain(found) if found else {**key, "revision": 1, "schema": 2}
+    found = aws.client("dynamodb").get_item(TableName=TABLE, Key=dynamodb.attributes(key)).get("Item")
+    record: dict[str, Any] = dynamodb.plain(found) if found else {**key, "revision": 1, "schema": 2}
     _put({**record, **{name: record.get(name, 0) + more for name, more in counts.items()}, "recounted": True})
 
 
@@ -74,12 +74,12 @@ def _key_of(scope: str, id: str) -> dict[str, Any]:
 
 def _records() -> Iterator[dict[str, Any]]:
     for page in aws.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True):
-        yield from map(marshal.plain, page["Items"])
+        yield from map(dynamodb.plain, page["Items"])
 
 
 def _put(record: dict[str, Any]) -> None:
-    aws.client("dynamodb").put_item(TableName=TABLE, Item=marshal.attributes(record))
+    aws.client("dynamodb").put_item(TableName=TABLE, Item=dynamodb.attributes(record))
 
 
 def _key(record: dict[str, Any]) -> dict[str, Any]:
-    return marshal.attributes({name: record[name] for name in ("scope", "id")})
+    return dynamodb.attributes({name: record[name] for name in ("scope", "id")})

@@ -40,6 +40,8 @@ _CURVES: dict[str, type[ec.EllipticCurve]] = {
 }
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384  # OpenSSH refuses moduli above 16,384 bits
 _MAX_CERTIFIED_RSA_BITS = 8192
+_FIELD = 2**255 - 19  # Curve25519's (RFC 8032, 5.1)
+_D = -121665 * pow(121666, -1, _FIELD)
 _PRIVATE_KEY = re.compile(
     r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
 )  # a comment may contain it
@@ -170,7 +172,7 @@ def check_strength(key: PublicKey) -> None:
             raise ValueError("must be a key that only its owner can use; the modulus of this key is easily factored")
         if weak_keys.is_prime(modulus):
             raise ValueError("must be a key that only its owner can use; the modulus of this key is a prime")
-    if isinstance(key, ed25519.Ed25519PublicKey) and weak_keys.has_small_order(key.public_bytes_raw()):
+    if isinstance(key, ed25519.Ed25519PublicKey) and _has_small_order(key.public_bytes_raw()):
         raise ValueError("must be a key that only its owner can use; anyone can sign for this key")
 
 
@@ -184,3 +186,13 @@ def key_type(key: PublicKey | PrivateKey) -> KeyType:
 def rsa_bits(key: PublicKey) -> int:
     """Return the bits of an RSA modulus, or 0 for another type."""
     return key.key_size if isinstance(key, rsa.RSAPublicKey) else 0
+
+
+def _has_small_order(key: bytes) -> bool:
+    """Return whether an Ed25519 key has order 1, 2, 4 or 8, so that signatures can be forged.
+
+    The sign of x, and whether y is below the field's prime, are ignored, so every encoding is detected.
+    """
+    y = (int.from_bytes(key, "little") & (1 << 255) - 1) % _FIELD
+    is_of_order_8 = (_D * y**4 + 2 * y**2 - 1) % _FIELD == 0  # twice the point has y = 0, so it has x² = -y²
+    return y in (0, 1, _FIELD - 1) or is_of_order_8

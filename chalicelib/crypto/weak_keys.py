@@ -1,4 +1,4 @@
-"""Cheap arithmetic checks for public keys whose private keys are easily computed.
+"""Cheap arithmetic checks for RSA keys whose private keys are easily computed.
 
 They detect keys made by mistake or as a joke. Passing them proves nothing.
 """
@@ -10,9 +10,6 @@ from typing import Any
 
 _TRIAL_DIVISION_LIMIT = 2**17
 _FERMAT_STEPS = 100
-
-_FIELD = 2**255 - 19  # Curve25519's (RFC 8032, 5.1)
-_D = -121665 * pow(121666, -1, _FIELD)
 
 
 def is_easily_factored(modulus: int) -> bool:
@@ -30,16 +27,6 @@ def is_prime(modulus: int) -> bool:
     import gmpy2
 
     return bool(gmpy2.is_fermat_prp(modulus, 2))
-
-
-def has_small_order(key: bytes) -> bool:
-    """Return whether an Ed25519 key has order 1, 2, 4 or 8, so that signatures can be forged.
-
-    The sign of x, and whether y is below the field's prime, are ignored, so every encoding is detected.
-    """
-    y = (int.from_bytes(key, "little") & (1 << 255) - 1) % _FIELD
-    is_of_order_8 = (_D * y**4 + 2 * y**2 - 1) % _FIELD == 0  # twice the point has y = 0, so it has x² = -y²
-    return y in (0, 1, _FIELD - 1) or is_of_order_8
 
 
 @cache

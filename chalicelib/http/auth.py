@@ -6,6 +6,7 @@ Imports neither Chalice nor pydantic, so that the gateway's authorizer can use i
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib import ids
@@ -13,6 +14,7 @@ from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference,
 from chalicelib.model import accounts, api_keys, kinds
 from chalicelib.model.accounts import Owner
 from chalicelib.model.api_keys import UNLIMITED, KeyLimits, VerifiedKey
+from chalicelib.storage.aws import AwsError
 
 VERSIONS = ("2", "0")  # the current one first
 VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise
@@ -36,7 +38,7 @@ class Caller:
     name: str = ""  # of the user or bot
 
     def scope(self, path: str) -> str:
-        """Return the storage scope of a list in the caller's account: the only way from a request to the storage."""
+        """Return the storage scope of a list in the caller's account. No request reaches another account's scope."""
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
@@ -94,8 +96,13 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     return Caller(verified.account, owner.id, owner.admin, version, verified.key, limits, used, owner.name)
 
 
-def check_scope(caller: Caller, method: str, path: str) -> None:
-    """Raise Forbidden if the caller's API key does not have the scope that a method on a path needs."""
+def admit(caller: Caller, method: str, path: str) -> None:
+    """Record that the caller's API key is used.
+
+    Raises Forbidden if it lacks the scope that a method on a path needs.
+    """
+    with suppress(AwsError):  # the record of a use is not worth a refusal
+        api_keys.record_use(caller.key, caller.used)
     scope = api_keys.required_scope(method, path)
     if scope and not caller.limits.covers(scope):
         raise Forbidden(f"This API key lacks the scope {scope}.")

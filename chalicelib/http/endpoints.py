@@ -7,25 +7,23 @@ view.
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.http import auth, body, etags, links, query
+from chalicelib.http import auth, etags, messages, query
 from chalicelib.http.auth import ANONYMOUS, Caller
 from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound
 from chalicelib.http.etags import Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Binary, Redirect, Static
-from chalicelib.model import accounts, api_keys, idempotency
+from chalicelib.model import accounts, idempotency
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.aws import AwsError
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 
@@ -156,7 +154,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
         try:
             request = cast(Request, app.current_request)
             call = _call(request, endpoint, path)
-            answer = _answer(endpoint, call)
+            answer = _first_answer(endpoint, call, call.change.request) if call.change.request else endpoint.view(call)
             if isinstance(answer, Static | Binary | Redirect):
                 return answer.answer(request)
             return _response(request, endpoint, call, answer)
@@ -166,11 +164,8 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
     return view
 
 
-def _answer(endpoint: Endpoint, call: Call) -> Answer:
-    """Return the view's answer, or the item that the same request made before under its idempotency key."""
-    request = call.change.request
-    if request is None:
-        return endpoint.view(call)
+def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) -> Answer:
+    """Return the view's answer, or the item that an earlier request created under the same idempotency key."""
     done = request.find()
     if done is None:
         try:
@@ -190,15 +185,16 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
     headers: dict[str, str | list[str]] = {"Content-Type": "application/json", **endpoint.headers}
     made = Made(answer) if isinstance(answer, Item) else answer
     if not isinstance(made, Made):
-        text = "" if made is None else made if isinstance(made, str) else body.text(made)
+        text = "" if made is None else made if isinstance(made, str) else messages.text(made)
         return Response(text, headers, status_code=endpoint.status)
     call.log["resource"] = made.item.id
     shown = cast(Show, endpoint.show)(made.item, call)
-    text = body.text(shown)
+    text = messages.text(shown)
     headers["ETag"] = tag = _tag(endpoint, made.item, text)
-    if endpoint.method == "GET" and etags.is_known(request.headers.get("if-none-match", ""), tag):
+    known = request.headers.get("if-none-match", "") if endpoint.method == "GET" else ""
+    if known and etags.is_known(known, tag):
         return Response("", headers, status_code=304)
-    return Response(body.text({**shown, **made.once}) if made.once else text, headers, status_code=endpoint.status)
+    return Response(messages.text({**shown, **made.once}) if made.once else text, headers, status_code=endpoint.status)
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
@@ -211,23 +207,22 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
     if endpoint.authorizer:
-        with suppress(AwsError):  # which is no reason to refuse
-            api_keys.record_use(who.key, who.used)
-        auth.check_scope(who, endpoint.method, endpoint.path)
+        auth.admit(who, endpoint.method, endpoint.path)
     content, parameters = _check(request, endpoint, path)
     if endpoint.permits:
         endpoint.permits(who)
     log = request.context.setdefault("noted", {})
     if path:
-        links.check_ids(endpoint.path, path)
+        messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
+    key = request.headers.get("idempotency-key") if endpoint.method == "POST" else None
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""
     find_name = (
         None if who.name else partial(accounts.name_of, who.account, who.id)
     )  # a key of an older format has none
     by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name)
-    change = Change(by, request=_repeatable(request, endpoint, who))
-    call = Call(who, change, path, links.base_url(request.to_original_event()), content, parameters, log)
+    change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
+    call = Call(who, change, path, messages.base_url(request.to_original_event()), content, parameters, log)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
     if any(header is not None for header in conditions) and endpoint.show and endpoint.method != "POST":
         check = _check_of(Conditions(*conditions), endpoint, call)
@@ -240,7 +235,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
 
     def check(item: Item) -> None:
         try:
-            text = body.text(cast(Show, endpoint.show)(item, call))
+            text = messages.text(cast(Show, endpoint.show)(item, call))
         except (NotFound, MalformedRecord):  # a module that is not set, or what has no representation
             conditions.check(None)
         else:
@@ -249,14 +244,11 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     return check
 
 
-def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> idempotency.Request | None:
-    """Return the request's idempotency key and digest, None without a key. Raises InvalidRequest.
+def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
+    """Return the request with its idempotency key and digest. Raises InvalidRequest.
 
-    The API key is part of the digest: another one may neither see what this one made, nor mean the same by it.
+    The API key is part of the digest: a request with another one is another request.
     """
-    key = request.headers.get("idempotency-key")
-    if key is None or endpoint.method != "POST":
-        return None
     if not re.fullmatch(r"[!-~]{1,255}", key):
         raise InvalidRequest("The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters.")
     sent = f"{who.key} {request.context.get('resourcePath')} {request.uri_params} ".encode()
@@ -284,13 +276,13 @@ def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tup
 def _body(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, dict[str, str]]:
     if endpoint.body is None:
         return None, {}
-    values = body.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
-    values, misplaced = body.without_ids(endpoint.method, endpoint.path, path, values)
+    values = messages.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
+    values, misplaced = messages.without_ids(endpoint.method, endpoint.path, path, values)
     at = ""
     match endpoint.method:
         case "PATCH":
-            values = body.changes(endpoint.body, values)
+            values = messages.changes(endpoint.body, values)
         case "PUT":
-            values, at = body.unwrapped(values)
-    content, wrong = body.read(endpoint.body, values, path)
+            values, at = messages.unwrapped(values)
+    content, wrong = messages.read(endpoint.body, values, path)
     return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}

@@ -12,7 +12,7 @@ from typing import Any
 from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 
 from chalicelib import ids
-from chalicelib.http import body, errors, log
+from chalicelib.http import errors, log, messages
 from chalicelib.http.errors import ApiError, Forbidden
 from chalicelib.model import api_keys, name_counts, names
 from chalicelib.model.name_counts import TooManyNames
@@ -69,7 +69,7 @@ def _attempt(
         _check_route(app, request)
         response = get_response(request)
         if not isinstance(response.body, str | bytes):
-            response.body = "" if response.body is None else body.text(response.body)
+            response.body = "" if response.body is None else messages.text(response.body)
         return response, None
     except Exception as caught:
         error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
@@ -174,6 +174,6 @@ def error_response(error: ApiError, operation_id: str) -> Response:
         "msg": error.message,
         "details": {**error.details, "operation_id": operation_id},
     }
-    response = Response(body.text(content), status_code=error.status)
+    response = Response(messages.text(content), status_code=error.status)
     response.headers.update({"Content-Type": "application/json", **error.headers})
     return response

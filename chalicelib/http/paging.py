@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from chalicelib import ids
-from chalicelib.http import body
+from chalicelib.http import messages
 from chalicelib.http.query import Parameters
 from chalicelib.model.kinds import Kind
 from chalicelib.schema import sizes
@@ -97,7 +97,7 @@ def text(
     following = urlencode({**others, "before_id": cut if has_rest else last, "limit": page.limit})
     next_page_uri = f"{uri}?{following}" if has_more or has_rest else None
     own = {"uri": uri, "next_page_uri": next_page_uri}
-    return f'{{"{array}":[{",".join(shown)}],{body.text(own)[1:]}'
+    return f'{{"{array}":[{",".join(shown)}],{messages.text(own)[1:]}'
 
 
 def last(found: Sequence[Item]) -> str:
@@ -116,7 +116,7 @@ def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
         entry = next(entries, None)
         if entry is None:
             return shown, ""
-        written = body.text(entry)
+        written = messages.text(entry)
         largest = max(largest, sizes.encoded(written))
         if shown and size + sizes.encoded(written) >= sizes.MAX_ANSWER:
             break

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.http import inline_modules, paging
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
@@ -147,7 +147,7 @@ class Resource:
 
     def scope(self, call: Call) -> str:
         """Return the storage scope of the request's list in the caller's account."""
-        return call.caller.scope(self.path(call))
+        return f"{call.caller.account}#{self.path(call)}"
 
     def missing(self) -> NotFound:
         return NotFound(f"This account has nothing of that id under {self.kind.path}.")
@@ -204,20 +204,21 @@ class EditableResource(Resource):
         Raises ApiError, aws.Unavailable.
         """
         id = ids.new(self.kind.prefix)
-        own = {"created_at": clock.rfc3339(ids.created_at(id))}
+        own = {"created_at": ids.time_of(id)}
         new = self.make(caller, id, request) if self.make else New(self.stored.of(request.values()))
         named = new.stored.references()
         recorded = references.recorded(caller.account, named) if named else ()
         is_traced = isinstance(new.stored, Traced)
         if is_traced and caller.key:
             own["created_by"] = caller.key
+        unique_keys = new.unique_keys or new.stored.unique_keys(caller.account, id)
         item = Item(
             scope,
             id,
             {**new.stored.packed(), **own},
             unseen={"owner_id": caller.id} if is_traced and not isinstance(new.stored, Owned) else {},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
-            unique_keys=new.unique_keys or new.stored.unique_keys(caller.account, id),
+            unique_keys=unique_keys,
             references=recorded,
         )
         return inline_modules.set_in(item, self.modules, request) if self.modules else item, new

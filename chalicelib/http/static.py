@@ -13,7 +13,7 @@ from typing import Any
 
 from chalice.app import Request, Response
 
-from chalicelib.http import body, etags
+from chalicelib.http import etags, messages
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
@@ -69,7 +69,7 @@ class Redirect:
         headers: dict[str, str | list[str]] = {"Content-Type": "application/json", "Vary": "Accept"}
         if _accepted(request, "accept").get("text/html"):
             return Response("", {**headers, "Location": self.links[self.to]}, status_code=302)
-        return Response(body.text(dict(self.links)), headers)
+        return Response(messages.text(dict(self.links)), headers)
 
 
 def _takes_gzip(request: Request) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.model import kinds, records
 from chalicelib.model.records import Created, Described
 from chalicelib.storage import items, table
@@ -78,13 +78,13 @@ class Owner:
 def new_account(name: str) -> Item:
     """Return a new account, which the caller stores."""
     id = ids.new(kinds.ACCOUNTS.prefix)
-    return _new(SCOPE, id, Account(created_at=clock.rfc3339(ids.created_at(id)), name=name))
+    return _new(SCOPE, id, Account(created_at=ids.time_of(id), name=name))
 
 
 def new_user(account: str, name: str, *, admin: bool) -> Item:
     """Return a new user of an account, which the caller stores."""
     id = ids.new(kinds.USERS.prefix)
-    user = User(created_at=clock.rfc3339(ids.created_at(id)), name=name, admin=admin)
+    user = User(created_at=ids.time_of(id), name=name, admin=admin)
     return _new(items.scope(account, kinds.USERS.path), id, user)
 
 

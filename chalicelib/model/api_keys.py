@@ -7,6 +7,7 @@ and includes all paths below it; write does not include read. Reading the key of
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -155,11 +156,11 @@ def find(token: str) -> VerifiedKey | None:
 
     An expired or malformed key is not valid. One read. Raises aws.Unavailable.
     """
-    attributes = table.look_up(_KIND, token[:_ID])
-    if attributes is None:
+    record = dynamodb.get(f"{_KIND}#{token[:_ID]}", unique_keys.ID)
+    if record is None:
         return None
     try:
-        found = _Token.of(attributes)
+        found = decoding.decode(_Token, record.get("body", {}))
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{token[:_ID]}", unique_keys.ID, malformed)
         return None
@@ -177,7 +178,7 @@ def record_use(key: str, used: int) -> None:
 
     `used` is the last recorded Unix second that the request knows of. Raises aws.Unavailable.
     """
-    now = clock.seconds()
+    now = int(time.time())
     if now - max(used, _recorded.get(key, 0)) < _HOUR:
         return
     table.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})

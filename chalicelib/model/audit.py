@@ -6,6 +6,7 @@ into: it may do nothing to the others.
 """
 
 import getpass
+import json
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,14 +14,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.model import details, kinds, shards
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import Kind
 from chalicelib.model.records import Created
-from chalicelib.storage import items
+from chalicelib.storage import dynamodb, items, places
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
@@ -30,7 +32,10 @@ Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "
 BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, in which events alone stand
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of what concerns no account
+_MAX_BYTES = 4096  # of a value in the details of an event, so that events stay small
 _DAY = 24 * 60 * 60  # seconds
+_MAX_KNOWN = 10_000  # accounts
+_with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
 _MAX_REVISION = 1 << 53  # what every reader of JSON takes
 
 
@@ -113,17 +118,28 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def event(by: Trail, kind: Kind, item: Item, verb: Verb, module: str, changed: Sequence[str], audited: Details) -> Item:
-    """Return the event of a change of an item, given its state after it, or of a module of the item.
+def event(
+    by: Trail,
+    kind: Kind,
+    item: Item,
+    verb: Verb,
+    module: str = "",
+    changed: Sequence[str] = (),
+    shown: Details = MappingProxyType({}),
+) -> Item:
+    """Return the audit event of a changed item, given its state after the change, or of a module of the item.
 
-    It is kept for AUDIT_DAYS (400).
+    It is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
-    id, by = ids.new(kinds.AUDIT_EVENTS.prefix), by.identified()
-    created_at = ids.created_at(id)
+    by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
+    moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
-    account = account if path else item.id  # an account is a resource of its own
-    shown = Event(
-        created_at=clock.rfc3339(created_at),
+    account = account if path else item.id  # an account has no account
+    scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
+    if by.actor.type == "edge":
+        scope, shard = f"{account}#{OF_THE_EDGE}", 0
+    stored = Event(
+        created_at=created_at,
         action=".".join(filter(None, (kind.noun, module, verb))),
         resource_id=item.id,
         resource_path="/".join(filter(None, (path, item.id, module))) if path else "",
@@ -132,12 +148,11 @@ def event(by: Trail, kind: Kind, item: Item, verb: Verb, module: str, changed: S
         source_ip=by.source_ip,
         revision=item.revision,
         changed=list(changed),
-        details={**audited, **({"reason": by.reason} if by.reason else {})},
+        details={**shown, **({"reason": by.reason} if by.reason else {})},
     )
-    expires, indexed = kept_until(created_at), f"{account}#{item.id}"
-    acted = f"{account}#{acting(by.actor.key_id or by.actor.type, 0)}"
-    own = Item(items.scope(account, OF_THE_EDGE), id, shown.to_record(), expires=expires, indexed=indexed, acted=acted)
-    return own if by.actor.type == "edge" else _placed(own, shards.next_for(account, id))
+    acted = f"{account}#{acting(by.actor.key_id or by.actor.type, shard)}"
+    expires, indexed = kept_until(moment), f"{account}#{item.id}"
+    return Item(scope, id, stored.to_record(), expires=expires, indexed=indexed, acted=acted)
 
 
 def reason() -> str:
@@ -149,7 +164,7 @@ def operator_event(action: str, subject: str) -> Write:
     """Return the write of an event, with the reason, in the operator's own trail: of what no account has."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
-        created_at=clock.rfc3339(ids.created_at(id)),
+        created_at=ids.time_of(id),
         action=action,
         resource_id=subject,
         resource_path="",
@@ -186,16 +201,26 @@ def is_event(item: Item) -> bool:
     )
 
 
+def let_edge_act(account: str) -> None:
+    """Let the edge write events for an account, from now on. Raises aws.Unavailable.
+
+    Called before the account gets what lets the edge act for it.
+    """
+    if account in _with_edge:
+        return
+    dynamodb.do(shards.with_edge(account))
+    if len(_with_edge) >= _MAX_KNOWN:
+        _with_edge.clear()
+    _with_edge.add(account)
+
+
 def spread(event: Item) -> Item:
-    """Return an event, which the store turned away, in a shard of its account. Raises aws.Unavailable."""
+    """Divide the events of an account into shards; return a throttled event in its shard. Raises aws.Unavailable."""
     shards.spread(event.account)
-    return _placed(event, shards.next_for(event.account, event.id))
-
-
-def _placed(event: Item, shard: int) -> Item:
-    actor = event.body["actor"]
-    acted = acting(actor["key_id"] or actor["type"], shard)
-    return replace(event, scope=shards.scope(event.account, shard), acted=f"{event.account}#{acted}")
+    collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
+    scope, shard = places.next_place(collection, event.id)
+    acted = f"{event.account}#{acting(actor['key_id'] or actor['type'], shard)}"
+    return replace(event, scope=scope, acted=acted)
 
 
 def acting(key: str, shard: int) -> str:
@@ -212,3 +237,49 @@ def keep_key(account: str, owner: str, key: str) -> Write:
     """Return the write that lists a key under its owner, whose events are those of all its keys."""
     place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
     return Write.put({**place, "body": {"owner_id": owner}, "revision": 1})
+
+
+def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details of something that was made or removed."""
+    return {path: _shown(value) for path, value in _flat(told).items()}
+
+
+def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details of a change: `before` and `after`, each with those values that differ; {} where none does."""
+    old, new = _flat(before), _flat(after)
+    differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
+    if not differing:
+        return {}
+    sides = (("before", old), ("after", new))
+    return {name: {path: _shown(side[path]) for path in differing if path in side} for name, side in sides}
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the names that two records have not in common, or not with the same value."""
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+def _flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+    """Return the values of nested mappings by their dotted paths, without those that are not set."""
+    found: dict[str, Any] = {}
+    for name, value in told.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{at}{name}.")
+        elif value not in (None, "", b""):
+            found[f"{at}{name}"] = value
+    return found
+
+
+def _shown(value: Any) -> str | list[str]:
+    if isinstance(value, bytes):
+        return "(secret)"
+    shown = [_text(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+    if isinstance(shown, list):
+        written = json.dumps(shown)
+        return shown if len(written) <= _MAX_BYTES else details.digest(written)
+    text = _text(shown)
+    return text if len(text.encode()) <= _MAX_BYTES else details.digest(text)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool | int) else str(value)

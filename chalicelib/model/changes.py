@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import audit, details, kinds, shards
+from chalicelib.model import audit, kinds, shards
 from chalicelib.model.audit import Trail, Verb
 from chalicelib.model.details import Details
 from chalicelib.model.idempotency import Request
@@ -58,10 +58,12 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Create an item. `details` are added to those that its event shows of the stored value."""
+        """Create an item. `details` replace those that its event shows of the stored value."""
         kind = kinds.of_item(item)
-        own = writes.put(item, _parent(kind, item))
-        event = self._event(kind, item, "create", shown=_of_whole(kind, item, details))
+        own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
+        event = None
+        if kind:
+            event = audit.event(self.by, kind, item, "create", shown=details or _of_whole(kind, item, _NONE))
         return self._with(Step(kind, None, item, tuple(own), event))
 
     def rewrite(
@@ -73,28 +75,30 @@ class Change:
         if after == before:
             return self._with(Step(kind, before, before))
         after = replace(after, revision=items.following(before))
-        changed = details.differing(*_records(before, after, module))
-        shown = {} if changed in _FREE_TEXT else _of_difference(kind, before, after, module)
-        own = writes.rewrite(before, after, _parent(kind, before))
-        event = self._event(kind, after, verb, module, changed, shown)
+        changed = audit.differing(*_records(before, after, module))
+        shown = _of_difference(kind, before, after, module) if kind and changed not in _FREE_TEXT else {}
+        own = writes.rewrite(before, after, _parent(before) if kind and kind.is_shown_in_parent else None)
+        event = audit.event(self.by, kind, after, verb, module, changed, shown) if kind else None
         return self._with(Step(kind, before, after, tuple(own), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Remove an item, also a malformed one. `details` are as for `put`. Raises InUse if an item refers to it."""
+        """Remove an item, also a malformed one. `details` are added to those of the stored value.
+
+        Raises InUse if another item refers to it.
+        """
         self._check(item)
         kind = kinds.of_item(item)
-        item = _without_malformed_body(kind, item)
-        own = writes.remove(item, _parent(kind, item))
-        event = self._event(kind, _removed(item), "delete", shown=_of_whole(kind, item, details))
+        item = _without_malformed_body(kind, item) if kind else item
+        own = writes.remove(item, _parent(item) if kind and kind.is_shown_in_parent else None)
+        event = _event_of_removal(self.by, kind, item, details) if kind else None
         return self._with(Step(kind, item, None, tuple(own), event))
 
     def end(self, item: Item) -> "Change":
         """Remove an item whose lease has ended."""
         kind = kinds.of_item(item)
-        item = _without_malformed_body(kind, item)
+        item = _without_malformed_body(kind, item) if kind else item
         ending = kind.stored_type.ending(item) if kind else None
-        shown = _of_whole(kind, item, ending.details if ending else _NONE)
-        event = self._event(kind, _removed(item), "delete", shown=shown)
+        event = _event_of_removal(self.by, kind, item, ending.details if ending else _NONE) if kind else None
         change = self._with(Step(kind, item, None, tuple(writes.end(item)), event))
         return change.also(*ending.writes) if ending else change
 
@@ -112,15 +116,11 @@ class Change:
         steps = [step for step in self.steps if step.writes]
         if not (steps or self.others):
             return first
-        if (
-            first
-            and self.by != audit.EDGE
-            and any(step.after and step.kind and step.kind.lets_edge_act for step in steps)
-        ):
-            shards.reach(first.account)
-        beside = [write for step in steps for write in _beside(step)]
+        lets_edge_act = any(step.after and step.kind and step.kind.lets_edge_act for step in steps)
+        if first and lets_edge_act and self.by != audit.EDGE:
+            audit.let_edge_act(first.account)
         try:
-            self._commit(steps, beside)
+            self._commit(steps)
         except Throttled as throttled:
             return self._resharded(throttled).commit()
         except LimitReached as limit:
@@ -134,11 +134,14 @@ class Change:
         """Return the first item, as it is after the change; a removed one as it was."""
         return self.steps[0].after or self.steps[0].before if self.steps else None
 
-    def _commit(self, steps: Sequence[Step], beside: Sequence[Write]) -> None:
-        own = [*self.others, *(write for step in steps for write in step.writes), *beside]
+    def _commit(self, steps: Sequence[Step]) -> None:
         first, events = self.item, self.events
         key = [self.request.keep(first, once=_is_shown_once(self.steps[0]))] if self.request and first else []
         recorded = [Write.put(event.to_record()) for event in events]
+        own = [*self.others, *(write for step in steps for write in step.writes)]
+        for step in steps:
+            if step.kind:
+                own += step.kind.stored_type.prepare(step.before, step.after, step.writes)
         proof = (events[0].scope, events[0].id) if events else None
         created = [step.after for step in steps if step.after]
         writes.commit([*key, *own, *recorded, *change_log.entries(own)], proof=proof, created=created, ended=_takeover)
@@ -165,18 +168,6 @@ class Change:
 
     def _with(self, step: Step) -> "Change":
         return replace(self, steps=(*self.steps, step))
-
-    def _event(
-        self,
-        kind: Kind | None,
-        item: Item,
-        verb: Verb,
-        module: str = "",
-        changed: Sequence[str] = (),
-        shown: Details = _NONE,
-    ) -> Item | None:
-        """Return the event of a changed item, or of a module of it; None for an internal record."""
-        return audit.event(self.by, kind, item, verb, module, changed, shown) if kind else None
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
@@ -213,46 +204,39 @@ def _takeover(item: Item) -> list[Write]:
     ending = kind.stored_type.ending(item) if kind and kind.has(item.id) else None
     if kind is None or ending is None:
         return []
-    shown = _of_whole(kind, item, ending.details)
-    event = audit.event(audit.EDGE, kind, _removed(item), "delete", "", (), shown)
+    event = _event_of_removal(audit.EDGE, kind, item, ending.details)
     return [Write.put(event.to_record()), *ending.writes]
-
-
-def _beside(step: Step) -> Sequence[Write]:
-    return step.kind.stored_type.prepare(step.before, step.after, step.writes) if step.kind else ()
 
 
 def _is_shown_once(step: Step) -> bool:
     return bool(step.kind and step.kind.stored_type.IS_SHOWN_ONCE)
 
 
-def _removed(item: Item) -> Item:
-    return replace(item, revision=item.revision + 1)
+def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
+    shown = _of_whole(kind, item, more)
+    return audit.event(by, kind, replace(item, revision=item.revision + 1), "delete", shown=shown)
 
 
-def _parent(kind: Kind | None, item: Item) -> Place | None:
-    """Return the place of the parent that shows the item, as an edge shows its routes; else None."""
-    is_shown = kind and kind.is_shown_in_parent and (item.body or item.malformed)
-    return items.above(item.scope) if is_shown else None  # one that was never made is shown nowhere
+def _parent(item: Item) -> Place | None:
+    """Return the place of the parent that shows the item, or None if only modules of the item were ever set."""
+    return items.above(item.scope) if item.body or item.malformed else None
 
 
-def _of_whole(kind: Kind | None, item: Item, more: Details) -> Details:
+def _of_whole(kind: Kind, item: Item, more: Details) -> Details:
     """Return the details of an item that is created or removed."""
-    return {**details.of(_shown(kind, item)), **more} if kind else {}
+    return {**audit.details_of(_shown(kind, item)), **more}
 
 
-def _of_difference(kind: Kind | None, before: Item, after: Item, module: str) -> Details:
+def _of_difference(kind: Kind, before: Item, after: Item, module: str) -> Details:
     """Return the details of a change of an item, or of a module of it."""
-    if kind is None:
-        return {}
     if module:
-        return details.between(*(_shown_of_module(module, item.modules) for item in (before, after)))
-    return details.between(_shown(kind, before), _shown(kind, after))
+        return audit.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
+    return audit.details_between(_shown(kind, before), _shown(kind, after))
 
 
-def _without_malformed_body(kind: Kind | None, item: Item) -> Item:
+def _without_malformed_body(kind: Kind, item: Item) -> Item:
     """Return the item, without its body if the body or a module is malformed."""
-    if item.malformed or kind is None:
+    if item.malformed:
         return item
     try:
         _shown(kind, item)

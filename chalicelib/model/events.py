@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.model import audit, kinds, shards
 from chalicelib.storage import dynamodb, table
 from chalicelib.storage.items import Item
-from chalicelib.storage.shards import merged
+from chalicelib.storage.places import merged
 
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
@@ -129,7 +129,7 @@ def _spoken(event: Item) -> Item:
     the API, whose address its path is put behind.
     """
     known = {
-        "created_at": clock.rfc3339(ids.created_at(event.id)),
+        "created_at": ids.time_of(event.id),
         "resource_path": path if (path := event.body["resource_path"]).startswith("/") else "",
         "actor": asdict(audit.EDGE.actor),
         "operation_id": "",

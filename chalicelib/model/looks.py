@@ -11,7 +11,7 @@ from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
 from chalicelib.model.proofs import Proof, ProofChange
 from chalicelib.model.reservations import ReservedDomain, list_proved, set_proof
-from chalicelib.storage import decoding, dynamodb, items, table, writes
+from chalicelib.storage import decoding, dynamodb, items, queries, table, writes
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
@@ -35,7 +35,7 @@ class DueCheck:
 
 def find_due(now: int, most: int) -> list[DueCheck]:
     """Return at most `most` reservations that are due for a check, oldest first. Raises aws.Unavailable."""
-    pages = dynamodb.pages(
+    pages = queries.pages(
         {"scope": _DUE, "now": f"{_LAST - now:010}"},
         limit=most,
         KeyConditionExpression="#scope = :scope AND #id >= :now",

@@ -20,6 +20,7 @@ from chalicelib.storage import (
     dynamodb,
     items,
     places,
+    queries,
     revocation_lists,
     shared_keys,
     table,
@@ -54,7 +55,7 @@ class Step:
 def records() -> Iterator[Record]:
     """Yield all records, last and the oldest first the edges that lack their names. Raises aws.Unavailable."""
     without_names: list[Record] = []
-    for page in dynamodb.scan():
+    for page in queries.scan():
         for record in page:
             if _missing_keys(record):
                 without_names.append(record)

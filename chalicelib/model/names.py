@@ -12,7 +12,7 @@ from chalicelib import clock, domains
 from chalicelib.model import kinds
 from chalicelib.model.kinds import EDGE, Kind
 from chalicelib.model.listening import HOSTPORTS as HOSTPORTS
-from chalicelib.storage import dynamodb, items, unique_keys
+from chalicelib.storage import dynamodb, items, queries, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -152,7 +152,7 @@ def names_in_use() -> Iterator[str]:
     selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
     in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
     values = {"keys": f"{KIND}#", "now": clock.seconds()}
-    for page in dynamodb.scan(values, FilterExpression=f"{selected} AND {in_use}"):
+    for page in queries.scan(values, FilterExpression=f"{selected} AND {in_use}"):
         yield from (str(record["scope"]).removeprefix(f"{KIND}#") for record in page)
 
 

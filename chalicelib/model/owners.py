@@ -52,12 +52,13 @@ def update_keys(account: str, id: str) -> Item:
     SSH credentials are updated too. Restarts if the record or the account changes meanwhile, so that it never undoes a
     later switch. The record of an unknown owner has an empty body. Raises aws.Unavailable.
     """
-    for _ in writes.tries():
+    for number in range(writes.TRIES):
         pair = _read_owner_and_account(account, id)
         same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in pair]
         is_done = table.set_all([(key, _copied_fields(pair)) for key in _list_unique_keys(account, id)], checks=same)
         if is_done and (owner := _remove_marker(pair[0])):
             return owner
+        writes.pause(number)
     raise aws.Unavailable("TransactionConflict")
 
 

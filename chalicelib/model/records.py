@@ -70,7 +70,7 @@ class Stored:
     def packed(self) -> dict[str, Any]:
         """Return the value as its record keeps it: since the third edition some texts are bytes."""
         record = self.to_record()
-        if places.edition() < 3:
+        if not self.PACKED or places.edition() < 3:
             return record
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 

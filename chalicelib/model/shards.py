@@ -5,30 +5,27 @@ be read. An account has it from its making until it is given what lets the edge 
 """
 
 from chalicelib.model import kinds
-from chalicelib.storage import dynamodb, items, shards, table
+from chalicelib.storage import dynamodb, items, places, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
-COUNT, MARK, WITHOUT_EDGE = shards.COUNT, shards.MARK, f"{shards.MARKS}without-edge"
-
-_MAX_KNOWN = 10_000  # accounts
-_reached: set[str] = set()  # the accounts that have no longer the mark of those without the edge
+COUNT, MARK, WITHOUT_EDGE = places.COUNT, places.MARK, f"{places.MARKS}without-edge"
 
 
 def of(id: str) -> int:
     """Return the shard of an event where its account is busy."""
-    return shards.of(id)
+    return places.shard_of(id)
 
 
 def scope(account: str, shard: int) -> str:
     """Return the storage scope of a shard: the first one is that of quiet accounts."""
-    return shards.scope(_collection(account), shard)
+    return places.shard_scope(_collection(account), shard)
 
 
 def scopes(account: str) -> list[str]:
     """Return the storage scopes of all shards, the first one's first."""
     collection = _collection(account)
-    return [collection, *shards.others(collection)]
+    return [collection, *places.other_shards(collection)]
 
 
 def is_first(event: Item) -> bool:
@@ -52,19 +49,9 @@ def without_edge(account: str) -> Write:
     return Write.put({"scope": scope(account, 0), "id": WITHOUT_EDGE, "revision": 1})
 
 
-def reach(account: str) -> None:
-    """Take the mark of `without_edge` away, before the account has what lets the edge act. Raises aws.Unavailable."""
-    if account in _reached:
-        return
-    dynamodb.do(Write.delete(scope(account, 0), WITHOUT_EDGE))
-    if len(_reached) >= _MAX_KNOWN:
-        _reached.clear()
-    _reached.add(account)
-
-
-def next_for(account: str, id: str) -> int:
-    """Return the shard for a new event of an account."""
-    return shards.next_for(_collection(account), id)
+def with_edge(account: str) -> Write:
+    """Return the write that removes the mark of `without_edge`."""
+    return Write.delete(scope(account, 0), WITHOUT_EDGE)
 
 
 def spread(account: str) -> None:

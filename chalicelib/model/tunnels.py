@@ -160,7 +160,7 @@ def open_tunnel(
     fails, aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
-    started_at = clock.rfc3339(ids.created_at(id))
+    started_at = ids.time_of(id)
     body = {**tunnel.to_record(), "started_at": started_at, "client": details.cleaned(tunnel.client)}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
@@ -264,7 +264,7 @@ def hostport_of(name: str) -> str:
 
 def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
     """Return the event details of a tunnel's time online and usage."""
-    return {**tunnel_ends.describe_duration(item, end), **details.of(asdict(usage) if usage else {})}
+    return {**tunnel_ends.describe_duration(item, end), **audit.details_of(asdict(usage) if usage else {})}
 
 
 def _gateway_of(item: Item) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from chalicelib.http import links
+from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
@@ -27,7 +27,7 @@ class ShownBackend(Enabled):
 
 
 def _response(module: modules.BackendModule, _holder: Item, call: Call) -> dict[str, Any]:
-    ref = links.ref(call.base_url, module.backend_id) if module.backend_id else None
+    ref = messages.ref(call.base_url, module.backend_id) if module.backend_id else None
     return {"enabled": module.enabled, "backend": ref}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from chalicelib.http import links
+from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
@@ -47,7 +47,7 @@ class ShownHttpsMutualTls(ShownMutualTls):
 
 
 def _response(module: modules.MutualTlsModule, _holder: Item, call: Call) -> dict[str, Any]:
-    refs = [links.ref(call.base_url, id) for id in module.certificate_authority_ids]
+    refs = [messages.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from chalicelib.http import body
+from chalicelib.http import messages
 from chalicelib.http.errors import MalformedJson
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
@@ -29,10 +29,10 @@ class Document(Shape):
 
 def _policy(text: str) -> str:
     try:
-        document = body.read_object(text)
+        document = messages.read_object(text)
     except MalformedJson as error:
         raise ValueError(f"must be a JSON document: {error.message.rstrip('.')}") from None
-    _, wrong = body.read(Document, document, {})
+    _, wrong = messages.read(Document, document, {})
     if wrong:
         raise ValueError("must be a policy: " + "; ".join(f"{path} {rule}" for path, rule in list(wrong.items())[:10]))
     return text

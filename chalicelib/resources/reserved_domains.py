@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from chalicelib import clock, domains
-from chalicelib.http import links
+from chalicelib.http import messages
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
@@ -166,7 +166,7 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
         yield {
             **shown,
             "cname_target": proof.cname_target or None if proof else None,
-            "certificate": links.ref(call.base_url, stored.certificate_id) if stored.certificate_id else None,
+            "certificate": messages.ref(call.base_url, stored.certificate_id) if stored.certificate_id else None,
             "certificate_management_status": None,
             "acme_challenge_cname_target": None,
             **({"verification": _verification(stored.domain, proof)} if proof else {}),

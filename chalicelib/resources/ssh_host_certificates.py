@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from chalicelib import crypto
+from chalicelib import crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.owned import OwnedResource
@@ -71,8 +71,11 @@ class SSHHostCertificate(Described, Traced):
 def make(caller: Caller, id: str, request: HostCreate) -> New:
     signer = ssh_signing.signer(caller, request)
     bounds = policies.read_bounds(signer.authority, "host")
-    certificate = crypto.ssh_certificates.HostCertificate(**ssh_signing.common(id, request, bounds, LIFETIME))
-    ssh_signing.check(certificate, bounds, caller)
+    created_at = ids.created_at(id)
+    certificate = crypto.ssh_certificates.HostCertificate(
+        **ssh_signing.common(id, created_at, request, bounds, LIFETIME)
+    )
+    ssh_signing.check(certificate, bounds, caller, created_at)
     return ssh_signing.signed(IssuedCertificate, certificate, signer, request)
 
 

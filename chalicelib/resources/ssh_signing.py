@@ -2,10 +2,10 @@
 
 import secrets
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from chalicelib import clock, crypto, ids
+from chalicelib import clock, crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
@@ -29,19 +29,19 @@ class Signer:
 def signer(caller: Caller, request: Any) -> Signer:
     """Return the authority of a request, and whether it revoked the key. Raises UnknownReference, aws.Unavailable."""
     digest = crypto.keys.digest(request.public_key.key)
+    fingerprint = crypto.keys.fingerprint(digest)
     found, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
         raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
-    return Signer(found, crypto.keys.fingerprint(digest), has_revoked_key)
+    return Signer(found, fingerprint, has_revoked_key)
 
 
-def common(id: str, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
+def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
     """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource.
 
     It lives from its creation on for the policy's lifetime, or the default one, where the request names no end.
     """
-    created_at = ids.created_at(id)
     return {
         "key_id": id,
         "serial": secrets.randbelow(2**64 - 1) + 1,
@@ -52,11 +52,13 @@ def common(id: str, request: Any, bounds: PolicyBounds, default: timedelta) -> d
     }
 
 
-def check(certificate: "crypto.ssh_certificates.Certificate", bounds: PolicyBounds, caller: Caller) -> None:
+def check(
+    certificate: "crypto.ssh_certificates.Certificate", bounds: PolicyBounds, caller: Caller, created_at: datetime
+) -> None:
     """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = records.decode(User, owner).name if owner else None
-    if wrong := policies.find_violations(bounds, certificate, name, ids.created_at(certificate.key_id)):
+    if wrong := policies.find_violations(bounds, certificate, name, created_at):
         raise InvalidRequest.of(wrong)
 
 

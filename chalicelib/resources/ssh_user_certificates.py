@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any
 
-from chalicelib import crypto
+from chalicelib import crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.owned import OwnedResource
@@ -101,10 +101,11 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
         "critical_options": policies.merge_critical_options(bounds, asked),
         "extensions": policies.choose_extensions(bounds, request.extensions),
     }
+    created_at = ids.created_at(id)
     certificate = crypto.ssh_certificates.UserCertificate(
-        **ssh_signing.common(id, request, bounds, LIFETIME), **options
+        **ssh_signing.common(id, created_at, request, bounds, LIFETIME), **options
     )
-    ssh_signing.check(certificate, bounds, caller)
+    ssh_signing.check(certificate, bounds, caller, created_at)
     return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
 
 

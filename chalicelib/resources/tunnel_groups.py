@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from chalicelib.http import links
+from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, plain
@@ -39,7 +39,7 @@ def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     return [
         {
             **plain(TunnelGroup, group, call),
-            "tunnels": [links.ref(call.base_url, id) for id in members[group.id]],
+            "tunnels": [messages.ref(call.base_url, id) for id in members[group.id]],
         }
         for group in groups
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from chalicelib.http import links
+from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.resource import Resource
 from chalicelib.model import backends, kinds, tunnels
@@ -65,7 +65,7 @@ def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
     tunnel = tunnels.decode(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}
-    refs = {name: links.ref(call.base_url, id) for name, id in named.items() if id}
+    refs = {name: messages.ref(call.base_url, id) for name, id in named.items() if id}
     metadata = tunnel.metadata_0 if call.caller.version == "0" else tunnel.metadata
     return {"id": item.id, **stored, **refs, "metadata": metadata}
 

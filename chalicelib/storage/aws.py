@@ -5,6 +5,7 @@ import math
 import os
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -12,12 +13,17 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore import exceptions, handlers
+from botocore import handlers
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.model import OperationModel
 from botocore.session import Session, get_session
 
-from chalicelib.storage import answers, models, parameters, transport
+from chalicelib.storage import models, transport
+from chalicelib.storage.aws_errors import AwsError as AwsError
+from chalicelib.storage.aws_errors import Misconfigured as Misconfigured
+from chalicelib.storage.aws_errors import Unavailable as Unavailable
+from chalicelib.storage.aws_errors import translated
 
 # Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
 # before the gateway gives up after 29.
@@ -30,51 +36,23 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # the service validates; what it refuses is Misconfigured too
 )
-_BUSY = {
-    "DependencyTimeoutException",
-    "InternalServerError",
-    "KMSInternalException",
-    "KeyUnavailableException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "RequestTimeout",
-    "ServiceUnavailable",
-    "ThrottlingException",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-}
-_UNREACHABLE = (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError)
-_MISCONFIGURED = {
-    "AccessDeniedException",
-    "DisabledException",
-    "ExpiredTokenException",
-    "InvalidSignatureException",
-    "KMSInvalidStateException",
-    "NotFoundException",
-    "ResourceNotFoundException",
-    "UnrecognizedClientException",
-}
+# Those whose answers hold texts, numbers and attributes. Others, which hold times, are left to botocore.
+PARSED = (
+    "BatchGetItem",
+    "DeleteItem",
+    "GetItem",
+    "PutItem",
+    "Query",
+    "Scan",
+    "TransactWriteItems",
+    "UpdateItem",
+)
+_TRANSACTION = "TransactWriteItems"
+_BODY = "body"  # of a transaction, in the context of its call
 
 _clients: dict[str, Any] = {}
 _lock = threading.Lock()
 _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
-
-
-class AwsError(Exception):
-    """AWS, or the way there, failed: `code` names how, and never holds what was sent."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class Unavailable(AwsError):
-    """The store or the key service is throttling, down or out of reach."""
-
-
-class Misconfigured(AwsError):
-    """No credentials, no region, no such profile, table or key, no right to use it, or a request of a wrong form."""
 
 
 def client(service: str) -> Any:
@@ -97,7 +75,7 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
     except (BotoCoreError, ClientError) as error:
-        raise _translated(error) from None
+        raise translated(error) from None
     return answer
 
 
@@ -124,16 +102,16 @@ def _connect(service: str) -> Any:
     else:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
-    made.meta.events.register_first(f"before-parse.{name}", answers.blank_unreadable)
+    made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
     made.meta.events.unregister("request-created", handlers.add_retry_headers)  # nobody reads them
     made.meta.events.register_first(f"before-call.{name}", _name_host)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
     if service == "dynamodb":
-        for operation in answers.OPERATIONS:
-            made.meta.events.register_first(f"before-parse.dynamodb.{operation}", answers.parse)
-        made.meta.events.register_last("before-parameter-build", parameters.take)
-        made.meta.events.register_first(f"before-call.dynamodb.{parameters.OPERATION}", parameters.put)
+        for operation in PARSED:
+            made.meta.events.register_first(f"before-parse.dynamodb.{operation}", parse_answer)
+        made.meta.events.register_last("before-parameter-build", take_parameters)
+        made.meta.events.register_first(f"before-call.dynamodb.{_TRANSACTION}", put_parameters)
     return made
 
 
@@ -156,6 +134,55 @@ def _host(address: str) -> str:
     """Return the host of an address as a request names it: with its port, unless that is the usual one."""
     scheme, netloc = urlsplit(address)[:2]
     return netloc.rpartition("@")[2].lower().removesuffix({"http": ":80", "https": ":443"}[scheme])
+
+
+def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
+    """Empty a body that is no JSON object in UTF-8, at which botocore's parser would fail."""
+    body = response_dict["body"]
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        body = b""
+    response_dict["body"] = body if body.lstrip().startswith(b"{") or response_dict["status_code"] >= 300 else b""
+
+
+def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
+    """Add to an answer what its body holds, in botocore's form, and leave nothing to botocore's parser.
+
+    Raises ValueError where bytes in it cannot be read: it is whole, so that it is no better when it comes again.
+    """
+    body = response_dict["body"]
+    if response_dict["status_code"] >= 300:
+        return
+    response_dict["body"] = b""
+    try:
+        answer = json.loads(body.decode(), object_hook=_with_bytes if b'"B"' in body else None)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return
+    if isinstance(answer, dict):
+        customized_response_dict.update({name: value for name, value in answer.items() if value is not None})
+
+
+def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an attribute of bytes, which JSON holds in base64, with its bytes, and any other object as it is."""
+    text = value.get("B")
+    return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value
+
+
+def take_parameters(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:
+    """Keep the body of a transaction, when botocore has added its token, and leave botocore's serializer nothing."""
+    if model.name == _TRANSACTION:
+        context[_BODY] = json.dumps(params, default=_base64).encode()
+        params.clear()
+
+
+def put_parameters(params: dict[str, Any], context: dict[str, Any], **_: object) -> None:
+    """Give the request the body that was kept."""
+    params["body"] = context.pop(_BODY)
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
@@ -206,18 +233,7 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise _translated(error) from None
-
-
-def _translated(error: BotoCoreError | ClientError) -> Exception:
-    """Return Unavailable or Misconfigured for such an error of botocore; another ClientError is returned as it is."""
-    if not isinstance(error, ClientError):  # whose sentence may hold what was sent
-        return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
-    code = error.response["Error"]["Code"]
-    if code in _MISCONFIGURED:
-        return Misconfigured(code)
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return Unavailable(code) if status >= 500 or code in _BUSY else error
+        raise translated(error) from None
 
 
 if (

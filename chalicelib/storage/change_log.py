@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.storage import dynamodb, places
+from chalicelib.storage import places, queries
 from chalicelib.storage.dynamodb import Write
 
 OVERLAP = 60  # seconds: more than a writer's deadline, and than clocks differ
@@ -75,7 +75,7 @@ def since(moment: float) -> list[Change]:
 
 def _of_shard(shard: int, after: str) -> Iterable[Change]:
     values = {"shard": f"changes#{shard}", "after": after}
-    for records in dynamodb.pages(values, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"):
+    for records in queries.pages(values, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"):
         for record in records:
             yield Change(record["id"], tuple(Place(*place) for place in record["body"]["places"]))
 
@@ -85,4 +85,5 @@ def _place(write: Write) -> Sequence[str] | None:
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]
-    return places.of_item(key["scope"]["S"], key["id"]["S"])
+    scope, id = key["scope"]["S"], key["id"]["S"]
+    return (scope, id) if _TOLD.fullmatch(scope) else places.of_item(scope, id)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import dynamodb, items, table
+from chalicelib.storage import items, queries, table
 from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
 
 PERIOD = 24 * 60 * 60  # seconds
@@ -64,7 +64,7 @@ def every(account: str) -> Iterator[Cooldowns]:
 
 
 def _listed(condition: str, values: Mapping[str, str]) -> Iterator[Cooldowns]:
-    for records in dynamodb.pages(values, limit=50, first="lowest", KeyConditionExpression=condition):
+    for records in queries.pages(values, limit=50, first="lowest", KeyConditionExpression=condition):
         yield from map(Cooldowns.of, records)
 
 

@@ -107,8 +107,8 @@ class Item:
                 "modules": found.parts,
                 "sealed": found.sealed,
                 "unseen": found.unseen,
-                "unique_keys": _keys(found),
-                "references": _references(found),
+                "unique_keys": _keys(found) if found.claims else (),
+                "references": _references(found) if found.points else (),
                 "referrers": frozenset(found.pointed_by),
                 "expires": None if "lease" in record else found.expires,
                 "revision": found.revision,
@@ -151,6 +151,20 @@ def above(scope: str) -> tuple[str, str] | None:
     """Return the scope and id of the item that a scope lies beneath, None beneath none."""
     holder, _, id = scope.rpartition("/")[0].rpartition("/")
     return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
+
+
+def of_record(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, or None if it has expired or only modules were ever set. Raises MalformedRecord."""
+    item = live_item(record)
+    if item and item.malformed:
+        raise item.malformed
+    return item if item and item.body else None
+
+
+def live_item(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, also a malformed one, or None if it has expired."""
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live else None
 
 
 def rewrite(before: Item, after: Item) -> Write:

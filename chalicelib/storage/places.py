@@ -10,11 +10,18 @@ SSH certificates of a busy account lie in shards, `acct_…#/ssh_user_certificat
 
 import os
 import re
-from collections.abc import Iterator
-
-from chalicelib.storage import shards
+import zlib
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 Place = tuple[str, str]  # the scope and id of a record
+
+COUNT = 9  # with the first, which takes no more once the others are there
+MARKS = "~"  # with which the ids of marks begin
+MARK = f"{MARKS}shards"
+
+_MAX_KNOWN = 10_000  # collections
+_spread: set[str] = set()  # those that this process spreads
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
 _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
@@ -32,20 +39,21 @@ def written(scope: str, id: str) -> Place:
     if edition() < 3:
         return scope, id
     if is_sharded(scope):
-        return shards.scope(scope, shards.next_for(scope, id)), id
+        return next_place(scope, id)[0], id
     return latest(scope, id)
 
 
-def possible(scope: str, id: str) -> Iterator[Place]:
-    """Yield where the record of an item may lie, in the order in which one that is moved meanwhile is found."""
+def possible(scope: str, id: str) -> list[Place]:
+    """Return where the record of an item can be, in an order that finds a record which is moved meanwhile."""
     own, last = (scope, id), latest(scope, id)
-    yield last
+    places = [last]
     if is_sharded(scope):
-        yield shards.scope(scope, shards.of(id)), id
+        places.append((shard_scope(scope, shard_of(id)), id))
     if last != own:
-        yield own
+        places.append(own)
     if last != own or (is_sharded(scope) and edition() < 3):
-        yield last
+        places.append(last)
+    return places
 
 
 def lasting(place: Place) -> Place:
@@ -81,3 +89,50 @@ def of_item(scope: str, id: str) -> tuple[str, str]:
 def edition() -> int:
     """Return the edition whose form new records get: the second while anything runs that reads no other."""
     return int(os.environ.get("RECORDS_EDITION") or 3)
+
+
+class Identified(Protocol):
+    """Whatever has an id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Identified)
+
+
+def shard_of(id: str) -> int:
+    """Return the shard of an id where its collection is busy."""
+    return 1 + zlib.crc32(id.encode()) % (COUNT - 1)
+
+
+def shard_scope(collection: str, shard: int) -> str:
+    """Return the scope of a shard: the first one is the collection's own."""
+    return f"{collection}/{shard}" if shard else collection
+
+
+def other_shards(collection: str) -> list[str]:
+    """Return the scopes of all shards but the first."""
+    return [shard_scope(collection, shard) for shard in range(1, COUNT)]
+
+
+def next_place(collection: str, id: str) -> tuple[str, int]:
+    """Return the scope for a new item of a collection, and the number of its shard."""
+    shard = shard_of(id) if collection in _spread else 0
+    return shard_scope(collection, shard), shard
+
+
+def spread(collection: str) -> None:
+    """Spread what this process adds to a collection, which is marked by now."""
+    if len(_spread) >= _MAX_KNOWN:
+        _spread.clear()  # who is turned away once more is here again
+    _spread.add(collection)
+
+
+def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
+    """Return at most `count` of some pages, newest first, and whether there is more; a page says that of itself too."""
+    known = list(pages)
+    # Beyond the end of a page that goes on, what the other pages have may not be the next.
+    reached = max((found[-1].id for found, has_more in known if has_more), default="")
+    every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
+    return every[:count], bool(reached) or len(every) > count

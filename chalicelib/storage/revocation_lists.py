@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import clock, crypto
-from chalicelib.storage import decoding, dynamodb
+from chalicelib.storage import decoding, dynamodb, queries
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 
@@ -111,7 +111,7 @@ def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[st
 
 def chunks(authority: str) -> list[Chunk]:
     """Return the chunks of a list that hold entries: two reads for 100,000 serials. Raises aws.Unavailable."""
-    pages = dynamodb.pages(
+    pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
         KeyConditionExpression="#scope = :scope AND #id < :head",
@@ -121,7 +121,7 @@ def chunks(authority: str) -> list[Chunk]:
 
 def packed(authority: str) -> list[bytes]:
     """Return the entries of a list, as the chunks have them, and nothing else of those. Raises aws.Unavailable."""
-    pages = dynamodb.pages(
+    pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
         KeyConditionExpression="#scope = :scope AND #id < :head",
@@ -133,7 +133,7 @@ def packed(authority: str) -> list[bytes]:
 def every() -> Iterator[Head]:
     """Yield the heads of all lists that hold anything. Reads the whole table. Raises aws.Unavailable."""
     filled = "#id = :head AND begins_with(#scope, :lists) AND #count > :none"
-    for page in dynamodb.scan({"head": HEAD, "lists": _scope(""), "none": 0}, FilterExpression=filled):
+    for page in queries.scan({"head": HEAD, "lists": _scope(""), "none": 0}, FilterExpression=filled):
         for head in map(_head, page):
             if head.expires is None or head.expires > clock.seconds():
                 yield head

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import change_log, decoding, dynamodb, items, places, shards, unique_keys
+from chalicelib.storage import change_log, decoding, dynamodb, items, places, queries, unique_keys
 from chalicelib.storage.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -29,7 +29,7 @@ _LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at it
 
 def read(scope: str, id: str) -> Item | None:
     """Return the item, or None when there is none or it has expired. Raises MalformedRecord, aws.Unavailable."""
-    return of_record(_record(scope, id))
+    return items.of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
@@ -37,7 +37,7 @@ def read_any(scope: str, id: str) -> Item | None:
 
     Raises MalformedRecord, aws.Unavailable.
     """
-    item = _live_item(_record(scope, id))
+    item = items.live_item(_record(scope, id))
     if item and item.malformed:
         raise item.malformed
     return item
@@ -45,21 +45,13 @@ def read_any(scope: str, id: str) -> Item | None:
 
 def find(scope: str, id: str) -> Item | None:
     """Return the item as `read` does, also if its record is malformed. Raises aws.Unavailable."""
-    item = _live_item(_record(scope, id))
+    item = items.live_item(_record(scope, id))
     return item if item and (item.body or item.malformed) else None
 
 
 def find_any(scope: str, id: str) -> Item | None:
     """Return the item as `read_any` does, also if its record is malformed. Raises aws.Unavailable."""
-    return _live_item(_record(scope, id))
-
-
-def of_record(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record that was read, as `read` does. Raises MalformedRecord."""
-    item = _live_item(record)
-    if item and item.malformed:
-        raise item.malformed
-    return item if item and item.body else None
+    return items.live_item(_record(scope, id))
 
 
 def well_formed(found: Iterable[Item]) -> Iterator[Item]:
@@ -117,37 +109,37 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     if not places.is_sharded(scope):
         return _page(_older(scope, before), count)
     found, has_more, marks = marked_page(scope, before=before, count=count)
-    if shards.MARK not in marks and not (before and is_spread(scope)):
+    if places.MARK not in marks and not (before and is_spread(scope)):
         return found, has_more
-    others = (_page(_older(shard, before), count) for shard in shards.others(scope))
-    return _bounded(*shards.merged([(found, has_more), *others], count))
+    others = (_page(_older(shard, before), count) for shard in places.other_shards(scope))
+    return _bounded(*places.merged([(found, has_more), *others], count))
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
     """Return a page of one partition as `page` does, and its marks, without `before` alone. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
-    found, has_more = _page({**_older(scope, None), "marks": shards.MARKS}, count + _MAX_MARKS)
-    marks = frozenset(item.id for item in found if item.id.startswith(shards.MARKS))
+    found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
+    marks = frozenset(item.id for item in found if item.id.startswith(places.MARKS))
     others = [item for item in found if item.id not in marks]
     return others[:count], has_more or len(others) > count, marks
 
 
 def is_spread(collection: str) -> bool:
     """Tell whether a collection has shards. One read. Raises aws.Unavailable."""
-    return dynamodb.get(collection, shards.MARK) is not None
+    return dynamodb.get(collection, places.MARK) is not None
 
 
 def spread(collection: str) -> None:
     """Mark a collection as busy, and spread what this process adds to it. Raises aws.Unavailable."""
-    dynamodb.do(Write.put({"scope": collection, "id": shards.MARK, "revision": 1}))
-    shards.spread(collection)
+    dynamodb.do(Write.put({"scope": collection, "id": places.MARK, "revision": 1}))
+    places.spread(collection)
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return at most `count` items of an index under a value, as `page` does; an index may lag by a second."""
     found: list[Item] = []
-    for records in dynamodb.pages(
+    for records in queries.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
         limit=count + 1,
         index=index,
@@ -167,7 +159,7 @@ def every(scope: str) -> Iterator[Item]:
     """
     selections = [{"scope": scope}, _older(scope, None)]  # in this order what is moved meanwhile is found
     for selected in selections if selections[0] != selections[1] else selections[:1]:
-        for page in dynamodb.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
+        for page in queries.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
             yield from map(Item.from_record, page)
 
 
@@ -193,7 +185,7 @@ def of_second_edition(scope: str) -> list[Item]:
 
 def between(scope: str, first: str, last: str) -> Iterator[Item]:
     """Yield the items of a scope with ids from the first to the last, in that order. Raises aws.Unavailable."""
-    for records in dynamodb.pages(
+    for records in queries.pages(
         {"scope": scope, "first": first, "last": last, "now": clock.seconds()},
         limit=None,
         first="lowest",
@@ -328,11 +320,6 @@ def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
     return well_formed(map(Item.from_record, records))
 
 
-def _live_item(record: Mapping[str, Any] | None) -> Item | None:
-    item = Item.from_record(record) if record else None
-    return item if item and item.is_live else None
-
-
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
     """Return a page of several partitions, and no more of it than DynamoDB reads of one at once."""
     sizes = accumulate(len(repr(item)) for item in found)
@@ -350,7 +337,7 @@ def _older(scope: str, before: str | None) -> dict[str, str]:
 
 
 def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict[str, Any]]]:
-    return dynamodb.pages(
+    return queries.pages(
         {**selected, "now": clock.seconds()},
         limit=count,
         KeyConditionExpression=_key(selected),

@@ -16,7 +16,7 @@ from chalicelib.storage.unique_keys import Taken, UniqueKey
 T = TypeVar("T")
 # Of an item, and of one change: a transaction holds 100 actions, with item, event, idempotency key and the log's entry.
 MAX_RELATIONS = 96
-_TRIES = 12  # at a change that others overtake
+TRIES = 12  # at a change that others overtake
 _PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
 
 
@@ -111,7 +111,7 @@ def commit(
         dynamodb.do(writes[0])
         return None
     writes = _joined(_passed_on(writes))
-    for _ in tries():
+    for number in range(TRIES):
         try:
             return dynamodb.transact(writes)
         except TransactionFailed as failed:
@@ -121,25 +121,23 @@ def commit(
         if not isinstance(failing, Taken):
             raise _error_of(failing)
         writes = _taken_over(writes, failing, created, ended)
+        pause(number)
     raise aws.Unavailable("TransactionConflict")
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Call `attempt`, again where it raises Overtaken; return its result. Raises aws.Unavailable."""
-    for _ in tries():
+    """Call `attempt`, again if it raises Overtaken; return its result. Raises aws.Unavailable."""
+    for number in range(TRIES):
         try:
             return attempt()
         except Overtaken:
-            continue
+            pause(number)
     raise aws.Unavailable("TransactionConflict")
 
 
-def tries() -> Iterator[None]:
-    """Yield at most twelve times, each after a random and longer pause, so that competing writers spread out."""
-    for number in range(_TRIES):
-        if number:
-            time.sleep(random.uniform(0, number * _PAUSE))
-        yield
+def pause(number: int) -> None:
+    """Wait for a random time, longer after each try, so that competing writers spread out."""
+    time.sleep(random.uniform(0, (number + 1) * _PAUSE))
 
 
 def _error_of(failing: Exception | None) -> Exception:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from chalicelib.http import auth, links
+from chalicelib.http import auth, messages
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST = re.compile(rb"%b [!-~\x80-\xff]+ HTTP/1\.[01]\r\n" % _TOKEN)
@@ -30,4 +30,4 @@ def fault(request_line: bytes, lines: Sequence[bytes]) -> str:
     host = dict(named).get("host")
     if host is None and request_line.endswith(b"1.1\r\n"):
         return "The header Host is missing"
-    return "" if host is None or links.is_host(host) else "The header Host is no host or host:port"
+    return "" if host is None or messages.is_host(host) else "The header Host is no host or host:port"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.http import auth
-from chalicelib.http.body import MAX_BYTES
+from chalicelib.http.messages import MAX_BYTES
 from tests.contract.answers import (
     MALFORMED,
     NO_ROUTE,

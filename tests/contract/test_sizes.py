@@ -2,7 +2,7 @@
 
 import json
 
-from chalicelib.http.body import MAX_BYTES
+from chalicelib.http.messages import MAX_BYTES
 from tests.transports import Client
 
 RULE = {"name": "n", "expressions": ["req.headers['x'] == '…'"] * 100, "actions": [{"type": "deny"}]}

@@ -460,7 +460,7 @@ def test_the_operator_bans_a_port_and_is_told_who_had_it(
     assert served(records) == []
     with pytest.raises(NameBanned):
         records.open(opening_of_port(admin), lease=60, most=100)
-    operator.main(["tunnels", "who", f"tcp://{PORT}", "--at", clock.rfc3339(ids.created_at(leased.id))])
+    operator.main(["tunnels", "who", f"tcp://{PORT}", "--at", ids.time_of(leased.id)])
     assert f"tunnel {leased.id}\n" in capsys.readouterr().out
     operator.main(["names", "allow", PORT])
     records.open(opening_of_port(admin), lease=60, most=100)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.http.resource import EditableResource, Resource
-from chalicelib.storage import aws, marshal
+from chalicelib.storage import aws, dynamodb
 from tests import conformity
 from tests.samples import KINDS, Collection
 from tests.transports import RECORD, Client
@@ -33,11 +33,11 @@ def stored(id: str) -> dict[str, Any]:
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
     found = [item for page in pages for item in page["Items"] if item["id"]["S"].rpartition("/")[2] == id]
     (record,) = [item for item in found if not item["scope"]["S"].startswith("edge#")]
-    return marshal.plain(record)
+    return dynamodb.plain(record)
 
 
 def put(record: Mapping[str, Any]) -> None:
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=marshal.attributes(record))
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
 
 
 def forms(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

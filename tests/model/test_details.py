@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib import modules
 from chalicelib.http.resource import Resource
-from chalicelib.model import details, kinds
+from chalicelib.model import audit, details, kinds
 from tests.samples import each_kind
 
 LONG = ["bind:" + "x" * 200] * 30
@@ -27,7 +27,7 @@ LONG = ["bind:" + "x" * 200] * 30
     ],
 )
 def test_what_is_made_or_removed_is_told_by_paths(told: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert details.of(told) == shown
+    assert audit.details_of(told) == shown
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_is_made_or_removed_is_told_by_paths(told: dict[str, Any], shown: d
     ],
 )
 def test_a_change_is_told_by_what_differs(before: dict[str, Any], after: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert details.between(before, after) == shown
+    assert audit.details_between(before, after) == shown
 
 
 @each_kind

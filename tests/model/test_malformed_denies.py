@@ -7,7 +7,7 @@ import pytest
 from chalicelib import operations
 from chalicelib.model import accounts, bans, blocks, name_bans
 from chalicelib.model.ssh import credentials
-from chalicelib.storage import aws, dynamodb, marshal
+from chalicelib.storage import aws, dynamodb
 from chalicelib.storage.decoding import MalformedRecord
 from tests.http.test_malformed_records import WRONG, put, stored
 from tests.samples import public_key
@@ -16,7 +16,7 @@ from tests.transports import Client
 
 def records(prefix: str) -> list[dict[str, Any]]:
     found = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    return [marshal.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
+    return [dynamodb.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
 
 
 def wrong_for(value: Any) -> list[Any]:

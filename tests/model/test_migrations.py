@@ -8,7 +8,7 @@ from chalicelib import __main__ as operator
 from chalicelib import migrated, operations
 from chalicelib.model import edges, migrations, names
 from chalicelib.model.ssh.authorities import SshAuthority
-from chalicelib.storage import aws, marshal, table
+from chalicelib.storage import aws, dynamodb, table
 from chalicelib.storage.unique_keys import Taken
 from tests.model.test_tunnels import opened
 from tests.samples import public_key
@@ -100,7 +100,7 @@ def _former(record: dict[str, Any], account: str) -> dict[str, Any]:
     claims = [
         [part["S"].replace(f"{account}/", "") for part in it["L"]] for it in record.get("claims", {}).get("L", ())
     ]
-    return {**record, "claims": marshal.attribute(claims)} if claims else record
+    return {**record, "claims": dynamodb.attribute(claims)} if claims else record
 
 
 def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(admin: Client) -> None:
@@ -108,7 +108,7 @@ def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(a
     authority = admin.create("/ssh_certificate_authorities", {})
     (key,) = SshAuthority.of(authority).unique_keys(admin.account, authority["id"])
     aws.client("dynamodb").delete_item(
-        TableName="tunnel-edge", Key=marshal.attributes({"scope": key.scope, "id": "claim"})
+        TableName="tunnel-edge", Key=dynamodb.attributes({"scope": key.scope, "id": "claim"})
     )
     for record in of_the_first_edition():
         first = {name: value for name, value in record.items() if name not in ("claims", "home")}

@@ -11,8 +11,7 @@ from chalicelib import ids, operations, traffic
 from chalicelib.model import audit, events, kinds, shards
 from chalicelib.model.audit import Actor, Trail
 from chalicelib.model.changes import Change
-from chalicelib.storage import dynamodb, items, table
-from chalicelib.storage import shards as spreading
+from chalicelib.storage import dynamodb, items, places, queries, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 from tests import records
@@ -50,7 +49,7 @@ def mark(account: str) -> None:
 
 def partitions(scope: str) -> set[str]:
     """Return the scopes that begin so and have records."""
-    return {record["scope"] for page in dynamodb.scan() for record in page if record["scope"].startswith(scope)}
+    return {record["scope"] for page in queries.scan() for record in page if record["scope"].startswith(scope)}
 
 
 def newcomer(admin: Client, name: str) -> Client:
@@ -90,7 +89,7 @@ def test_a_thousand_certificates_of_an_account_in_a_second_leave_no_key_above_it
             Change(by).put(Item(scope, ids.new(prefix), issued.body, unseen=issued.unseen)).commit()
     assert max(spent.values()) <= UNITS
     for collection in (scope, shards.scope(client.account, 0)):
-        assert sum(spent[it] for it in (collection, *spreading.others(collection))) == 2 * 1000
+        assert sum(spent[it] for it in (collection, *places.other_shards(collection))) == 2 * 1000
         assert spent[collection] > UNITS - 10  # until it was hot
     assert 1 <= len(turned_away) <= 2  # both at once, or one after the other
 

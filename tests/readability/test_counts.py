@@ -11,7 +11,7 @@ from tests.readability.language import Text
 from tests.transports import Client
 
 # Files entered, and calls from one file into another.
-CREATE, READ, CERTIFICATE = (31, 106), (21, 55), (44, 165)
+CREATE, READ, CERTIFICATE = (20, 60), (16, 41), (33, 105)
 # Percentages of texts that match a pattern of `language`.
 DOCSTRINGS, COMMENTS, SENTENCES, DESCRIPTIONS = 28.1, 16.6, 19.7, 17.2
 FIRST_SENTENCE = 14.2  # words, on average

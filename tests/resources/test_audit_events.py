@@ -7,13 +7,13 @@ from urllib.parse import quote
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib import clock, ids
+from chalicelib import ids
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
 from chalicelib.model import audit, owners, tunnels
 from chalicelib.model.changes import Change
 from chalicelib.model.tunnels import AgentTunnel
-from chalicelib.storage import aws, dynamodb, marshal, table
+from chalicelib.storage import aws, dynamodb, table
 from chalicelib.storage.dynamodb import Write
 from tests import records
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
@@ -220,7 +220,7 @@ def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Cl
     records.create(forged, replace(forged, scope=f"{stranger.account}#{PATH}/edge", id=ids.new("evt")))
     shown, own = page(admin, f"resource_id={id}")
     nobody = {"actor": {"type": "edge", "key_id": "", "owner_id": "", "name": ""}, "operation_id": "", "source_ip": ""}
-    at = clock.rfc3339(ids.created_at(forged.id))
+    at = ids.time_of(forged.id)
     assert shown == {**own, "id": forged.id, "uri": f"http://localhost{PATH}/{forged.id}", "created_at": at, **nobody}
     assert page(admin, f"resource_id={id}&limit=1") == [shown, own]
     assert page(admin)[0] == shown
@@ -235,7 +235,7 @@ def test_an_event_from_where_the_edge_may_write_hides_no_other_and_leads_nowhere
     records.create(forged)
     shown, own, *_ = page(admin, f"after={made.body['created_at']}")
     assert (shown["id"], own["id"]) == (forged.id, made.id)
-    assert shown["created_at"] == clock.rfc3339(ids.created_at(forged.id))
+    assert shown["created_at"] == ids.time_of(forged.id)
     assert shown["resource_uri"] == ""
 
 
@@ -289,7 +289,7 @@ def test_what_is_no_event_is_passed_over_where_the_edge_may_write(
 def test_numbers_and_sets_that_the_product_never_writes_are_no_event(admin: Client) -> None:
     scope, before = f"{admin.account}#{PATH}/edge", page(admin)
     for name, value in (("revision", {"N": "1.5"}), ("revision", {"NS": ["1"]}), ("body", {"BS": [b"x"]})):
-        sound = marshal.attributes({"scope": scope, "id": ids.new("evt"), "body": SOUND})
+        sound = dynamodb.attributes({"scope": scope, "id": ids.new("evt"), "body": SOUND})
         aws.client("dynamodb").put_item(TableName="tunnel-edge", Item={**sound, name: value})
     assert page(admin) == page(admin, "limit=1") == before
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib import clock, ids, operations
+from chalicelib import ids, operations
 from tests.queries import calls
 from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_not_found, assert_refused
 from tests.resources.test_switched_owners import before_transaction
@@ -37,7 +37,7 @@ def test_every_key_sees_who_the_users_of_its_account_are(admin: Client, member: 
     shown = {
         "id": admin.user,
         "uri": f"http://localhost{of(admin)}",
-        "created_at": clock.rfc3339(ids.created_at(admin.user)),
+        "created_at": ids.time_of(admin.user),
         "name": "admin",
         "role": "admin",
         "active": True,
@@ -45,7 +45,7 @@ def test_every_key_sees_who_the_users_of_its_account_are(admin: Client, member: 
     for client in (admin, member):
         assert client.get(of(admin)).json == shown
     other = {**shown, "id": member.user, "uri": f"http://localhost{of(member)}", "name": "member", "role": "member"}
-    other["created_at"] = clock.rfc3339(ids.created_at(member.user))
+    other["created_at"] = ids.time_of(member.user)
     assert member.get(PATH).json == {"users": [other, shown], "uri": f"http://localhost{PATH}", "next_page_uri": None}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.storage import marshal
+from chalicelib.storage import dynamodb
 from infra.local.cloud import Cloud
 from tests.conftest import Served, client_of, free_port, serve
 from tests.needs import need
@@ -44,7 +44,7 @@ class Site:
     def records(self) -> list[dict[str, Any]]:
         """Everything in the table, read past the proxy."""
         pages = client_of(self.store, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
-        return [marshal.plain(item) for page in pages for item in page["Items"]]
+        return [dynamodb.plain(item) for page in pages for item in page["Items"]]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from botocore.model import OperationModel
 from botocore.parsers import create_parser
 from botocore.session import get_session
 
-from chalicelib.storage import answers
+from chalicelib.storage import aws
 from tests.refusals import assert_refused
 from tests.storage.test_conflicts import answering
 from tests.transports import Client
@@ -58,7 +58,7 @@ def model() -> Any:
     ],
 )  # fmt: skip
 def test_an_answer_is_read_as_botocore_reads_it(model: Any, operation: str, body: dict[str, Any]) -> None:
-    assert operation in answers.OPERATIONS
+    assert operation in aws.PARSED
     asked = model.operation_model(operation)
     text = json.dumps(body).encode()
     assert heard(asked, text) == create_parser("json").parse(answered(text), asked.output_shape)
@@ -82,13 +82,13 @@ def test_bytes_that_cannot_be_read_are_no_record_that_is_missing(admin: Client, 
 
 def test_a_refusal_is_left_to_botocore(model: Any) -> None:
     response, added = answered(b'{"__type": "x#ConditionalCheckFailedException"}', 400), dict[str, Any]()
-    answers.parse(response, added)
+    aws.parse_answer(response, added)
     assert (response["body"], added) == (b'{"__type": "x#ConditionalCheckFailedException"}', {})
 
 
 def heard(operation: OperationModel, body: bytes) -> dict[str, Any]:
     response, added = answered(body), dict[str, Any]()
-    answers.parse(response, added)
+    aws.parse_answer(response, added)
     parsed: dict[str, Any] = create_parser("json").parse(response, operation.output_shape)
     return parsed | added
 

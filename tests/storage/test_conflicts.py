@@ -9,7 +9,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from chalicelib import ids
-from chalicelib.storage import aws, dynamodb, table
+from chalicelib.storage import aws, dynamodb, items, table
 from chalicelib.storage.aws import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -98,7 +98,7 @@ def test_records_are_read_together_each_in_its_place() -> None:
     records.create(second)
     keys = [(second.scope, second.id), ("acct_1#/things", ids.new("x")), (first.scope, first.id)]
     found = dynamodb.get_each(*keys, keys[0])
-    assert [table.of_record(record) for record in found] == [second, None, first, second]
+    assert [items.of_record(record) for record in found] == [second, None, first, second]
 
 
 def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
@@ -107,7 +107,7 @@ def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
     key = (made.scope, made.id)
     with answering("BatchGetItem", left_out(key), times=2, status=200) as calls:
         [found] = dynamodb.get_each(key)
-    assert table.of_record(found) == made
+    assert items.of_record(found) == made
     assert len(calls) == 3
 
 

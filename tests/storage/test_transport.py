@@ -17,7 +17,7 @@ from botocore import exceptions
 from botocore.config import Config
 from botocore.session import get_session
 
-from chalicelib.storage import parameters, transport
+from chalicelib.storage import aws, transport
 from tests import openssl
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
@@ -133,8 +133,8 @@ def test_a_transaction_whose_connection_ends_while_it_is_sent_is_sent_again_as_t
 ) -> None:
     services.append(service := Service([WHOLE, SILENCE, WHOLE], ends=2))
     made = client(f"http://127.0.0.1:{service.port}")
-    made.meta.events.register_last("before-parameter-build", parameters.take)
-    made.meta.events.register_first(f"before-call.dynamodb.{parameters.OPERATION}", parameters.put)
+    made.meta.events.register_last("before-parameter-build", aws.take_parameters)
+    made.meta.events.register_first("before-call.dynamodb.TransactWriteItems", aws.put_parameters)
     assert listed(made) == 0
     assert made.transact_write_items(TransactItems=[])["ResponseMetadata"]["RetryAttempts"] == 1
     first, second = (json.loads(asked[asked.index(b"{") :]) for asked in service.asked[1:])

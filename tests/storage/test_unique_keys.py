@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib import clock, ids
-from chalicelib.storage import aws, dynamodb, marshal, table, unique_keys, writes
+from chalicelib.storage import aws, dynamodb, table, unique_keys, writes
 from chalicelib.storage.dynamodb import TransactionFailed, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
@@ -122,7 +122,9 @@ def test_who_comes_after_an_expired_holder_takes_its_key_over_and_removes_it() -
 def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:
     gone, heir = leased(RED, seconds=60), item(RED)
     records.create(gone)
-    aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=marshal.attributes({"scope": SCOPE, "id": gone.id}))
+    aws.client("dynamodb").delete_item(
+        TableName="tunnel-edge", Key=dynamodb.attributes({"scope": SCOPE, "id": gone.id})
+    )
     records.create(heir)
     with pytest.raises(Taken):
         records.create(item(RED))
@@ -137,7 +139,7 @@ def test_a_holder_that_is_renewed_while_its_key_is_taken_over_keeps_it() -> None
         if len(asked) == 2:  # the first transaction finds the key taken, the second takes it over
             asked[0].update_item(
                 TableName="tunnel-edge",
-                Key=marshal.attributes({"scope": SCOPE, "id": holder.id}),
+                Key=dynamodb.attributes({"scope": SCOPE, "id": holder.id}),
                 UpdateExpression="SET expires = :later",
                 ExpressionAttributeValues={":later": {"N": str(clock.seconds() + 60)}},
             )
@@ -185,6 +187,6 @@ def test_a_successor_takes_the_key_of_a_live_holder_over_at_once_and_nobody_else
 
 def test_a_key_of_the_first_edition_whose_holder_has_gone_stays_taken() -> None:
     record = {"scope": RED.scope, "id": "claim", "body": {}, "holder": "x_1"}
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=marshal.attributes(record))
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
     with pytest.raises(Taken):
         records.create(item(RED))

@@ -146,11 +146,11 @@ def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool
     `digest` is the SHA-256 digest of the key. One call. Raises aws.Unavailable.
     """
     entry = crypto.packed_revocations.RevokedKey(digest)
-    place = (items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
+    place = (f"{account}#{kinds.SSH_CERTIFICATE_AUTHORITIES.path}", id)
     record, chunk = dynamodb.get_each(place, revocation_lists.key_of(id, entry))
     packed = revocation_lists.of_record(chunk).packed if chunk else b""
     is_revoked = bool(packed) and crypto.packed_revocations.holds(packed, entry)
-    return table.of_record(record), is_revoked
+    return items.of_record(record), is_revoked
 
 
 def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":

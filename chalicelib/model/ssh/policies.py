@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from chalicelib import crypto
 from chalicelib.model.modules import StoredModule
 from chalicelib.model.records import Stored
+from chalicelib.storage import decoding
 from chalicelib.storage.items import Item
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def read_bounds(authority: Item, holders: Subject) -> PolicyBounds:
 
     Raises MalformedRecord.
     """
-    policy = PolicyModule.of(authority.modules.get(NAME, {}))
+    policy = decoding.decode(PolicyModule, authority.modules.get(NAME, {}))
     bounds = policy.user if holders == "user" else policy.host
     return bounds if bounds and policy.enabled else PolicyBounds()
 
@@ -117,13 +118,13 @@ def find_violations(
     """
     return {
         **dict(_check_lifetime(bounds, certificate, now)),
-        **dict(_check_key(bounds, certificate)),
         **dict(_check_principals(bounds, certificate, caller)),
         **(
             dict(_check_options(bounds, certificate))
             if isinstance(certificate, crypto.ssh_certificates.UserCertificate)
             else {}
         ),
+        **dict(_check_key(bounds, certificate)),
     }
 
 

@@ -181,7 +181,7 @@ def _decode_revocable(item: Item) -> IssuedCertificate:
 
 def _build_record(issuer: Issuer, revocation: Revocation) -> Item:
     id = ids.new(kinds.SSH_REVOCATIONS.prefix)
-    body = replace(revocation, created_at=clock.rfc3339(ids.created_at(id))).to_record()
+    body = replace(revocation, created_at=ids.time_of(id)).to_record()
     entry = revocation.entry
     end = entry.valid_until if isinstance(entry, crypto.packed_revocations.RevokedSerial) else None
     return Item(issuer.scope, id, body, expires=end)

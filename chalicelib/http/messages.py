@@ -1,10 +1,16 @@
-"""Bodies: JSON, read more strictly than Python's own reader does, and then in its shape."""
+"""Messages: the body, ids and host of a request, and the JSON and addresses of a response.
+
+JSON is read more strictly than by Python's own reader.
+"""
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
-from chalicelib.http.errors import MalformedJson, PayloadTooLarge, UnsupportedMediaType
+from chalicelib.http.errors import InvalidRequest, MalformedJson, NotFound, PayloadTooLarge, UnsupportedMediaType
+from chalicelib.model import kinds
 from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)
@@ -12,6 +18,7 @@ S = TypeVar("S", bound=Shape)
 MAX_BYTES = 256 * 1024
 _OWN_ID = "must be the id in the path, or absent"
 _MODULE = "module"
+_HOST = re.compile(r"(?:[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
 def parse(raw: bytes, media_type: str) -> dict[str, Any]:
@@ -90,6 +97,40 @@ def text(value: Any) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
+def ref(base_url: str, id: str) -> dict[str, str]:
+    """Return a Ref object: a pointer to another resource, whose address is "" if it has none. Raises UnknownKind."""
+    kind = kinds.of(id)
+    return {"id": id, "uri": f"{base_url}{kind.path}/{id}" if kind.served else ""}
+
+
+def check_ids(path: str, values: Mapping[str, str]) -> None:
+    """Refuse values of a path's variables that are no id of the kind they stand for. Raises NotFound."""
+    for variable in re.finditer(r"/\{(\w+)\}", path):
+        kind = kinds.at(path[: variable.start()])
+        if kind and not kind.has(values[variable[1]]):
+            raise NotFound(f"This account has nothing of that id under {kind.path}.")
+
+
+def base_url(event: Mapping[str, Any]) -> str:
+    """Return BASE_URL when set, else the scheme, host and stage path under which the request came; no final slash.
+
+    Raises InvalidRequest for a Host header that is no host.
+    """
+    if configured := os.environ.get("BASE_URL"):
+        return configured.rstrip("/")
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
+    host = headers.get("host", "localhost")
+    if not is_host(host):  # RFC 9112 asks for a 400; in addresses it would lead anywhere
+        raise InvalidRequest.of({"Host": "must be host or host:port"})
+    return f"{scheme}://{host}{_stage_path(event)}"
+
+
+def is_host(text: str) -> bool:
+    """Tell whether a text has the form of a host, perhaps with a port."""
+    return _HOST.fullmatch(text) is not None
+
+
 def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
@@ -101,3 +142,9 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise MalformedJson(f"{name} is not JSON.")
+
+
+def _stage_path(event: Mapping[str, Any]) -> str:
+    # The gateway's own path starts with the stage, or with the base path of a custom domain; the event's does not.
+    full, path = event["requestContext"].get("path", ""), event.get("path", "")
+    return str(full.removesuffix(path)).rstrip("/") if path else ""
